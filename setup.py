@@ -1,0 +1,40 @@
+"""Build the extension modules; everything else is in ``setup.cfg``."""
+import os
+from pathlib import Path
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+# FUEL_CHECKED_KERNELS=1 builds the kernels with every check on: an index
+# outside an array raises instead of reading whatever lies there.
+CHECKED = os.environ.get('FUEL_CHECKED_KERNELS', '0') not in ('', '0')
+
+DIRECTIVES = {
+    'language_level': 3,
+    'boundscheck': CHECKED,
+    'wraparound': False,
+    'initializedcheck': CHECKED,
+    'cdivision': True,
+}
+
+
+def compile_arguments():
+    """Return the compiler's flags: no fused multiply-add, so that a kernel
+    rounds where NumPy rounds."""
+    return [] if os.name == 'nt' else ['-O3', '-ffp-contract=off']
+
+
+def extensions():
+    """Return one extension for each ``.pyx`` below ``fuel``."""
+    return [
+        Extension(
+            '.'.join(path.with_suffix('').parts), [str(path)],
+            include_dirs=[numpy.get_include()],
+            define_macros=[
+                ('NPY_NO_DEPRECATED_API', 'NPY_1_7_API_VERSION')],
+            extra_compile_args=compile_arguments())
+        for path in sorted(Path('fuel').rglob('*.pyx'))]
+
+
+setup(ext_modules=cythonize(extensions(), compiler_directives=DIRECTIVES))
