@@ -1,0 +1,333 @@
+"""The settings of Fuel.
+
+Each setting has up to four values; the first of these that exists is used:
+
+1. what the program assigned, ``fuel.config.floatX = 'float32'``;
+2. the environment variable, ``FUEL_FLOATX=float32``;
+3. the configuration file, ``~/.fuelrc`` or the file that the environment
+   variable ``FUEL_CONFIG`` names, ``floatX: float32``;
+4. the default.
+
+The file is read when a setting is first needed, not on import.
+
+==================  ========================  ==============================
+setting             environment variable      default
+==================  ========================  ==============================
+data_path           FUEL_DATA_PATH            ``fuel`` in the platform's
+                                              directory for user data
+local_data_path     FUEL_LOCAL_DATA_PATH      ``''``: no local cache
+default_seed        FUEL_DEFAULT_SEED         1
+floatX              FUEL_FLOATX               ``'float64'``
+extra_downloaders   FUEL_EXTRA_DOWNLOADERS    ``[]``
+extra_converters    FUEL_EXTRA_CONVERTERS     ``[]``
+==================  ========================  ==============================
+
+"""
+from __future__ import annotations
+
+import difflib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from fuel.exceptions import ConfigurationError
+
+__all__ = ['Configuration', 'ConfigurationError', 'config',
+           'extra_downloader_converter']
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_FILE = '~/.fuelrc'
+
+# Stands for "no value"; None may be a value.
+NOT_SET = object()
+
+
+def extra_downloader_converter(value: str | list[str]) -> list[str]:
+    """Return module names as a list.
+
+    Parameters
+    ----------
+    value : str or list of str
+        A string is split on single spaces, a list comes back as it is.
+
+    Returns
+    -------
+    list of str
+        The module names.
+
+    Examples
+    --------
+    >>> extra_downloader_converter('package1.download package2.download')
+    ['package1.download', 'package2.download']
+
+    """
+    if isinstance(value, str):
+        return value.split(' ') if value else []
+    return value
+
+
+def _paths(value: object) -> list[str]:
+    """Return directories as a list; ``None`` is the user's data directory.
+
+    A list whose entries need no change comes back as it is, so that
+    ``config.data_path.append(...)`` works on an assigned list.
+
+    """
+    if value is None:
+        # Only here, since most programs name their directories.
+        import platformdirs
+        return [platformdirs.user_data_dir('fuel', appauthor=False)]
+    if isinstance(value, str):
+        value = value.split(os.pathsep)
+    elif isinstance(value, os.PathLike):
+        value = [value]
+    elif not isinstance(value, Iterable):
+        raise TypeError('a path or a list of paths is needed')
+    paths = [os.path.expanduser(os.fspath(path)) for path in value]
+    return value if value == paths else paths
+
+
+def _path(value: str | os.PathLike[str]) -> str:
+    """Return a path as a string, with a leading ``~`` replaced."""
+    return os.path.expanduser(os.fspath(value))
+
+
+def _dtype_name(value: Any) -> str:
+    """Return the name of a data type, which must exist."""
+    import numpy
+    return str(numpy.dtype(value).name)
+
+
+class Configuration:
+    """A set of settings with four places for each value.
+
+    Settings are read and assigned as attributes. Deleting one takes the
+    assignment back. Any other attribute may be assigned, read and deleted
+    as on an ordinary object.
+
+    Parameters
+    ----------
+    load_on_first_use : bool, optional
+        Read the configuration file when a setting first needs it. By
+        default it is read by :meth:`load_yaml` alone.
+
+    Examples
+    --------
+    >>> settings = Configuration()
+    >>> settings.add_config('batch_size', int, default='32')
+    >>> settings.batch_size
+    32
+    >>> settings.batch_size = 64
+    >>> settings.batch_size, settings.origin('batch_size')
+    (64, 'assigned')
+
+    """
+
+    _settings: dict[str, dict[str, Any]]
+    _must_load: bool
+    _file: str
+
+    def __init__(self, load_on_first_use: bool = False) -> None:
+        self.__dict__.update(
+            _settings={}, _must_load=load_on_first_use, _file='')
+
+    @property
+    def config(self) -> dict[str, dict[str, Any]]:
+        """For each setting, what is known of it: ``type``, and, as far as
+        they exist, ``default``, ``yaml``, ``env_var`` and ``value`` (what
+        was assigned)."""
+        self._load_if_needed()
+        return self._settings
+
+    def add_config(self, key: str, type_: Callable[[Any], Any],
+                   default: Any = NOT_SET,
+                   env_var: str | None = None) -> None:
+        """Add a setting.
+
+        Parameters
+        ----------
+        key : str
+            Its name: the attribute, and the key in the file.
+        type_ : callable
+            Makes the setting's value of what was assigned or found, such as
+            ``int``. It is applied when the setting is read, to the default
+            too.
+        default : object, optional
+            Used when nothing else gives a value. Without it, reading the
+            setting before it has a value is an error.
+        env_var : str, optional
+            The environment variable that overrides the file. It is looked
+            up whenever the setting is read.
+
+        """
+        setting: dict[str, Any] = {'type': type_}
+        if env_var is not None:
+            setting['env_var'] = env_var
+        if default is not NOT_SET:
+            setting['default'] = default
+        self._settings[key] = setting
+
+    def load_yaml(self) -> None:
+        """Read the configuration file.
+
+        It is the file that the environment variable ``FUEL_CONFIG`` names
+        now, else ``~/.fuelrc``. What an earlier file said is forgotten. A
+        file that does not exist and an empty one say nothing.
+
+        Raises
+        ------
+        ConfigurationError
+            If the file cannot be read, is no YAML mapping, or has a key
+            that is no setting. Nothing is changed then.
+
+        """
+        path = os.path.expanduser(
+            os.environ.get('FUEL_CONFIG') or DEFAULT_FILE)
+        values = _read_mapping(path)
+        for key in values:
+            if key not in self._settings:
+                raise ConfigurationError(
+                    f'{path}: {key!r} is not a setting'
+                    f'{self._suggestion(str(key))}; remove or correct it')
+        for key, setting in self._settings.items():
+            # An empty value, `data_path:`, leaves the setting alone.
+            if values.get(key) is None:
+                setting.pop('yaml', None)
+            else:
+                setting['yaml'] = values[key]
+        self.__dict__.update(_must_load=False, _file=path)
+
+    def origin(self, key: str) -> str:
+        """Tell where the value of a setting comes from.
+
+        Parameters
+        ----------
+        key : str
+            The name of a setting.
+
+        Returns
+        -------
+        str
+            ``'assigned'``, ``'environment variable FUEL_...'``, ``'file
+            ...'``, ``'default'`` or ``'not set'``.
+
+        Raises
+        ------
+        AttributeError
+            If there is no such setting.
+
+        """
+        return self._find(key)[1]
+
+    def __getattr__(self, key: str) -> Any:
+        # Only called for what is not an ordinary attribute.
+        value, origin = self._find(key)
+        setting = self._settings[key]
+        if value is NOT_SET:
+            raise ConfigurationError(self._how_to_set(key))
+        try:
+            return setting['type'](value)
+        except (TypeError, ValueError) as error:
+            raise ConfigurationError(
+                f'the setting {key!r} cannot be {value!r} ({origin}): '
+                f'{error}') from error
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key in self._settings:
+            self._settings[key]['value'] = value
+        else:
+            super().__setattr__(key, value)
+
+    def __delattr__(self, key: str) -> None:
+        if key not in self._settings:
+            super().__delattr__(key)
+        elif self._settings[key].pop('value', NOT_SET) is NOT_SET:
+            raise AttributeError(
+                f'nothing was assigned to the setting {key!r}, so there is '
+                f'nothing to delete')
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._settings})
+
+    def _find(self, key: str) -> tuple[Any, str]:
+        """Return a setting's value, before its type is applied, and where
+        it was found."""
+        # The first test serves copy and pickle, which look for special
+        # methods on an object that has no attributes yet.
+        if key == '_settings' or key not in self._settings:
+            settings = '' if key == '_settings' else self._suggestion(key)
+            raise AttributeError(f'{key!r} is not a setting{settings}')
+        setting = self._settings[key]
+        if 'value' in setting:
+            return setting['value'], 'assigned'
+        env_var = setting.get('env_var')
+        if env_var is not None and env_var in os.environ:
+            return os.environ[env_var], f'environment variable {env_var}'
+        self._load_if_needed()
+        if 'yaml' in setting:
+            return setting['yaml'], f'file {self._file}'
+        if 'default' in setting:
+            return setting['default'], 'default'
+        return NOT_SET, 'not set'
+
+    def _load_if_needed(self) -> None:
+        if self._must_load:
+            self.load_yaml()
+
+    def _suggestion(self, key: str) -> str:
+        """Return the part of an error text that names the nearest match."""
+        near = difflib.get_close_matches(key, self._settings, n=1)
+        if near:
+            return f' (did you mean {near[0]!r}?)'
+        names = ', '.join(sorted(self._settings))
+        return f' (there are: {names})' if names else ''
+
+    def _how_to_set(self, key: str) -> str:
+        """Return the error text for a setting that has no value."""
+        env_var = self._settings[key].get('env_var')
+        variable = f', set the environment variable {env_var}' if (
+            env_var) else ''
+        return (f'the setting {key!r} has no value and no default: add it '
+                f'to {DEFAULT_FILE}{variable} or assign config.{key}')
+
+
+def _read_mapping(path: str) -> Mapping[Any, Any]:
+    """Return what a YAML file maps, nothing if it is empty or missing."""
+    if not os.path.exists(path):
+        if os.environ.get('FUEL_CONFIG'):
+            logger.warning(
+                'FUEL_CONFIG names %s, which does not exist', path)
+        return {}
+    import yaml
+    try:
+        with open(path, encoding='utf-8') as file:
+            values = yaml.safe_load(file)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ConfigurationError(
+            f'cannot read the configuration file {path}: {error}'
+        ) from error
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(
+            f'{path} should hold lines such as "floatX: float32", but its '
+            f'content is a {type(values).__name__}: {values!r:.60}')
+    return values
+
+
+config = Configuration(load_on_first_use=True)
+
+config.add_config('data_path', _paths, default=None,
+                  env_var='FUEL_DATA_PATH')
+config.add_config('local_data_path', _path, default='',
+                  env_var='FUEL_LOCAL_DATA_PATH')
+config.add_config('default_seed', int, default=1,
+                  env_var='FUEL_DEFAULT_SEED')
+config.add_config('floatX', _dtype_name, default='float64',
+                  env_var='FUEL_FLOATX')
+config.add_config('extra_downloaders', extra_downloader_converter,
+                  default=[], env_var='FUEL_EXTRA_DOWNLOADERS')
+config.add_config('extra_converters', extra_downloader_converter,
+                  default=[], env_var='FUEL_EXTRA_CONVERTERS')

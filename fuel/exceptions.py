@@ -1,0 +1,36 @@
+"""The errors of Fuel, in one tree.
+
+::
+
+    FuelError                        anything Fuel itself complains about
+    +-- ConfigurationError           a setting is unset, unknown or unusable
+    +-- AxisLabelsMismatchError      a stage met other axes than it needs
+    +-- StateMismatchError           a saved state belongs to another stream
+
+Each class also derives from the built-in error that a caller would already
+catch, so ``except ValueError`` goes on working.
+"""
+
+__all__ = ['AxisLabelsMismatchError', 'ConfigurationError', 'FuelError',
+           'StateMismatchError']
+
+
+class FuelError(Exception):
+    """Base class of the errors that are Fuel's own."""
+
+
+class ConfigurationError(FuelError, ValueError):
+    """A setting has no value, is not known, or has a value of no use.
+
+    It is not an :class:`AttributeError`: ``hasattr`` must not hide that a
+    setting exists but was never given a value.
+
+    """
+
+
+class AxisLabelsMismatchError(FuelError, ValueError):
+    """The axis labels of a source are not those that a stage works on."""
+
+
+class StateMismatchError(FuelError, ValueError):
+    """A saved state does not belong to the stream that should resume."""

@@ -1,0 +1,89 @@
+"""What every test shares: a home of its own, settings of its own, and
+properties that are tried briefly unless ``--full`` is given."""
+import copy
+import os
+import random
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, settings
+
+import fuel
+
+settings.register_profile(
+    'short', max_examples=25, deadline=None, print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    'full', settings.get_profile('short'), max_examples=500)
+
+# Each test starts with this seed in the global generators; the header
+# prints it, and FUEL_TEST_SEED repeats a run.
+SEED = int(os.environ.get('FUEL_TEST_SEED', 0)) or random.SystemRandom(
+    ).randrange(1, 2 ** 32)
+
+
+def pytest_addoption(parser):
+    """Add ``--full``."""
+    parser.addoption('--full', action='store_true',
+                     help='also run the long forms of heavy tests')
+
+
+def pytest_configure(config):
+    """Choose how many examples each property is tried with."""
+    settings.load_profile('full' if config.getoption('full') else 'short')
+
+
+def pytest_report_header(config):
+    """Say which Fuel is tested, and with which seed."""
+    return [f'fuel {fuel.__version__} from {os.path.dirname(fuel.__file__)}',
+            f'random seed: {SEED} (FUEL_TEST_SEED={SEED} repeats it)']
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the long forms, unless asked for."""
+    if config.getoption('full'):
+        return
+    long_forms = [item for item in items if item.get_closest_marker('full')]
+    if long_forms:
+        config.hook.pytest_deselected(items=long_forms)
+        items[:] = [item for item in items if item not in set(long_forms)]
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory, monkeypatch):
+    """Keep a test away from the user's files and settings.
+
+    Returns
+    -------
+    pathlib.Path
+        The home directory of the test, empty at first; ``data`` in it is
+        the only directory of ``config.data_path``.
+
+    """
+    home = tmp_path_factory.mktemp('home')
+    for name in list(os.environ):
+        if name.startswith(('FUEL_', 'XDG_')):
+            monkeypatch.delenv(name)
+    for name in ('HOME', 'USERPROFILE', 'LOCALAPPDATA'):
+        monkeypatch.setenv(name, str(home))
+    (home / 'data').mkdir()
+    monkeypatch.setenv('FUEL_DATA_PATH', str(home / 'data'))
+    return home
+
+
+@pytest.fixture(autouse=True)
+def own_settings(own_home):
+    """Give each test unread, unassigned settings; undo what it assigns."""
+    state = fuel.config.__dict__
+    before = {**state, '_settings': copy.deepcopy(state['_settings'])}
+    state['_must_load'] = True
+    yield
+    state.clear()
+    state.update(before)
+
+
+@pytest.fixture(autouse=True)
+def own_seed():
+    """Start the global random generators from the seed of the run."""
+    numpy.random.seed(SEED)
+    random.seed(SEED)
