@@ -1,0 +1,74 @@
+"""Finding files, and coming back to the folder one was in."""
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fuel.config_parser import config
+
+
+def find_in_data_path(filename: str) -> str:
+    """Search for a file in the folders of Fuel's data path.
+
+    Parameters
+    ----------
+    filename : str
+        Name of the file, or its path relative to one of the folders.
+
+    Returns
+    -------
+    str
+        The path of the first match, in the order of ``config.data_path``.
+
+    Raises
+    ------
+    FileNotFoundError
+        (An IOError.) If no folder has it; the text says where it was
+        looked for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils import find_in_data_path
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     find_in_data_path(file.name) == file.name
+    True
+
+    """
+    folders = [os.path.expandvars(os.path.expanduser(folder))
+               for folder in config.data_path]
+    for folder in folders:
+        path = os.path.join(folder, filename)
+        if os.path.isfile(path):
+            return path
+    looked_in = ', '.join(map(repr, folders)) or 'no folder at all'
+    raise FileNotFoundError(
+        f'{str(filename)!r} was not found in the data path; looked in '
+        f'{looked_in}. Get the file with fuel-download and fuel-convert, or '
+        'name the folder that has it in the environment variable '
+        'FUEL_DATA_PATH, in data_path in ~/.fuelrc, or in '
+        'fuel.config.data_path')
+
+
+@contextmanager
+def remember_cwd() -> Iterator[None]:
+    """Return to the present working directory when the block ends.
+
+    The working directory belongs to the whole process: do not use this
+    while other threads open relative paths.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils import remember_cwd
+    >>> before = os.getcwd()
+    >>> with remember_cwd():
+    ...     os.chdir(tempfile.gettempdir())
+    >>> os.getcwd() == before
+    True
+
+    """
+    before = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(before)
