@@ -32,7 +32,9 @@ def extensions():
             '.'.join(path.with_suffix('').parts), [str(path)],
             include_dirs=[numpy.get_include()],
             define_macros=[
-                ('NPY_NO_DEPRECATED_API', 'NPY_1_7_API_VERSION')],
+                ('NPY_NO_DEPRECATED_API', 'NPY_1_7_API_VERSION'),
+                # Built with NumPy 2, a module also runs with 1.23.
+                ('NPY_TARGET_VERSION', 'NPY_1_23_API_VERSION')],
             extra_compile_args=compile_arguments())
         for path in sorted(Path('fuel').rglob('*.pyx'))]
 

@@ -18,7 +18,7 @@ settings.register_profile(
 
 # Each test starts with this seed in the global generators; the header
 # prints it, and FUEL_TEST_SEED repeats a run.
-SEED = int(os.environ.get('FUEL_TEST_SEED', 0)) or random.SystemRandom(
+SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
 

@@ -54,7 +54,8 @@ def test_defaults_without_any_source_are_those_of_the_manual():
     assert '' == config.local_data_path
     assert [] == config.extra_downloaders == config.extra_converters
     path, = config.data_path
-    assert os.path.isabs(path) and os.path.basename(path) == 'fuel'
+    assert os.path.isabs(path)
+    assert 'fuel' == os.path.basename(path)
 
 
 def test_data_path_default_is_never_created(own_home):

@@ -1,0 +1,166 @@
+"""Virtual environments in the checkout, made again when they are stale.
+
+An environment holds the package as a user would install it: built and
+copied, not linked. It remembers what it was made from (interpreter,
+requirements, sources), so that a second run does only what changed.
+"""
+import contextlib
+import glob
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+OLDEST_PYTHON = (3, 11)
+ASK_VERSION = ('import json, sys; '
+               'print(json.dumps([sys.executable, *sys.version_info[:2]]))')
+STAMP = 'fuel-environment.json'
+
+# What a build needs. Some of it also decides which requirements an
+# environment has.
+REQUIREMENT_FILES = ['setup.cfg', 'setup.py', 'pyproject.toml']
+BUILD_INPUTS = [*REQUIREMENT_FILES, 'MANIFEST.in', 'README.rst', 'LICENSE',
+                'fuel']
+GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
+
+
+def prepare(name, extras, constraints=None, fresh=False):
+    """Make an environment with the package in it, or bring it up to date.
+
+    Parameters
+    ----------
+    name : str
+        The start of its directory's name; the version is added.
+    extras : list of str
+        The package's extras that are installed too.
+    constraints : str, optional
+        A file of pip constraints for all requirements.
+    fresh : bool, optional
+        Throw an environment of that name away first.
+
+    Returns
+    -------
+    pathlib.Path
+        The environment's interpreter.
+
+    """
+    base, version = find_python(os.environ.get('PYTHON', 'python3'))
+    suffix = '-' + Path(constraints).stem if constraints else ''
+    directory = ROOT / f'{name}-{version}{suffix}'
+    python = directory / (
+        'Scripts/python.exe' if os.name == 'nt' else 'bin/python')
+    files = [ROOT / name for name in REQUIREMENT_FILES]
+    if constraints:
+        files.append(Path(constraints).resolve())
+    stamp = {'requirements': digest(files, base, *extras),
+             'package': digest(ROOT / name for name in BUILD_INPUTS)}
+    with locked(directory.with_name(directory.name + '.lock')):
+        found = read_stamp(directory)
+        if fresh or found.get('requirements') != stamp['requirements']:
+            say(f'Making {directory.name} (this takes a minute or two) ...')
+            shutil.rmtree(directory, ignore_errors=True)
+            run(base, '-m', 'venv', str(directory))
+            options = ['-c', str(files[-1])] if constraints else []
+            install(python, options, extras)
+        elif found.get('package') != stamp['package']:
+            say(f'Installing the package again in {directory.name} ...')
+            # A stamp without the package: if this is interrupted, the next
+            # run installs it again.
+            write_stamp(directory, {**stamp, 'package': None})
+            install(python, ['--no-deps', '--force-reinstall'], [])
+        write_stamp(directory, stamp)
+    return python
+
+
+def find_python(command):
+    """Return the path and the ``major.minor`` of an interpreter.
+
+    A command such as ``python3.13`` that is not on the path is also looked
+    for among the versions that pyenv installed.
+
+    """
+    root = os.environ.get('PYENV_ROOT', os.path.expanduser('~/.pyenv'))
+    version = Path(command).name.removeprefix('python')
+    installed = glob.glob(f'{root}/versions/{version}.*/bin/python')
+    for candidate in [command, *sorted(installed)]:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            path, *numbers = json.loads(subprocess.run(
+                [candidate, '-c', ASK_VERSION], check=True,
+                capture_output=True, text=True).stdout)
+            if tuple(numbers) < OLDEST_PYTHON:
+                sys.exit(f'{command} is Python {numbers[0]}.{numbers[1]}, '
+                         f'but Fuel needs 3.11 or later: name one in the '
+                         f'environment variable PYTHON')
+            return path, f'{numbers[0]}.{numbers[1]}'
+    sys.exit(f'cannot run {command!r}: name a Python interpreter in the '
+             f'environment variable PYTHON')
+
+
+def install(python, options, extras):
+    """Build the package away from the checkout and install it."""
+    with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
+        for name in BUILD_INPUTS:
+            source, target = ROOT / name, Path(build, name)
+            if source.is_dir():
+                shutil.copytree(source, target,
+                                ignore=shutil.ignore_patterns(*GENERATED))
+            else:
+                shutil.copy(source, target)
+        wanted = f'{build}[{",".join(extras)}]' if extras else build
+        run(python, '-m', 'pip', 'install', '--quiet',
+            '--disable-pip-version-check', *options, wanted)
+
+
+def run(*command):
+    """Run a command; end with its status if it fails."""
+    result = subprocess.run([str(part) for part in command], check=False)
+    if result.returncode:
+        sys.exit(f'failed: {" ".join(map(str, command))}')
+
+
+def say(text):
+    """Tell what goes on, at once and in order with what commands say."""
+    print(text, flush=True)
+
+
+def digest(paths, *texts):
+    """Return a hash of texts, and of files with their names."""
+    result = hashlib.sha256(json.dumps(texts).encode())
+    for path in paths:
+        for file in sorted(path.rglob('*')) if path.is_dir() else [path]:
+            if file.is_file() and not any(
+                    part.match(pattern) for pattern in GENERATED
+                    for part in [file, *file.parents]):
+                result.update(f'{file.relative_to(path.parent)}'.encode())
+                result.update(hashlib.sha256(file.read_bytes()).digest())
+    return result.hexdigest()
+
+
+def read_stamp(directory):
+    """Return what an environment was made from, nothing if unknown."""
+    try:
+        return json.loads((directory / STAMP).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def write_stamp(directory, stamp):
+    """Remember what an environment was made from, in one step."""
+    temporary = directory / (STAMP + '.new')
+    temporary.write_text(json.dumps(stamp))
+    temporary.replace(directory / STAMP)
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Let one process at a time change an environment."""
+    with open(path, 'w') as file:
+        if os.name != 'nt':
+            import fcntl
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
