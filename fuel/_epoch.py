@@ -1,0 +1,427 @@
+"""What belongs to one epoch of one stream, and how it is saved."""
+from __future__ import annotations
+
+import copy
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from fuel import _generators
+from fuel.exceptions import StateMismatchError
+
+FORMAT = 1
+
+# What the state of a stream says of its epoch.
+NOT_STARTED = 'not started'
+RUNNING = 'running'
+FINISHED = 'finished'
+
+
+class Mark(NamedTuple):
+    """A position, taken cheaply; :func:`as_state` makes plain data of it."""
+
+    stream: Any
+    position: int
+    requested: int
+    start: Any
+    dataset_position: Any
+    rng: Any
+    leftover: Any
+    children: list[Any]
+
+
+class Epoch:
+    """One epoch: how far it has come, and what the stream keeps for it.
+
+    Parameters
+    ----------
+    request_iterator : iterator or None
+
+    Attributes
+    ----------
+    position : int
+        How many batches or examples were handed out.
+    requested : int
+        How many requests were taken from the request iterator: more than
+        `position` if one of them failed.
+    finished : bool
+        Whether :class:`StopIteration` was raised.
+    start : object
+        State of the iteration scheme when the epoch began, or the
+        exception that says why there is none.
+    attributes : dict
+        The values of the stream's `epoch_attributes`.
+    direct : bool
+        Whether the stream only hands requests to its data set, so that
+        nothing needs to be installed.
+
+    """
+
+    def __init__(self, request_iterator: Iterator[Any] | None) -> None:
+        self.request_iterator = request_iterator
+        self.position = 0
+        self.requested = 0
+        self.finished = False
+        self.start: Any = None
+        self.attributes: dict[str, Any] = {}
+        self.direct = False
+
+    def advance(self, stream: Any) -> Any:
+        """Return the next data of the epoch."""
+        if self.finished:
+            raise StopIteration
+        try:
+            if self.direct:
+                data = self._get_direct(stream)
+            else:
+                with lock_of(stream):
+                    data = self._get_installed(stream)
+        except StopIteration:
+            self._finish()
+            raise
+        except Exception as error:
+            error.add_note(f'in stage {type(stream).__name__}, '
+                           f'item {self.position} of the epoch')
+            raise
+        self.position += 1
+        return data
+
+    def _finish(self) -> None:
+        self.finished = True
+        # The stream goes on showing the last values.  Let go of the child's
+        # iterator here, so that its epoch counts as left; the data set's
+        # state is wanted by the next epoch.
+        self.attributes = {name: value
+                           for name, value in self.attributes.items()
+                           if name == 'data_state'}
+
+    def _next_request(self) -> Any:
+        if self.request_iterator is None:
+            return None
+        request = next(self.request_iterator)
+        self.requested += 1
+        return request
+
+    def _get_direct(self, stream: Any) -> Any:
+        return stream.dataset.get_data(
+            self.attributes['data_state'], self._next_request())
+
+    def _get_installed(self, stream: Any) -> Any:
+        self.install(stream)
+        try:
+            if self.request_iterator is None:
+                return stream.get_data()
+            return stream.get_data(self._next_request())
+        finally:
+            self.capture(stream)
+
+    def install(self, stream: Any) -> None:
+        """Make the stream show this epoch's attributes."""
+        vars(stream).update(self.attributes)
+
+    def capture(self, stream: Any) -> None:
+        """Take over what the stream shows."""
+        names = getattr(stream, 'epoch_attributes', ())
+        present = vars(stream)
+        self.attributes = {
+            name: present[name] for name in names if name in present}
+
+    def mark(self, stream: Any) -> Mark:
+        """Return where the epoch stands; see :class:`Mark`."""
+        with lock_of(stream):
+            self.install(stream)
+            rng = getattr(stream, 'rng', None)
+            return Mark(
+                stream, self.position, self.requested, self.start,
+                dataset_position(stream, self.attributes),
+                copy.deepcopy(rng) if _generators.is_generator(rng) else None,
+                _leftover(stream), list(stream._child_marks()))
+
+
+class Runtime:
+    """What a stream holds while it runs, and what no pickle keeps.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+    epoch : Epoch or None
+        The one made last.
+    holders : list of (weakref to DataIterator, Epoch)
+        The epochs that still have a data set's state.
+    pending : dict or None
+        The state that the next epoch iterator takes up.
+
+    """
+
+    def __init__(self, pending: dict[str, Any] | None = None) -> None:
+        self.lock = threading.RLock()
+        self.epoch: Epoch | None = None
+        self.iterator: weakref.ref[Any] | None = None
+        self.start: Any = None
+        self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
+        self.pending = pending
+
+    def __reduce__(self) -> Any:
+        return Runtime, (self.pending,)
+
+    def is_left(self) -> bool:
+        """Tell whether the epoch made last is finished or abandoned."""
+        return (self.epoch is not None and (
+            self.epoch.finished
+            or self.iterator is None or self.iterator() is None))
+
+
+def runtime_of(stream: Any) -> Runtime:
+    """Return the stream's :class:`Runtime`, made on first use.
+
+    Subclasses may have skipped every ``__init__``, so none is relied on.
+    """
+    try:
+        runtime: Runtime = vars(stream)['_runtime']
+    except KeyError:
+        runtime = vars(stream).setdefault('_runtime', Runtime())
+    return runtime
+
+
+def lock_of(stream: Any) -> Any:
+    """Return the lock to hold while the stream's attributes are used."""
+    if hasattr(type(stream), 'epoch_attributes'):
+        return runtime_of(stream).lock
+    return nullcontext()
+
+
+def defines_together(cls: type, method: str, hook: str) -> bool:
+    """Tell whether `hook` knows of `method`.
+
+    It does not if a subclass overrides the method alone: what that does is
+    then unknown to the inherited hook.  Fuel's own classes are trusted.
+    """
+    for base in cls.__mro__:
+        if hook in vars(base):
+            return True
+        if method in vars(base) and not is_own(base):
+            return False
+    return False
+
+
+def is_own(cls: type) -> bool:
+    """Tell whether a class is part of Fuel."""
+    return cls.__module__.partition('.')[0] == 'fuel'
+
+
+def dataset_position(stream: Any, attributes: dict[str, Any]) -> Any:
+    """Return the position of the data set's state, or why there is none."""
+    state = attributes.get('data_state')
+    if state is None:
+        return None
+    dataset = stream.dataset
+    if not (hasattr(dataset, 'get_position')
+            and defines_together(type(dataset), 'open', 'get_position')):
+        return TypeError(
+            f'the position within the data set {type(dataset).__name__} '
+            'cannot be saved as plain data: give the class the hooks '
+            'get_position(state) and open_at(position), or pickle the '
+            'epoch iterator instead')
+    return dataset.get_position(state)
+
+
+def _leftover(stream: Any) -> Any:
+    """Return what the stage keeps between batches, or why it cannot."""
+    if not defines_together(type(stream), 'get_data', 'get_leftover'):
+        return TypeError(
+            f'the position of the stage {type(stream).__name__} cannot be '
+            'saved as plain data, since its get_data may keep things from '
+            'one call to the next: give the class the hooks get_leftover() '
+            '(which may return None) and set_leftover(leftover), or pickle '
+            'the epoch iterator instead')
+    return stream.get_leftover()
+
+
+def _checked(part: Any) -> Any:
+    """Raise the reason why a part of a mark is missing."""
+    if isinstance(part, Exception):
+        raise part
+    return part
+
+
+def as_state(mark: Any) -> dict[str, Any]:
+    """Return a mark as plain data, ready for JSON.
+
+    Parameters
+    ----------
+    mark : Mark or dict
+        A dict is a state already (from another process).
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    TypeError
+        If a part of the pipeline cannot tell its position.
+
+    """
+    if isinstance(mark, dict):
+        return mark
+    _checked(mark)
+    return {
+        'format': FORMAT,
+        'stream': fingerprint(mark.stream),
+        'epoch': RUNNING,
+        'position': mark.position,
+        'requested': mark.requested,
+        'scheme': _checked(mark.start),
+        'dataset': _checked(mark.dataset_position),
+        'rng': generator_state(mark.rng),
+        'leftover': _checked(mark.leftover),
+        'children': [as_state(child) for child in mark.children],
+    }
+
+
+def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
+    """Return the state of a stream none of whose epochs is running.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+    epoch : str
+        ``'not started'`` or ``'finished'``.
+
+    Returns
+    -------
+    dict
+
+    """
+    scheme = getattr(stream, 'iteration_scheme', None)
+    position = (dataset_position(stream, vars(stream))
+                if epoch == FINISHED else None)
+    return {
+        'format': FORMAT,
+        'stream': fingerprint(stream),
+        'epoch': epoch,
+        'position': 0,
+        'requested': 0,
+        'scheme': None if scheme is None else scheme_state(scheme),
+        'dataset': _checked(position),
+        'rng': generator_state(getattr(stream, 'rng', None)),
+        'leftover': None,
+        'children': [state_between_epochs(child, epoch)
+                     for child in child_streams(stream)],
+    }
+
+
+def scheme_state(scheme: Any) -> Any:
+    """Return ``scheme.state_dict()``, or say which hooks are missing.
+
+    Raises
+    ------
+    TypeError
+        If the scheme has no hooks that know of its requests.
+
+    """
+    if not defines_together(type(scheme), 'get_request_iterator',
+                            'state_dict'):
+        raise TypeError(
+            f'the position of the iteration scheme {type(scheme).__name__} '
+            'cannot be saved as plain data: give the class the hooks '
+            'state_dict() and load_state_dict(state), or pickle the epoch '
+            'iterator instead')
+    return scheme.state_dict()
+
+
+def generator_state(rng: Any) -> Any:
+    """Return the state of a stage's generator; None if it has none."""
+    if not _generators.is_generator(rng):
+        return None
+    return _generators.get_state(rng)
+
+
+def child_streams(stream: Any) -> list[Any]:
+    """Return the streams that a stream reads."""
+    if hasattr(stream, 'data_streams'):
+        return list(stream.data_streams)
+    return [stream.data_stream] if hasattr(stream, 'data_stream') else []
+
+
+def child_iterators(stream: Any) -> list[Any]:
+    """Return the epoch iterators that a stream shows at present."""
+    if hasattr(stream, 'child_epoch_iterators'):
+        return list(stream.child_epoch_iterators)
+    iterator = getattr(stream, 'child_epoch_iterator', None)
+    return [] if iterator is None else [iterator]
+
+
+def mark_of(iterator: Any) -> Any:
+    """Return the mark of an epoch iterator, or why it has none."""
+    if hasattr(iterator, 'mark'):
+        return iterator.mark()
+    return TypeError(
+        f'an epoch iterator of type {type(iterator).__name__} cannot tell '
+        'its position: let get_epoch_iterator() return a DataIterator')
+
+
+def fingerprint(stream: Any) -> dict[str, Any]:
+    """Return what must be equal where a state is taken up.
+
+    Returns
+    -------
+    dict
+        Names and numbers, ready for JSON.
+
+    """
+    scheme = getattr(stream, 'iteration_scheme', None)
+    dataset = getattr(stream, 'dataset', None)
+    described: dict[str, Any] = {
+        'class': _name(stream), 'sources': list(stream.sources)}
+    if scheme is not None:
+        described['scheme'] = _name(scheme)
+        for attribute in ('batch_size', 'num_examples', 'times',
+                          'sorted_indices'):
+            _describe(described, f'scheme {attribute}',
+                      getattr(scheme, attribute, None))
+    if dataset is not None:
+        described['data set'] = _name(dataset)
+        _describe(described, 'data set num_examples',
+                  getattr(dataset, 'num_examples', None))
+    return described
+
+
+def _name(instance: object) -> str:
+    cls = type(instance)
+    return f'{cls.__module__}.{cls.__qualname__}'
+
+
+def _describe(described: dict[str, Any], key: str, value: Any) -> None:
+    # Only numbers: NaN, for an unknown length, is not equal to itself.
+    if isinstance(value, int) or hasattr(value, '__index__'):
+        described[key] = int(value)
+
+
+def check_fingerprint(stream: Any, state: dict[str, Any]) -> None:
+    """Refuse a state that another kind of stream made.
+
+    Raises
+    ------
+    StateMismatchError
+        Naming the first difference.
+
+    """
+    if not isinstance(state, dict) or 'format' not in state:
+        raise StateMismatchError(
+            'a state must be what state_dict() returned, got '
+            f'{type(state).__name__}')
+    if state['format'] != FORMAT:
+        raise StateMismatchError(
+            f'the state has format {state["format"]!r}, but this version of '
+            f'Fuel reads format {FORMAT}')
+    saved, present = state['stream'], fingerprint(stream)
+    for key in sorted(saved.keys() | present.keys()):
+        if saved.get(key) != present.get(key):
+            raise StateMismatchError(
+                f'the state was saved by another pipeline: {key} was '
+                f'{saved.get(key)!r}, but here it is {present.get(key)!r} '
+                f'(stage {type(stream).__name__}): build the stream as it '
+                'was when the state was saved')

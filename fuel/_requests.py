@@ -1,0 +1,251 @@
+"""Request iterators: what one epoch asks for, and how far it has come.
+
+An iterator holds a position and what the order is computed from, never the
+remaining requests.  So it is small when pickled, whatever the number of
+examples, and moves forward in constant time.
+"""
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+
+class RequestIterator(Iterator[Any]):
+    """Iterator over the requests of one epoch.
+
+    Attributes
+    ----------
+    position : int
+        How many requests were handed out.
+    num_requests : int or float
+        How many there are in the whole epoch; ``math.inf`` if they never
+        end.
+
+    Notes
+    -----
+    Subclasses implement :meth:`_request`.  One iterator belongs to one
+    thread at a time.
+
+    """
+
+    position: int = 0
+    num_requests: float = 0
+
+    def __next__(self) -> Any:
+        position = self.position
+        if position >= self.num_requests:
+            raise StopIteration
+        self.position = position + 1
+        return self._request(position)
+
+    def __length_hint__(self) -> int:
+        remaining = self.num_requests - self.position
+        return NotImplemented if math.isinf(remaining) else int(remaining)
+
+    def _request(self, position: int) -> Any:
+        """Return the request that is number `position` of the epoch."""
+        raise NotImplementedError
+
+    def advance(self, count: int) -> None:
+        """Leave out the next `count` requests, in constant time."""
+        self.position = int(min(self.position + count, self.num_requests))
+
+
+class ExampleRequests(RequestIterator):
+    """One index after another."""
+
+    def __init__(self, indices: Sequence[Any]) -> None:
+        self.indices = indices
+        self.num_requests = len(indices)
+
+    def _request(self, position: int) -> Any:
+        return self.indices[position]
+
+
+class BatchRequests(RequestIterator):
+    """Lists of up to `batch_size` indices after each other."""
+
+    def __init__(self, indices: Sequence[Any], batch_size: int) -> None:
+        self.indices = indices
+        self.batch_size = batch_size
+        self.num_requests = num_batches(len(indices), batch_size)
+
+    def _request(self, position: int) -> list[Any]:
+        start = position * self.batch_size
+        return list(self.indices[start:start + self.batch_size])
+
+
+class _Shuffled(RequestIterator):
+    """Base of the iterators over a shuffled order.
+
+    The order is a function of the generator as it was before the epoch, so
+    that is what a pickle holds; the order is drawn anew when it is needed.
+    """
+
+    indices: Sequence[Any]
+    _order: NDArray[Any] | None
+
+    def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
+        self.indices = indices
+        self._rng_before = copy.deepcopy(rng)
+        self._order = draw_order(len(indices), rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, '_order': None}
+
+    def _pick(self, start: int, stop: int) -> list[Any]:
+        if self._order is None:
+            self._order = draw_order(
+                len(self.indices), copy.deepcopy(self._rng_before))
+        picked: list[int] = self._order[start:stop].tolist()
+        if self.indices == range(len(self.indices)):
+            return picked
+        return [self.indices[place] for place in picked]
+
+
+class ShuffledExampleRequests(_Shuffled):
+    """One index after another, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], rng: Any) -> None:
+        self.num_requests = len(indices)
+        self._shuffle(indices, rng)
+
+    def _request(self, position: int) -> Any:
+        return self._pick(position, position + 1)[0]
+
+
+class ShuffledBatchRequests(_Shuffled):
+    """Lists of up to `batch_size` indices, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
+                 sorted_indices: bool) -> None:
+        self.batch_size = batch_size
+        self.sorted_indices = sorted_indices
+        self.num_requests = num_batches(len(indices), batch_size)
+        self._shuffle(indices, rng)
+
+    def _request(self, position: int) -> list[Any]:
+        start = position * self.batch_size
+        batch = self._pick(start, start + self.batch_size)
+        if self.sorted_indices:
+            batch.sort()
+        return batch
+
+
+class BatchSizeRequests(RequestIterator):
+    """The same batch size over and over; the last may be smaller."""
+
+    def __init__(self, batch_size: int, num_requests: float,
+                 last_size: int) -> None:
+        self.batch_size = batch_size
+        self.num_requests = num_requests
+        self.last_size = last_size
+
+    def _request(self, position: int) -> int:
+        if position == self.num_requests - 1:
+            return self.last_size
+        return self.batch_size
+
+
+class ConcatenatedRequests(RequestIterator):
+    """The requests of several iterators after each other."""
+
+    def __init__(self, parts: list[Iterator[Any]]) -> None:
+        self.parts = parts
+        self.num_requests = math.inf
+
+    def __next__(self) -> Any:
+        while self.parts:
+            try:
+                request = next(self.parts[0])
+            except StopIteration:
+                self.parts = self.parts[1:]
+            else:
+                self.position += 1
+                return request
+        raise StopIteration
+
+    def advance(self, count: int) -> None:
+        while count and self.parts:
+            part = self.parts[0]
+            moved = advance(part, count)
+            self.position += moved
+            count -= moved
+            if count:
+                self.parts = self.parts[1:]
+
+
+class OneShotRequests(RequestIterator):
+    """Requests made from an iterator that can be read only once.
+
+    Parameters
+    ----------
+    examples : iterator
+    batch_size : int, optional
+        If not given, the requests are the examples themselves.
+
+    """
+
+    def __init__(self, examples: Iterator[Any],
+                 batch_size: int | None = None) -> None:
+        self.examples = examples
+        self.batch_size = batch_size
+        self.num_requests = math.inf
+
+    def __next__(self) -> Any:
+        if self.batch_size is None:
+            request = next(self.examples)
+        else:
+            request = list(islice(self.examples, self.batch_size))
+            if not request:
+                raise StopIteration
+        self.position += 1
+        return request
+
+    def advance(self, count: int) -> None:
+        for _ in islice(self, count):
+            pass
+
+
+def num_batches(num_examples: int, batch_size: int) -> int:
+    """Return how many batches hold all examples."""
+    return -(-num_examples // batch_size)
+
+
+def draw_order(size: int, rng: Any) -> NDArray[Any]:
+    """Return the numbers below `size` in an order drawn from `rng`.
+
+    The order is the one that ``rng.shuffle`` gives a list of them.
+    """
+    if isinstance(rng, numpy.random.RandomState):
+        # The same draws, the same swaps, without a list of Python objects;
+        # and half the memory while the numbers fit into 32 bits.
+        order = numpy.arange(
+            size, dtype=numpy.uint32 if size <= 2 ** 32 else numpy.int64)
+        rng.shuffle(order)
+        return order
+    indices = list(range(size))
+    rng.shuffle(indices)
+    return numpy.array(indices, dtype=numpy.int64)
+
+
+def advance(requests: Iterator[Any], count: int) -> int:
+    """Leave out `count` requests of any iterator.
+
+    Returns
+    -------
+    int
+        How many there were to leave out.
+
+    """
+    if isinstance(requests, RequestIterator):
+        before = requests.position
+        requests.advance(count)
+        return requests.position - before
+    return sum(1 for _ in islice(requests, count))

@@ -1,0 +1,106 @@
+"""The epoch iterator: one pass over a stream."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fuel._epoch import Epoch
+
+__all__ = ['DataIterator']
+
+
+class DataIterator(Iterator[Any]):
+    """Iterator over the examples or batches of one epoch of a stream.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Where the data come from.
+    request_iterator : iterator, optional
+        The requests of the epoch.  If None, data are asked for without a
+        request until the stream raises :class:`StopIteration`.
+    as_dict : bool, optional
+        Whether to return a dict from source names to data instead of a
+        tuple.  Defaults to False.
+
+    Notes
+    -----
+    The iterator owns what belongs to its epoch: at construction it takes
+    over the stream's attributes that the class names in `epoch_attributes`
+    (the child's iterator, the data set's state, left-overs), and it puts
+    them back into the stream, under the stream's lock, whenever it asks for
+    data.  So several iterators of one stream do not disturb each other.  One
+    iterator belongs to one thread at a time.
+
+    An iterator pickles, and goes on where it stood.
+
+    """
+
+    def __init__(self, data_stream: Any,
+                 request_iterator: Iterator[Any] | None = None,
+                 as_dict: bool = False) -> None:
+        self.data_stream = data_stream
+        self.as_dict = as_dict
+        self._epoch = Epoch(request_iterator)
+        begin = getattr(data_stream, '_begin_epoch', None)
+        if begin is not None:
+            begin(self._epoch)
+            data_stream._adopt_epoch(self._epoch, self)
+
+    @property
+    def request_iterator(self) -> Iterator[Any] | None:
+        """The requests of the epoch (iterator), or None."""
+        return self._epoch.request_iterator
+
+    def __iter__(self) -> DataIterator:
+        return self
+
+    def __next__(self) -> Any:
+        data = self._epoch.advance(self.data_stream)
+        if self.as_dict:
+            return dict(
+                zip(self.data_stream.sources, data, strict=False))
+        return data
+
+    def mark(self) -> Any:
+        """Return where the iterator stands, cheaply.
+
+        Returns
+        -------
+        object
+            What :meth:`state_dict` takes to make a state of it later, if it
+            is wanted after all.
+
+        """
+        return self._epoch.mark(self.data_stream)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the iterator stands, as plain data ready for JSON.
+
+        Returns
+        -------
+        dict
+            For :meth:`~fuel.streams.AbstractDataStream.load_state_dict` of
+            a stream built in the same way.
+
+        Raises
+        ------
+        TypeError
+            If some part of the pipeline cannot tell its position; the text
+            names it and what it lacks.
+
+        """
+        state: dict[str, Any] = self.data_stream._state_of(self._epoch)
+        return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {'data_stream': self.data_stream, 'as_dict': self.as_dict,
+                'epoch': self._epoch}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.data_stream = state['data_stream']
+        self.as_dict = state['as_dict']
+        self._epoch = state['epoch']
+        adopt = getattr(self.data_stream, '_adopt_epoch', None)
+        if adopt is not None:
+            adopt(self._epoch, self)

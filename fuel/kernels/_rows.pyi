@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+Indices = list[int] | range | NDArray[numpy.integer[Any]]
+
+def as_indices(
+    request: Indices, num_examples: int,
+) -> NDArray[numpy.intp]: ...
+def native(array: NDArray[Any]) -> NDArray[Any]: ...
+def take(array: NDArray[Any], indices: Indices) -> NDArray[Any]: ...
+def take_row(array: NDArray[Any], index: int) -> Any: ...

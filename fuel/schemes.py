@@ -1,0 +1,536 @@
+"""Iteration schemes: which examples to visit, and in which order."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from fuel import _generators, config
+from fuel._epoch import scheme_state
+from fuel._requests import (
+    BatchRequests,
+    BatchSizeRequests,
+    ConcatenatedRequests,
+    ExampleRequests,
+    OneShotRequests,
+    ShuffledBatchRequests,
+    ShuffledExampleRequests,
+    num_batches,
+)
+
+__all__ = [
+    'BatchScheme', 'BatchSizeScheme', 'ConcatenatedScheme', 'ConstantScheme',
+    'IndexScheme', 'IterationScheme', 'SequentialExampleScheme',
+    'SequentialScheme', 'ShuffledExampleScheme', 'ShuffledScheme',
+    'cross_validation']
+
+
+class IterationScheme:
+    """An iteration scheme: decides which requests an epoch makes.
+
+    Subclasses implement :meth:`get_request_iterator` and set
+    `requests_examples`.
+
+    Attributes
+    ----------
+    requests_examples : bool
+        Whether requests are for single examples (as opposed to batches).
+
+    Notes
+    -----
+    A scheme may also offer two hooks, which let a stream that uses it save
+    its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
+
+    ``state_dict()``
+        returns, as plain data ready for JSON, what the *next* request
+        iterator will be made from, such as the state of a generator, and
+    ``load_state_dict(state)``
+        puts the scheme back to where it was.
+
+    The requests that had been made are then left out.  A class that
+    overrides :meth:`get_request_iterator` overrides the hooks too, or has
+    none.  Random schemes should not be shared by streams, since one stream
+    would then change the order of the other.
+
+    """
+
+    requests_examples: bool
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_request_iterator')
+
+
+# The hooks are assigned in each class beside its get_request_iterator,
+# not inherited: a subclass with other requests must not pass for exact.
+
+def _no_state(self: Any) -> dict[str, Any]:
+    """Return the scheme's state: there is none, all epochs are alike."""
+    return {}
+
+
+def _load_no_state(self: Any, state: dict[str, Any]) -> None:
+    """Take up a state that :meth:`state_dict` returned."""
+
+
+def _rng_state(self: Any) -> dict[str, Any]:
+    """Return the state of the generator, ready for JSON."""
+    return {'rng': _generators.get_state(self.rng)}
+
+
+def _load_rng_state(self: Any, state: dict[str, Any]) -> None:
+    """Take up a state that :meth:`state_dict` returned."""
+    _generators.set_state(self.rng, state['rng'])
+
+
+def _positive(name: str, value: Any) -> int:
+    if isinstance(value, (bool, numpy.bool_)):
+        raise TypeError(f'{name} must be a positive integer, got {value!r}')
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f'{name} must be a positive integer, got {value!r} '
+            f'({type(value).__name__})') from None
+    if number <= 0:
+        raise ValueError(f'{name} must be a positive integer, got {number}')
+    return number
+
+
+def _as_examples(examples: Any) -> Any:
+    """Return `examples` as something to iterate over, checked."""
+    if isinstance(examples, Iterable) and not (
+            isinstance(examples, numpy.ndarray) and examples.ndim == 0):
+        return examples
+    if isinstance(examples, (bool, numpy.bool_)):
+        raise TypeError('examples must be a number of examples or a list of '
+                        f'indices, got {examples!r}')
+    try:
+        number = operator.index(examples)
+    except TypeError:
+        raise TypeError(
+            'examples must be a number of examples or a list of indices, got '
+            f'{examples!r} ({type(examples).__name__})') from None
+    if number < 0:
+        raise ValueError(
+            f'examples must not be negative, got {number}')
+    return range(number)
+
+
+class _Examples:
+    """What schemes over a given set of examples share."""
+
+    indices: Any
+    num_examples: int | None
+    _read_once: bool = False
+
+    def _set_examples(self, examples: Any) -> None:
+        self.indices = _as_examples(examples)
+        self.num_examples = (
+            len(self.indices) if hasattr(self.indices, '__len__') else None)
+
+    def _sequence(self) -> Sequence[Any]:
+        """Return the examples as a sequence of plain Python objects."""
+        indices = self._iterable()
+        if isinstance(indices, numpy.ndarray):
+            return list(indices.tolist())
+        if isinstance(indices, (list, range, tuple)):
+            return indices
+        return list(indices)
+
+    def _iterable(self) -> Any:
+        """Return the examples, and refuse to read an iterator twice."""
+        if isinstance(self.indices, Iterator):
+            if self._read_once:
+                raise ValueError(
+                    f'examples of {type(self).__name__} is an iterator '
+                    f'({type(self.indices).__name__}) and an earlier epoch '
+                    'has read it: pass list(examples) or the number of '
+                    'examples instead')
+            self._read_once = True
+        return self.indices
+
+
+class IndexScheme(_Examples, IterationScheme):
+    """Schemes whose requests are single indices.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        The indices of the examples to visit, or how many to visit from the
+        beginning of the data set.
+
+    Attributes
+    ----------
+    indices : iterable of int
+        As given; a range if a number was given.
+    num_examples : int or None
+        How many there are; None for an iterator.
+
+    """
+
+    requests_examples = True
+
+    def __init__(self, examples: Any) -> None:
+        self._set_examples(examples)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        return self.num_examples
+
+
+class BatchScheme(_Examples, IterationScheme):
+    """Schemes whose requests are lists of indices.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        The indices of the examples to visit, or how many to visit from the
+        beginning of the data set.
+    batch_size : int
+        Number of indices in a request.  The last request of an epoch has
+        fewer if the number of examples is no multiple of it.
+
+    Attributes
+    ----------
+    indices : iterable of int
+        As given; a range if a number was given.
+    num_examples : int or None
+        How many there are; None for an iterator.
+
+    """
+
+    requests_examples = False
+
+    def __init__(self, examples: Any, batch_size: int) -> None:
+        self._set_examples(examples)
+        self.batch_size = _positive('batch_size', batch_size)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        if self.num_examples is None:
+            return None
+        return num_batches(self.num_examples, self.batch_size)
+
+
+class BatchSizeScheme(IterationScheme):
+    """Schemes whose requests are batch sizes.
+
+    For sources that can only be read in order, so that there is nothing to
+    choose but how many examples to take.
+    """
+
+    requests_examples = False
+
+
+class ConcatenatedScheme(IterationScheme):
+    """The requests of several schemes after each other.
+
+    Parameters
+    ----------
+    schemes : list of IterationScheme
+        All for examples or all for batches.
+
+    Raises
+    ------
+    ValueError
+        If there are no schemes, or schemes of both kinds.
+
+    Examples
+    --------
+    >>> scheme = ConcatenatedScheme(
+    ...     schemes=[SequentialScheme(3, 2), SequentialScheme([9, 8], 2)])
+    >>> list(scheme.get_request_iterator())
+    [[0, 1], [2], [9, 8]]
+
+    """
+
+    def __init__(self, schemes: Iterable[Any]) -> None:
+        self.schemes = list(schemes)
+        kinds = {scheme.requests_examples for scheme in self.schemes}
+        if len(kinds) != 1:
+            raise ValueError(
+                'schemes must all request examples or all request batches, '
+                'got ' + (', '.join(
+                    f'{type(scheme).__name__} (requests_examples='
+                    f'{scheme.requests_examples})'
+                    for scheme in self.schemes) or 'no scheme at all'))
+
+    @property
+    def requests_examples(self) -> bool:  # type: ignore[override]
+        """Whether the parts request single examples (bool)."""
+        return bool(self.schemes[0].requests_examples)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        counts: list[Any] = [getattr(scheme, 'num_requests', None)
+                             for scheme in self.schemes]
+        return None if None in counts else sum(counts)
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+        return ConcatenatedRequests([
+            scheme.get_request_iterator() for scheme in self.schemes])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the parts, ready for JSON."""
+        return {'schemes': [scheme_state(scheme)
+                            for scheme in self.schemes]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state that :meth:`state_dict` returned."""
+        for scheme, part in zip(self.schemes, state['schemes'], strict=True):
+            scheme.load_state_dict(part)
+
+
+class ConstantScheme(BatchSizeScheme):
+    """The same batch size for a number of times, or for ever.
+
+    Parameters
+    ----------
+    batch_size : int
+    num_examples : int, optional
+        Stop when the sizes add up to this; the last is smaller if need be.
+    times : int, optional
+        Stop after as many requests.
+
+    Raises
+    ------
+    ValueError
+        If both `num_examples` and `times` are given.
+
+    Examples
+    --------
+    >>> list(ConstantScheme(4, num_examples=10).get_request_iterator())
+    [4, 4, 2]
+    >>> list(ConstantScheme(4, times=2).get_request_iterator())
+    [4, 4]
+
+    """
+
+    def __init__(self, batch_size: int, num_examples: int | None = None,
+                 times: int | None = None) -> None:
+        if num_examples and times:
+            raise ValueError(
+                'pass num_examples or times, not both: got '
+                f'num_examples={num_examples!r} and times={times!r}')
+        for name, value in (('num_examples', num_examples),
+                            ('times', times)):
+            if value is not None and value < 0:
+                raise ValueError(f'{name} must not be negative, got {value}')
+        self.batch_size = _positive('batch_size', batch_size)
+        self.num_examples = num_examples
+        self.times = times
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if endless."""
+        # Zero is a number like any other: no requests at all.
+        if self.times is not None and not (self.num_examples):
+            return 0 if self.num_examples == 0 else self.times
+        if self.num_examples is None:
+            return None
+        if self.times == 0:
+            return 0
+        return num_batches(self.num_examples, self.batch_size)
+
+    def get_request_iterator(self) -> Iterator[int]:
+        """Return an iterator over the batch sizes of a new epoch."""
+        count = self.num_requests
+        last_size = self.batch_size
+        if self.num_examples:
+            last_size = self.num_examples % self.batch_size or last_size
+        return BatchSizeRequests(
+            self.batch_size, math.inf if count is None else count, last_size)
+
+    state_dict = _no_state
+    load_state_dict = _load_no_state
+
+
+class SequentialScheme(BatchScheme):
+    """Batches of the examples in order.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`BatchScheme`.
+    batch_size : int
+        See :class:`BatchScheme`.
+
+    Examples
+    --------
+    >>> list(SequentialScheme(5, 2).get_request_iterator())
+    [[0, 1], [2, 3], [4]]
+
+    """
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        if isinstance(self.indices, Iterator):
+            return OneShotRequests(self._iterable(), self.batch_size)
+        return BatchRequests(self._sequence(), self.batch_size)
+
+    state_dict = _no_state
+    load_state_dict = _load_no_state
+
+
+class ShuffledScheme(BatchScheme):
+    """Batches of the examples in a new random order each epoch.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`BatchScheme`.
+    batch_size : int
+        See :class:`BatchScheme`.
+    sorted_indices : bool, optional
+        Sort the indices within each batch.  Defaults to False.
+    rng : numpy.random.RandomState, optional
+        Generator of the order; a :class:`numpy.random.Generator`, a
+        :class:`random.Random` or anything else with a method ``shuffle``
+        will do.  Defaults to a new ``RandomState(config.default_seed)``, so
+        two schemes made alike give the same order.
+
+    Notes
+    -----
+    The order is what ``rng.shuffle`` makes of a list of the examples.  It
+    takes 4 bytes of memory an example while an epoch runs.
+
+    Examples
+    --------
+    >>> list(ShuffledScheme(8, 4).get_request_iterator())
+    [[7, 2, 1, 6], [0, 4, 3, 5]]
+
+    """
+
+    def __init__(self, examples: Any, batch_size: int, *,
+                 sorted_indices: bool = False, rng: Any = None) -> None:
+        super().__init__(examples, batch_size)
+        self.sorted_indices = sorted_indices
+        self.rng = _default_rng() if rng is None else rng
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        return ShuffledBatchRequests(
+            self._sequence(), self.batch_size, self.rng, self.sorted_indices)
+
+    state_dict = _rng_state
+    load_state_dict = _load_rng_state
+
+
+class SequentialExampleScheme(IndexScheme):
+    """Single examples in order.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`IndexScheme`.
+
+    Examples
+    --------
+    >>> list(SequentialExampleScheme(3).get_request_iterator())
+    [0, 1, 2]
+
+    """
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the indices of a new epoch."""
+        if isinstance(self.indices, Iterator):
+            return OneShotRequests(self._iterable())
+        return ExampleRequests(self._sequence())
+
+    state_dict = _no_state
+    load_state_dict = _load_no_state
+
+
+class ShuffledExampleScheme(IndexScheme):
+    """Single examples in a new random order each epoch.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`IndexScheme`.
+    rng : numpy.random.RandomState, optional
+        See :class:`ShuffledScheme`.
+
+    Examples
+    --------
+    >>> list(ShuffledExampleScheme(8).get_request_iterator())
+    [7, 2, 1, 6, 0, 4, 3, 5]
+
+    """
+
+    def __init__(self, examples: Any, *, rng: Any = None) -> None:
+        super().__init__(examples)
+        self.rng = _default_rng() if rng is None else rng
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the indices of a new epoch."""
+        return ShuffledExampleRequests(self._sequence(), self.rng)
+
+    state_dict = _rng_state
+    load_state_dict = _load_rng_state
+
+
+def _default_rng() -> numpy.random.RandomState:
+    return numpy.random.RandomState(config.default_seed)
+
+
+def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
+                     strict: bool = True, **kwargs: Any) -> Iterator[Any]:
+    """Yield a pair of schemes for each fold of a cross-validation.
+
+    Parameters
+    ----------
+    scheme_class : subclass of IndexScheme or BatchScheme
+        Called with a list of indices and `kwargs`.
+    num_examples : int
+        Number of examples in the data set.
+    num_folds : int
+    strict : bool, optional
+        Whether `num_examples` must be a multiple of `num_folds`, so that
+        all validation sets have the same size.  Defaults to True.
+    **kwargs
+        Other arguments of `scheme_class`.
+
+    Yields
+    ------
+    fold : tuple
+        The training scheme and the validation scheme; if `strict` is False
+        also the size of the validation set.
+
+    Raises
+    ------
+    ValueError
+        At the first fold, if `strict` is True and the folds would differ
+        in size.
+
+    Examples
+    --------
+    >>> for train, valid in cross_validation(
+    ...         SequentialExampleScheme, 4, 2):
+    ...     print(list(train.get_request_iterator()),
+    ...           list(valid.get_request_iterator()))
+    [2, 3] [0, 1]
+    [0, 1] [2, 3]
+
+    """
+    _positive('num_folds', num_folds)
+    if strict and num_examples % num_folds != 0:
+        raise ValueError(
+            f'num_examples ({num_examples}) must be a multiple of num_folds '
+            f'({num_folds}); pass strict=False for folds of different size')
+    for fold in range(num_folds):
+        begin = num_examples * fold // num_folds
+        end = num_examples * (fold + 1) // num_folds
+        train = scheme_class(
+            [*range(begin), *range(end, num_examples)], **kwargs)
+        valid = scheme_class(list(range(begin, end)), **kwargs)
+        yield (train, valid) if strict else (train, valid, end - begin)
