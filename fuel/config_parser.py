@@ -18,6 +18,8 @@ data_path           FUEL_DATA_PATH            ``fuel`` in the platform's
 local_data_path     FUEL_LOCAL_DATA_PATH      ``''``: no local cache
 default_seed        FUEL_DEFAULT_SEED         1
 floatX              FUEL_FLOATX               ``'float64'``
+num_threads         FUEL_NUM_THREADS          as many as this process has
+                                              cores
 extra_downloaders   FUEL_EXTRA_DOWNLOADERS    ``[]``
 extra_converters    FUEL_EXTRA_CONVERTERS     ``[]``
 ==================  ========================  ==============================
@@ -98,6 +100,19 @@ def _dtype_name(value: Any) -> str:
     """Return the name of a data type, which must exist."""
     import numpy
     return str(numpy.dtype(value).name)
+
+
+def _num_threads(value: Any) -> int:
+    """Return a number of threads; ``None`` is one for each core that the
+    process may run on."""
+    if value is None:
+        if hasattr(os, 'sched_getaffinity'):
+            return len(os.sched_getaffinity(0))
+        return os.cpu_count() or 1
+    number = int(value)
+    if number < 1:
+        raise ValueError('at least one thread is needed')
+    return number
 
 
 class Configuration:
@@ -327,6 +342,8 @@ config.add_config('default_seed', int, default=1,
                   env_var='FUEL_DEFAULT_SEED')
 config.add_config('floatX', _dtype_name, default='float64',
                   env_var='FUEL_FLOATX')
+config.add_config('num_threads', _num_threads, default=None,
+                  env_var='FUEL_NUM_THREADS')
 config.add_config('extra_downloaders', extra_downloader_converter,
                   default=[], env_var='FUEL_EXTRA_DOWNLOADERS')
 config.add_config('extra_converters', extra_downloader_converter,
