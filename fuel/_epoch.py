@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from fuel import _generators
 from fuel.exceptions import StateMismatchError
+from fuel.kernels._buffered import Buffer
 
 FORMAT = 1
 
@@ -32,7 +33,14 @@ class Mark(NamedTuple):
     children: list[Any]
 
 
-class Epoch:
+# How many examples are read ahead at once, and how many bytes of them.
+# Each is a view of its own part of one array, so somebody who keeps a single
+# example keeps as much alive.
+READ_AHEAD = 64
+READ_AHEAD_BYTES = 2 ** 18
+
+
+class Epoch(Buffer):
     """One epoch: how far it has come, and what the stream keeps for it.
 
     Parameters
@@ -56,6 +64,9 @@ class Epoch:
     direct : bool
         Whether the stream only hands requests to its data set, so that
         nothing needs to be installed.
+    read_ahead : int
+        How many examples to read at a time, as the rows of a batch: 0 where
+        they have to be asked for singly, 1 until their size is known.
 
     """
 
@@ -67,11 +78,24 @@ class Epoch:
         self.start: Any = None
         self.attributes: dict[str, Any] = {}
         self.direct = False
+        self.read_ahead = 0
+        self.taken = 0
+
+    def __reduce__(self) -> Any:
+        self.settle()
+        return new_object, (type(self),), {
+            **vars(self), 'direct': False, 'read_ahead': 0}
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
         if self.finished:
             raise StopIteration
+        if self.read_ahead > 1:
+            self._fill(stream)
+            if self.items is not None:
+                for item in self.items:
+                    self.taken += 1
+                    return item
         try:
             if self.direct:
                 data = self._get_direct(stream)
@@ -86,6 +110,8 @@ class Epoch:
                            f'item {self.position} of the epoch')
             raise
         self.position += 1
+        if self.read_ahead == 1:
+            self.read_ahead = how_many_ahead(data)
         return data
 
     def _finish(self) -> None:
@@ -96,6 +122,32 @@ class Epoch:
         self.attributes = {name: value
                            for name, value in self.attributes.items()
                            if name == 'data_state'}
+
+    def settle(self) -> None:
+        """Count what was handed out of the buffer."""
+        taken, self.taken = self.taken, 0
+        if taken:
+            self.position += taken
+            self.requested += taken
+            requests: Any = self.request_iterator
+            requests.advance(taken)
+
+    def _fill(self, stream: Any) -> None:
+        """Read the examples of the next requests as one batch."""
+        self.settle()
+        requests: Any = self.request_iterator
+        indices = requests.peek(self.read_ahead)
+        try:
+            batch = indices and stream.dataset.get_data(
+                self.attributes['data_state'], indices)
+        except Exception:
+            # One of these requests is bad.  Asked for one at a time, those
+            # before it are answered and the bad one raises.
+            batch = None
+        if batch:
+            self.items = zip(*batch, strict=True)
+        else:
+            self.read_ahead = 0
 
     def _next_request(self) -> Any:
         if self.request_iterator is None:
@@ -130,6 +182,7 @@ class Epoch:
 
     def mark(self, stream: Any) -> Mark:
         """Return where the epoch stands; see :class:`Mark`."""
+        self.settle()
         with lock_of(stream):
             self.install(stream)
             rng = getattr(stream, 'rng', None)
@@ -138,6 +191,17 @@ class Epoch:
                 dataset_position(stream, self.attributes),
                 copy.deepcopy(rng) if _generators.is_generator(rng) else None,
                 _leftover(stream), list(stream._child_marks()))
+
+
+def new_object(cls: Any) -> Any:
+    """Return an instance without attributes, for any pickle protocol."""
+    return cls.__new__(cls)
+
+
+def how_many_ahead(example: Any) -> int:
+    """Return how many examples like this one to read at a time."""
+    size = sum(getattr(part, 'nbytes', 0) for part in example)
+    return max(0, min(READ_AHEAD, READ_AHEAD_BYTES // max(1, size)))
 
 
 class Runtime:
@@ -204,6 +268,14 @@ def defines_together(cls: type, method: str, hook: str) -> bool:
         if method in vars(base) and not is_own(base):
             return False
     return False
+
+
+def rows_are_examples(dataset: Any) -> bool:
+    """Tell whether the rows of a batch are what single requests give."""
+    return (getattr(dataset, 'rows_are_examples', False)
+            and 'get_data' not in vars(dataset)
+            and defines_together(
+                type(dataset), 'get_data', 'rows_are_examples'))
 
 
 def is_own(cls: type) -> bool:

@@ -57,7 +57,15 @@ class RequestIterator(Iterator[Any]):
         self.position = int(min(self.position + count, self.num_requests))
 
 
-class ExampleRequests(RequestIterator):
+class IndexRequests(RequestIterator):
+    """Base of the iterators over single indices."""
+
+    def peek(self, count: int) -> list[Any]:
+        """Return up to `count` of the next requests; stay where it is."""
+        raise NotImplementedError
+
+
+class ExampleRequests(IndexRequests):
     """One index after another."""
 
     def __init__(self, indices: Sequence[Any]) -> None:
@@ -66,6 +74,9 @@ class ExampleRequests(RequestIterator):
 
     def _request(self, position: int) -> Any:
         return self.indices[position]
+
+    def peek(self, count: int) -> list[Any]:
+        return list(self.indices[self.position:self.position + count])
 
 
 class BatchRequests(RequestIterator):
@@ -90,26 +101,39 @@ class _Shuffled(RequestIterator):
 
     indices: Sequence[Any]
     _order: NDArray[Any] | None
+    _rng_before: Any
 
     def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
         self.indices = indices
+        self._is_identity = indices == range(len(indices))
         self._rng_before = copy.deepcopy(rng)
         self._order = draw_order(len(indices), rng)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, '_order': None}
+        state = {**vars(self), '_order': None}
+        if type(self._rng_before) is numpy.random.RandomState:
+            # Half the size of a pickled RandomState.
+            state['_rng_before'] = self._rng_before.get_state(legacy=False)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if isinstance(self._rng_before, dict):
+            rng = numpy.random.RandomState()
+            rng.set_state(self._rng_before)
+            self._rng_before = rng
 
     def _pick(self, start: int, stop: int) -> list[Any]:
         if self._order is None:
             self._order = draw_order(
                 len(self.indices), copy.deepcopy(self._rng_before))
         picked: list[int] = self._order[start:stop].tolist()
-        if self.indices == range(len(self.indices)):
+        if self._is_identity:
             return picked
         return [self.indices[place] for place in picked]
 
 
-class ShuffledExampleRequests(_Shuffled):
+class ShuffledExampleRequests(_Shuffled, IndexRequests):
     """One index after another, in shuffled order."""
 
     def __init__(self, indices: Sequence[Any], rng: Any) -> None:
@@ -118,6 +142,9 @@ class ShuffledExampleRequests(_Shuffled):
 
     def _request(self, position: int) -> Any:
         return self._pick(position, position + 1)[0]
+
+    def peek(self, count: int) -> list[Any]:
+        return self._pick(self.position, self.position + count)
 
 
 class ShuffledBatchRequests(_Shuffled):

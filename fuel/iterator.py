@@ -4,12 +4,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fuel._epoch import Epoch
+from fuel._epoch import Epoch, new_object
+from fuel.kernels._buffered import BufferedIterator
 
 __all__ = ['DataIterator']
 
 
-class DataIterator(Iterator[Any]):
+class DataIterator(BufferedIterator):
     """Iterator over the examples or batches of one epoch of a stream.
 
     Parameters
@@ -36,27 +37,28 @@ class DataIterator(Iterator[Any]):
 
     """
 
+    epoch: Epoch
+
     def __init__(self, data_stream: Any,
                  request_iterator: Iterator[Any] | None = None,
                  as_dict: bool = False) -> None:
         self.data_stream = data_stream
         self.as_dict = as_dict
-        self._epoch = Epoch(request_iterator)
+        self.epoch = Epoch(request_iterator)
         begin = getattr(data_stream, '_begin_epoch', None)
         if begin is not None:
-            begin(self._epoch)
-            data_stream._adopt_epoch(self._epoch, self)
+            begin(self.epoch)
+            data_stream._adopt_epoch(self.epoch, self)
 
     @property
     def request_iterator(self) -> Iterator[Any] | None:
         """The requests of the epoch (iterator), or None."""
-        return self._epoch.request_iterator
+        self.epoch.settle()
+        return self.epoch.request_iterator
 
-    def __iter__(self) -> DataIterator:
-        return self
-
-    def __next__(self) -> Any:
-        data = self._epoch.advance(self.data_stream)
+    def read_next(self) -> Any:
+        """Return the next data: what ``next()`` does if none are ready."""
+        data = self.epoch.advance(self.data_stream)
         if self.as_dict:
             return dict(
                 zip(self.data_stream.sources, data, strict=False))
@@ -72,7 +74,7 @@ class DataIterator(Iterator[Any]):
             is wanted after all.
 
         """
-        return self._epoch.mark(self.data_stream)
+        return self.epoch.mark(self.data_stream)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the iterator stands, as plain data ready for JSON.
@@ -90,17 +92,18 @@ class DataIterator(Iterator[Any]):
             names it and what it lacks.
 
         """
-        state: dict[str, Any] = self.data_stream._state_of(self._epoch)
+        state: dict[str, Any] = self.data_stream._state_of(self.epoch)
         return state
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {'data_stream': self.data_stream, 'as_dict': self.as_dict,
-                'epoch': self._epoch}
+    def __reduce__(self) -> Any:
+        return new_object, (type(self),), {
+            'data_stream': self.data_stream, 'as_dict': self.as_dict,
+            'epoch': self.epoch}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.data_stream = state['data_stream']
         self.as_dict = state['as_dict']
-        self._epoch = state['epoch']
+        self.epoch = state['epoch']
         adopt = getattr(self.data_stream, '_adopt_epoch', None)
         if adopt is not None:
-            adopt(self._epoch, self)
+            adopt(self.epoch, self)

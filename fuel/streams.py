@@ -17,11 +17,12 @@ from fuel._epoch import (
     child_streams,
     is_own,
     mark_of,
+    rows_are_examples,
     runtime_of,
     scheme_state,
     state_between_epochs,
 )
-from fuel._requests import advance
+from fuel._requests import IndexRequests, advance
 from fuel.iterator import DataIterator
 
 __all__ = [
@@ -538,6 +539,10 @@ class DataStream(AbstractDataStream):
             type(self).get_data is DataStream.get_data
             and 'get_data' not in vars(self)
             and 'data_state' in epoch.attributes)
+        if (epoch.direct and not iterator.as_dict
+                and isinstance(epoch.request_iterator, IndexRequests)
+                and rows_are_examples(self.dataset)):
+            epoch.read_ahead = 1
 
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""

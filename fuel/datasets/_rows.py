@@ -155,10 +155,10 @@ def get_rows(indexable: Any, request: Any) -> Any:
         If the request is of another kind, empty, negative or out of range.
 
     """
-    if isinstance(indexable, numpy.memmap):
-        indexable = indexable.view(numpy.ndarray)
     if type(indexable) is numpy.ndarray:
         return _rows_of_array(indexable, request)
+    if isinstance(indexable, numpy.memmap):
+        return _rows_of_array(indexable.view(numpy.ndarray), request)
     if isinstance(indexable, (list, tuple)):
         return _rows_of_list(indexable, request)
     if is_batch(request):
@@ -174,13 +174,17 @@ def get_rows(indexable: Any, request: Any) -> Any:
 
 
 def _rows_of_array(array: Any, request: Any) -> Any:
-    if isinstance(request, slice):
+    if type(request) is list and request:
+        # By far the commonest request; take() checks the indices itself.
+        rows = take(array, request)
+    elif isinstance(request, slice):
         check_slice(request, len(array))
         return own(array[request])
-    if not is_batch(request):
+    elif is_batch(request):
+        rows = take(array, as_batch(request, len(array)))
+    else:
         rows = take_row(array, as_index(request, len(array)))
         return own(rows) if array.dtype.hasobject else rows
-    rows = take(array, as_batch(request, len(array)))
     return _own_elements(rows) if array.dtype.hasobject else rows
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+import numpy
+
 from fuel.datasets._rows import (
     as_position,
     check_equal_lengths,
@@ -291,12 +293,12 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         self._rows: Iterator[Any] | None = None
 
     def _open(self, place: int, iterable: Any) -> Iterator[Any]:
-        iterator: Iterator[Any] = iter(iterable)
+        iterator = iter(iterable)
         if iterator is not iterable:
             return islice(iterator, self.position, None)
         if self._resumed:
             # What was read before the pickle was made is gone from it.
-            return iterator
+            return iterator  # type: ignore[no-any-return]
         self.dataset.claim(place)
         return islice(iterator, self.position, None)
 
@@ -499,6 +501,17 @@ class IndexableDataset(Dataset):
     def num_examples(self) -> int:
         """Number of examples (int)."""
         return len(self.indexables[0])
+
+    @property
+    def rows_are_examples(self) -> bool:
+        """Whether the rows of a batch are the single examples (bool).
+
+        They are for arrays and lists; what other objects make of a list of
+        indices is their affair.  A stream of examples then reads several of
+        them at a time.
+        """
+        return all(type(part) in (numpy.ndarray, list, tuple)
+                   for part in self.indexables)
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the examples of a request.

@@ -1,9 +1,9 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-Indices = list[int] | range | NDArray[numpy.integer[Any]]
+Indices: TypeAlias = list[int] | range | NDArray[numpy.integer[Any]]
 
 def as_indices(
     request: Indices, num_examples: int,
