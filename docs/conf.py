@@ -1,0 +1,30 @@
+"""Settings of the manual; ``python -m sphinx -W docs docs/_build``."""
+from fuel.version import version
+
+project = 'Fuel'
+author = 'The Fuel contributors'
+copyright = '2026, ' + author
+release = version
+html_title = f'Fuel {release}'
+html_theme = 'alabaster'
+
+extensions = [
+    'sphinx.ext.autodoc',
+    'sphinx.ext.napoleon',
+    'sphinx.ext.viewcode',
+]
+exclude_patterns = ['_build']
+# Names in single backquotes are code; links say so themselves.
+default_role = 'literal'
+
+autodoc_default_options = {
+    'members': True,
+    'show-inheritance': True,
+}
+autodoc_member_order = 'bysource'
+# The docstrings give the types in words; the signatures stay readable.
+autodoc_typehints = 'none'
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+# Attributes are lists of names with a type, not objects with a page.
+napoleon_use_ivar = True
