@@ -284,16 +284,21 @@ class AbstractDataStream:
             if runtime.pending is not None:
                 return runtime.pending
             if runtime.epoch is None:
-                self._check_iterator_is_ours()
+                self._check_not_started()
                 return state_between_epochs(self, NOT_STARTED)
             return self._state_of(runtime.epoch)
 
-    def _check_iterator_is_ours(self) -> None:
-        if any('get_epoch_iterator' in vars(cls) and not is_own(cls)
-               for cls in type(self).__mro__):
+    def _check_not_started(self) -> None:
+        """Refuse to call an epoch not started that nothing is known of."""
+        overrides = any('get_epoch_iterator' in vars(cls) and not is_own(cls)
+                        for cls in type(self).__mro__)
+        if overrides and any(
+                isinstance(child, AbstractDataStream)
+                and runtime_of(child).epoch is not None
+                for child in child_streams(self)):
             raise TypeError(
-                f'{type(self).__name__} overrides get_epoch_iterator() and '
-                'has made no DataIterator yet, so its position cannot be '
+                f'{type(self).__name__} overrides get_epoch_iterator() with '
+                'one that makes no DataIterator, so its position cannot be '
                 'told: let it return super().get_epoch_iterator()')
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:
@@ -496,6 +501,7 @@ class DataStream(AbstractDataStream):
         idle = self._take_idle_states()
         is_fresh = vars(self).pop('_fresh_state', False)
         if is_fresh and 'data_state' in vars(self) and not self._is_held():
+            idle = [state for state in idle if state is not self.data_state]
             idle.append(self.data_state)
         else:
             is_fresh = False
@@ -569,19 +575,16 @@ class DataStream(AbstractDataStream):
         """Close the states of the data set; closing again does nothing."""
         runtime = runtime_of(self)
         with runtime.lock:
-            states = [vars(self).pop('data_state', None)] + [
-                epoch.attributes.get('data_state')
-                for _, epoch in runtime.holders]
-            runtime.holders = []
-            vars(self).pop('_fresh_state', None)
-            closed: list[Any] = []
-            for state in states:
-                if state is None or any(state is other for other in closed):
-                    continue
-                closed.append(state)
+            shown = [vars(self)] + [
+                epoch.attributes for _, epoch in runtime.holders]
+            # By identity: several epochs may share one state.
+            states = {id(attributes['data_state']): attributes['data_state']
+                      for attributes in shown if 'data_state' in attributes}
+            for state in states.values():
                 self._close_state(state)
-            if not closed:
-                self._close_state(None)
+            runtime.holders = []
+            vars(self).pop('data_state', None)
+            vars(self).pop('_fresh_state', None)
 
 
 def without_batch(labels: Any) -> Any:
