@@ -6,13 +6,14 @@
     +-- ConfigurationError           a setting is unset, unknown or unusable
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- StateMismatchError           a saved state belongs to another stream
+    +-- WorkerError                  a worker process died, stalled or failed
 
 Each class also derives from the built-in error that a caller would already
 catch, so ``except ValueError`` goes on working.
 """
 
 __all__ = ['AxisLabelsMismatchError', 'ConfigurationError', 'FuelError',
-           'StateMismatchError']
+           'StateMismatchError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -34,3 +35,7 @@ class AxisLabelsMismatchError(FuelError, ValueError):
 
 class StateMismatchError(FuelError, ValueError):
     """A saved state does not belong to the stream that should resume."""
+
+
+class WorkerError(FuelError, RuntimeError):
+    """A worker process died, stalled, or failed with an unknown error."""

@@ -1,0 +1,413 @@
+"""A worker process and the epochs that are read from it."""
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.util
+import os
+import pickle
+import signal
+import socket
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any
+
+from fuel.exceptions import WorkerError
+from fuel.transport._batches import load
+from fuel.transport._changes import changed
+from fuel.transport._channel import (
+    Channel,
+    ChannelClosed,
+    Message,
+    Peer,
+    close_in_children,
+)
+from fuel.transport._leases import Leases
+from fuel.transport._producer import Kind, serve, unpack_batch
+from fuel.transport._segment import Segment
+
+# Shared memory of one worker, unless told otherwise.
+MAX_BYTES = 1 << 30
+# Seconds without a sign of progress after which a worker counts as stalled.
+STALLED = 600.0
+# Seconds that a worker has to end when told so.
+_PATIENCE = 2.0
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
+    """The traceback of an exception as it was in the worker."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return '\n' + self.text
+
+
+class RemoteEpoch:
+    """One epoch on the consumer's side.
+
+    Attributes
+    ----------
+    number : int
+    handed : int
+        How many batches and errors were handed to the user.
+    finished : bool
+        Whether the end was.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.handed = 0
+        self.finished = False
+        self.items: deque[Message] = deque()
+        self.opened: tuple[str, Any] | None = None
+        self._changes: bytes = b''
+        self._final: bytes = b''
+
+    def state(self) -> Any:
+        """Return the state after what was handed out.
+
+        Returns
+        -------
+        dict or Exception
+            An exception says why there is none.
+
+        """
+        if self.opened is None:
+            return WorkerError('the worker has not begun the epoch')
+        kind, base = self.opened
+        if kind == 'error':
+            return _as_exception(*base)
+        if self.finished:
+            return pickle.loads(self._final)
+        if isinstance(base, Exception) or not self._changes:
+            return base
+        steps = pickle.loads(self._changes)
+        return steps if isinstance(steps, Exception) else changed(base, steps)
+
+    def note(self, changes: Any) -> None:
+        """Remember how the state changed with what is handed out now."""
+        self.handed += 1
+        self._changes = bytes(changes)
+
+    def end(self, final: bytes) -> None:
+        """Remember that the end was handed out."""
+        self.finished = True
+        self._final = final
+
+
+class Worker:
+    """A process that makes batches of a stream ahead of this one.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the stream.
+    connection : socket.socket
+    max_bytes : int
+        How much shared memory the batches may take.
+    stalled : float or None
+        Seconds without a batch after which the worker counts as stalled.
+    process : multiprocessing.Process, optional
+        If it was started here.
+
+    """
+
+    def __init__(self, name: str, connection: socket.socket, max_bytes: int,
+                 stalled: float | None, process: Any = None) -> None:
+        self.name = name
+        self.stalled = stalled
+        self.owner = os.getpid()
+        self.leases = Leases(max_bytes // 2)
+        self.epochs: dict[int, RemoteEpoch] = {}
+        self.error: WorkerError | None = None
+        self._stacks = ''
+        self._next_number = 1
+        self._channel = Channel(connection)
+        self._process = process
+        if process is not None:
+            self._channel.watch(Peer(process.pid))
+        # Runs when this object is gone, and first of all at exit, before
+        # multiprocessing waits for its children.
+        self._finalizer = multiprocessing.util.Finalize(
+            self, _stop, (self._channel, process), exitpriority=100)
+
+    @classmethod
+    def start(cls, stream: Any, context: Any, max_batches: int,
+              max_bytes: int, stalled: float | None) -> Worker:
+        """Start a process that makes batches of a stream.
+
+        Parameters
+        ----------
+        stream : AbstractDataStream
+        context : multiprocessing context
+        max_batches : int
+            How many batches may wait.
+        max_bytes, stalled
+            See the class.
+
+        Returns
+        -------
+        Worker
+
+        """
+        name = type(stream).__name__
+        ours, theirs = Channel.pair()
+        process = context.Process(
+            target=serve, name=f'fuel-worker-{name}',
+            args=(stream, theirs, os.getpid(), max_batches, max_bytes))
+        with theirs:
+            close_in_children(ours)
+            try:
+                process.start()
+            except BaseException:
+                ours.close()
+                raise
+        return cls(name, ours, max_bytes, stalled, process)
+
+    @property
+    def pid(self) -> int | None:
+        """Process identifier of the worker (int), None if unknown."""
+        return None if self._process is None else self._process.pid
+
+    def is_usable(self) -> bool:
+        """Tell whether epochs can be begun with this worker."""
+        return (self.error is None and self._finalizer.still_active()
+                and self.owner == os.getpid())
+
+    def begin(self, **options: Any) -> RemoteEpoch:
+        """Begin an epoch.
+
+        Parameters
+        ----------
+        **options
+            See :meth:`Producer._open`.
+
+        Returns
+        -------
+        RemoteEpoch
+
+        """
+        epoch = RemoteEpoch(self._next_number)
+        self._next_number += 1
+        self.epochs[epoch.number] = epoch
+        self._send(Message(
+            Kind.EPOCH, epoch.number, payload=pickle.dumps(options)))
+        return epoch
+
+    def leave(self, epoch: RemoteEpoch) -> None:
+        """Stop reading an epoch."""
+        if self.epochs.pop(epoch.number, None) is None:
+            return
+        if not self.is_usable():
+            return
+        self._send(Message(Kind.LEAVE, epoch.number))
+        for item in epoch.items:
+            self._drop(item)
+        epoch.items.clear()
+
+    def state(self, epoch: RemoteEpoch) -> Any:
+        """Return the state of an epoch after what was handed out."""
+        if epoch.opened is None and self.is_usable():
+            self._wait(lambda: epoch.opened is not None)
+        return epoch.state()
+
+    def get(self, epoch: RemoteEpoch) -> Any:
+        """Return the next batch of an epoch.
+
+        Raises
+        ------
+        StopIteration
+            At the end of the epoch.
+        Exception
+            Whatever the pipeline raised, with the worker's traceback.
+        WorkerError
+            If the worker is dead or stalled.
+
+        """
+        if epoch.finished:
+            raise StopIteration
+        if self.owner != os.getpid():
+            raise WorkerError(
+                f'the worker of {self.name} belongs to process {self.owner} '
+                f'and cannot be used by its child {os.getpid()}: make a new '
+                'epoch iterator there')
+        if not epoch.items:
+            self._wait(lambda: bool(epoch.items) or _has_failed(epoch))
+        if _has_failed(epoch):
+            _raise(*epoch.opened[1])  # type: ignore[index]
+        item = epoch.items.popleft()
+        if item.kind == Kind.END:
+            epoch.end(item.payload)
+            self.epochs.pop(epoch.number, None)
+            raise StopIteration
+        if item.kind == Kind.ERROR:
+            changes, described = pickle.loads(item.payload)
+            epoch.note(changes)
+            self._acknowledge(epoch)
+            _raise(*described)
+        return self._open(epoch, item)
+
+    def _open(self, epoch: RemoteEpoch, item: Message) -> Any:
+        """Return the batch that a message holds."""
+        slot, segment, start, offset, length = _place_of(item)
+        payload: Any = item.payload
+        if length:
+            payload = self.leases.view(segment, offset + start, length)
+        extents, changes, description = unpack_batch(payload)
+        epoch.note(changes)
+        if extents:
+            batch = self.leases.lend(
+                slot, segment,
+                [(offset + begin, size) for begin, size in extents],
+                lambda buffers: load(description, buffers))
+        else:
+            batch = load(description, [])
+            if slot >= 0:
+                self.leases.give_back(slot)
+        self._acknowledge(epoch)
+        return batch
+
+    def _acknowledge(self, epoch: RemoteEpoch) -> None:
+        messages = [Message(Kind.RELEASE, 0, slot, int(reuse))
+                    for slot, reuse in self.leases.returned()]
+        messages.append(Message(Kind.HANDED, epoch.number, epoch.handed))
+        # A worker that is gone is noticed when something is wanted of it.
+        with suppress(ChannelClosed):
+            self._channel.send(*messages)
+
+    def _send(self, *messages: Message) -> None:
+        with suppress(ChannelClosed):
+            self._channel.send(*messages)
+
+    def _drop(self, item: Message) -> None:
+        slot = _place_of(item)[0]
+        if item.kind == Kind.BATCH and slot >= 0:
+            self._send(Message(Kind.RELEASE, 0, slot, 1))
+
+    def _wait(self, is_there: Any) -> None:
+        """Take in messages until what is wanted is there."""
+        if self.error is not None and not is_there():
+            raise self.error
+        self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
+                     for slot, reuse in self.leases.returned()))
+        deadline = (None if self.stalled is None
+                    else time.monotonic() + self.stalled)
+        while not is_there():
+            try:
+                message = self._channel.receive(1.0)
+            except ChannelClosed:
+                self.error = self._death()
+                raise self.error from None
+            if message is not None:
+                self._take(message)
+            elif deadline is not None and time.monotonic() > deadline:
+                raise WorkerError(self._describe_stall())
+
+    def _take(self, message: Message) -> None:
+        if message.kind == Kind.SEGMENT:
+            assert message.descriptor is not None
+            self.leases.add_segment(
+                message.first, Segment(message.descriptor, message.second))
+        elif message.kind == Kind.DROP:
+            self.leases.drop_segment(message.first)
+        elif message.kind == Kind.STACKS:
+            self._stacks = message.payload.decode()
+        elif message.feed in self.epochs:
+            epoch = self.epochs[message.feed]
+            if message.kind == Kind.OPENED:
+                epoch.opened = pickle.loads(message.payload)
+            else:
+                epoch.items.append(message)
+        else:
+            self._drop(message)
+
+    def _death(self) -> WorkerError:
+        code = None
+        if self._process is not None:
+            self._process.join(_PATIENCE)
+            code = self._process.exitcode
+        how = f'with exit code {code}'
+        if code is None:
+            how = '(or its connection did)'
+        elif code < 0:
+            how = f'by signal {_signal_name(-code)}'
+        return WorkerError(
+            f'the worker process {self.pid} of {self.name} ended '
+            f'{how} before the epoch did. If it was killed, memory may have '
+            'run out; a traceback, if there was one, is in its standard '
+            'error. A new epoch iterator starts a new worker')
+
+    def _describe_stall(self) -> str:
+        self._stacks = ''
+        self._send(Message(Kind.ASK_STACKS, 0))
+        deadline = time.monotonic() + _PATIENCE
+        with suppress(ChannelClosed):
+            while not self._stacks and time.monotonic() < deadline:
+                message = self._channel.receive(0.2)
+                if message is not None:
+                    self._take(message)
+        stacks = self._stacks or 'unknown, since it does not answer'
+        return (f'the worker process {self.pid} of {self.name} has '
+                f'sent nothing for {self.stalled} seconds (timeout). It is '
+                f'at:\n{stacks}')
+
+    def close(self) -> None:
+        """End the worker; arrays that were handed out stay."""
+        self._finalizer()
+        self.epochs.clear()
+
+    def __getstate__(self) -> Any:
+        raise TypeError('a worker process cannot be pickled')
+
+
+def _stop(channel: Channel, process: Any) -> None:
+    with suppress(ChannelClosed, OSError):
+        channel.send(Message(Kind.STOP, 0))
+    channel.close()
+    if process is None:
+        return
+    process.join(_PATIENCE)
+    if process.exitcode is None:
+        process.kill()
+        process.join(_PATIENCE)
+    if process.exitcode is not None:
+        process.close()
+
+
+def _place_of(item: Message) -> tuple[int, int, int, int, int]:
+    """Return slot (-1: none), segment, and where the description is."""
+    low = 0xffffffff
+    return (item.first - 1, item.second >> 32, item.second & low,
+            item.third >> 32, item.third & low)
+
+
+def _has_failed(epoch: RemoteEpoch) -> bool:
+    return epoch.opened is not None and epoch.opened[0] == 'error'
+
+
+def _as_exception(pickled: bytes | None, summary: str,
+                  text: str) -> Exception:
+    """Return an exception of the worker as one of ours."""
+    if pickled is None:
+        error: Exception = WorkerError(
+            'the pipeline in the worker process raised an error that cannot '
+            f'be pickled: {summary}')
+    else:
+        error = pickle.loads(pickled)
+    error.__cause__ = RemoteTraceback(text)
+    return error
+
+
+def _raise(pickled: bytes | None, summary: str, text: str) -> None:
+    raise _as_exception(pickled, summary, text)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

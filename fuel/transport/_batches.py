@@ -1,0 +1,101 @@
+"""Batches as a few bytes of description and the memory of their arrays.
+
+This is for a process and its own child: it uses pickle.  What crosses a
+network is encoded by :mod:`fuel.wire`.
+"""
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+# A smaller array is copied with the description: it would keep a whole slot
+# for as long as somebody keeps it.
+SMALL = 1 << 14
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles plain arrays through their memory, of whatever layout."""
+
+    def reducer_override(self, instance: Any) -> Any:
+        if type(instance) not in (numpy.ndarray, numpy.memmap):
+            return NotImplemented
+        array = numpy.asarray(instance)
+        if array.dtype.hasobject:
+            return NotImplemented
+        order = 'C'
+        if not array.flags.c_contiguous and array.flags.f_contiguous:
+            order = 'F'
+        if array.nbytes == 0:
+            return numpy.empty, (array.shape, array.dtype, order)
+        return _rebuild, (
+            pickle.PickleBuffer(
+                _as_bytes(array, order)),  # type: ignore[arg-type]
+            array.dtype, array.shape, order)
+
+
+def _as_bytes(array: NDArray[Any], order: str) -> NDArray[Any]:
+    """Return the memory of an array; a copy if it has gaps."""
+    if order == 'F':
+        array = array.T
+    if not (array.flags.c_contiguous and array.flags.writeable):
+        # A buffer that may not be written would arrive as such.
+        array = array.copy()
+    return array.reshape(-1).view(numpy.uint8)
+
+
+def _rebuild(buffer: Any, dtype: Any, shape: tuple[int, ...],
+             order: Any) -> NDArray[Any]:
+    return numpy.frombuffer(buffer, dtype).reshape(shape, order=order)
+
+
+def dump(batch: Any, small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
+    """Return a description of any data, and the memory of its arrays.
+
+    Parameters
+    ----------
+    batch : object
+        Whatever pickles.
+    small : int, optional
+        Arrays of fewer bytes go into the description.
+
+    Returns
+    -------
+    description : bytes
+    buffers : list of numpy.ndarray
+        One-dimensional arrays of uint8, views of the data where possible.
+
+    """
+    buffers: list[NDArray[Any]] = []
+
+    def take_buffer(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        if raw.nbytes < small or raw.readonly:
+            return True
+        buffers.append(numpy.frombuffer(raw, numpy.uint8))
+        return False
+
+    stream = io.BytesIO()
+    _Pickler(stream, protocol=5, buffer_callback=take_buffer).dump(batch)
+    return stream.getvalue(), buffers
+
+
+def load(description: Any, buffers: Sequence[Any]) -> Any:
+    """Return what :func:`dump` was given.
+
+    Parameters
+    ----------
+    description : bytes-like
+    buffers : sequence of writable buffers
+        The arrays are views of them.
+
+    Returns
+    -------
+    object
+
+    """
+    return pickle.loads(description, buffers=buffers)

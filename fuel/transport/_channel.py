@@ -1,0 +1,264 @@
+"""Messages between a consumer and its producer on the same host."""
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import threading
+import time
+import weakref
+from collections import deque
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+_HEADER = struct.Struct('<IIQQQQ')
+_MOST_DESCRIPTORS = 16
+_CHUNK = 1 << 16
+
+
+class ChannelClosed(ConnectionError):  # noqa: N818 - a state
+    """The other side is gone."""
+
+
+class Message(NamedTuple):
+    """A few numbers, bytes, and perhaps a file descriptor."""
+
+    kind: int
+    feed: int
+    first: int = 0
+    second: int = 0
+    third: int = 0
+    payload: bytes = b''
+    descriptor: int | None = None
+
+
+class Peer:
+    """The process at the other end, to be told when it is gone.
+
+    A closed connection does not tell: a child of the peer may hold it open.
+
+    Parameters
+    ----------
+    pid : int
+        Of a process that is alive now.
+
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.descriptor: int | None = None
+        if hasattr(os, 'pidfd_open'):
+            with suppress(OSError):
+                self.descriptor = os.pidfd_open(pid)
+
+    def is_gone(self) -> bool:
+        """Tell whether the process has ended."""
+        if self.descriptor is not None:
+            return bool(select.select([self.descriptor], [], [], 0)[0])
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    def close(self) -> None:
+        """Let go of the process's descriptor."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+class Channel:
+    """One end of a connection that carries :class:`Message`.
+
+    Parameters
+    ----------
+    connection : socket.socket
+        Of the Unix family, since it passes file descriptors.
+    peer : Peer, optional
+        Its death ends the channel.
+
+    Notes
+    -----
+    Sending is safe from several threads, receiving is for one at a time.
+
+    """
+
+    def __init__(self, connection: socket.socket,
+                 peer: Peer | None = None) -> None:
+        self.connection = connection
+        self.connection.setblocking(False)
+        self.peer: Peer | None = None
+        self._send_lock = threading.Lock()
+        self._received = bytearray()
+        self._descriptors: deque[int] = deque()
+        self._messages: deque[Message] = deque()
+        self._ended = False
+        close_in_children(connection)
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
+        if peer is not None:
+            self.watch(peer)
+
+    def watch(self, peer: Peer) -> None:
+        """End the channel when a process ends."""
+        self.peer = peer
+        if peer.descriptor is not None:
+            self._poll.register(peer.descriptor, select.POLLIN)
+
+    @staticmethod
+    def pair() -> tuple[socket.socket, socket.socket]:
+        """Return the two ends of a new connection."""
+        return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def send(self, *messages: Message) -> None:
+        """Send messages; waits only while the other side is behind.
+
+        Raises
+        ------
+        ChannelClosed
+
+        """
+        data = b''.join(map(_pack, messages))
+        descriptors = [message.descriptor for message in messages
+                       if message.descriptor is not None]
+        with self._send_lock:
+            sent = self._send_part(data, descriptors)
+            while sent < len(data):
+                sent += self._send_part(memoryview(data)[sent:], [])
+
+    def _send_part(self, data: Any, descriptors: list[int]) -> int:
+        while True:
+            try:
+                if not descriptors:
+                    return self.connection.send(data)
+                return socket.send_fds(self.connection, [data], descriptors)
+            except BlockingIOError:
+                self._wait_to_send()
+            except OSError as error:
+                raise ChannelClosed(str(error)) from error
+
+    def _wait_to_send(self) -> None:
+        poll = select.poll()
+        poll.register(self.connection, select.POLLOUT)
+        while not poll.poll(1000):
+            if self.peer is not None and self.peer.is_gone():
+                raise ChannelClosed('the other process is gone')
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """Return the next message, or None after `timeout` seconds.
+
+        Raises
+        ------
+        ChannelClosed
+            If the other side is gone and all it sent was received.
+
+        """
+        if self._messages:
+            return self._messages.popleft()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._messages:
+            if self._read():
+                continue
+            if self._ended:
+                raise ChannelClosed('the other side is gone')
+            remaining = (1.0 if deadline is None
+                         else deadline - time.monotonic())
+            if remaining <= 0:
+                return None
+            self._wait(min(remaining, 1.0))
+        return self._messages.popleft()
+
+    def _wait(self, timeout: float) -> None:
+        ready = self._poll.poll(max(1, int(timeout * 1000)))
+        if self.peer is None:
+            return
+        if self.peer.descriptor is None:
+            gone = not ready and self.peer.is_gone()
+        else:
+            gone = any(descriptor == self.peer.descriptor
+                       for descriptor, _ in ready)
+        if gone:
+            # What it sent before is still there.
+            while self._read():
+                pass
+            self._ended = True
+
+    def _read(self) -> bool:
+        """Take in what has arrived; return whether there was anything."""
+        try:
+            data, descriptors, _, _ = socket.recv_fds(
+                self.connection, _CHUNK, _MOST_DESCRIPTORS)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._ended = True
+            return False
+        if not data:
+            self._ended = True
+            return False
+        self._descriptors.extend(descriptors)
+        self._received += data
+        self._split()
+        return True
+
+    def _split(self) -> None:
+        """Make messages of the bytes received."""
+        start = 0
+        while len(self._received) - start >= _HEADER.size:
+            kind, feed, first, second, third, length = _HEADER.unpack_from(
+                self._received, start)
+            end = start + _HEADER.size + length
+            if end > len(self._received):
+                break
+            payload = bytes(
+                memoryview(self._received)[start + _HEADER.size:end])
+            descriptor = self._descriptors.popleft() if kind >> 31 else None
+            self._messages.append(Message(
+                kind & 0x7fffffff, feed, first, second, third, payload,
+                descriptor))
+            start = end
+        del self._received[:start]
+
+    def close(self) -> None:
+        """Close this end; closing twice is harmless."""
+        self._ended = True
+        self.connection.close()
+        if self.peer is not None:
+            self.peer.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._descriptors.clear()
+        for message in self._messages:
+            if message.descriptor is not None:
+                os.close(message.descriptor)
+        self._messages.clear()
+
+
+def _pack(message: Message) -> bytes:
+    has_descriptor = message.descriptor is not None
+    return _HEADER.pack(
+        message.kind | (has_descriptor << 31), message.feed,
+        message.first, message.second, message.third,
+        len(message.payload)) + message.payload
+
+
+_connections: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+
+def close_in_children(connection: socket.socket) -> None:
+    """Close a connection in every child that this process forks.
+
+    A child must neither talk for its parent nor keep the connection open.
+    """
+    _connections.add(connection)
+
+
+def _after_fork() -> None:
+    for connection in list(_connections):
+        connection.close()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,112 @@
+"""Where the last stage of a pipeline puts its arrays.
+
+A stage that makes a new array of known shape asks :func:`empty` for it.  In
+a worker process the array may then lie in the memory that the consumer
+reads, so that nothing is copied; anywhere else it is an ordinary array.
+"""
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+_local = threading.local()
+
+
+class Placement:
+    """Regions of one slot, offered to the stages of one batch.
+
+    Parameters
+    ----------
+    memory : numpy.ndarray
+        Of uint8: the slot.
+    regions : sequence of (int, int)
+        Offset and size in bytes of the arrays of the batch before, which
+        those of this batch are expected to resemble.
+
+    Attributes
+    ----------
+    references : list of weakref
+        To the arrays that were given out.
+
+    """
+
+    def __init__(self, memory: NDArray[Any],
+                 regions: Sequence[tuple[int, int]]) -> None:
+        self.memory = memory
+        self.regions = list(regions)
+        self.references: list[Any] = []
+
+    def take(self, nbytes: int) -> NDArray[Any] | None:
+        """Return the memory of a region, if one has this size."""
+        for place, (offset, size) in enumerate(self.regions):
+            if nbytes == size:
+                del self.regions[place]
+                return self.memory[offset:offset + nbytes]
+        return None
+
+    def is_free(self) -> bool:
+        """Tell whether nobody holds an array that was given out."""
+        return all(reference() is None for reference in self.references)
+
+
+@contextmanager
+def placed(placement: Placement | None) -> Iterator[None]:
+    """Offer the regions of a slot to the stages that run in this thread.
+
+    Parameters
+    ----------
+    placement : Placement or None
+
+    """
+    _local.placement = placement
+    try:
+        yield
+    finally:
+        _local.placement = None
+
+
+def empty(shape: Any, dtype: Any) -> NDArray[Any]:
+    """Return a new array, whose contents are arbitrary.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : data-type
+
+    Returns
+    -------
+    numpy.ndarray
+        In C order.
+
+    """
+    placement = getattr(_local, 'placement', None)
+    if placement is not None:
+        array = _place(placement, shape, numpy.dtype(dtype))
+        if array is not None:
+            return array
+    return numpy.empty(shape, dtype)
+
+
+def _place(placement: Placement, shape: Any,
+           dtype: numpy.dtype[Any]) -> NDArray[Any] | None:
+    if dtype.hasobject:
+        return None
+    dimensions = (shape,) if isinstance(shape, int) else tuple(shape)
+    nbytes = dtype.itemsize
+    for length in dimensions:
+        nbytes *= int(length)
+    memory = placement.take(nbytes) if nbytes else None
+    if memory is None:
+        return None
+    # Made from a memoryview, it is the base of every view of it: the region
+    # is in use exactly as long as it lives.
+    array: NDArray[Any] = numpy.ndarray(
+        dimensions, dtype, buffer=memoryview(memory))  # type: ignore[arg-type]
+    placement.references.append(weakref.ref(array))
+    return array

@@ -1,0 +1,29 @@
+"""States told by what changed."""
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.transport._changes import changed, changes
+
+STATES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3)
+    | st.lists(st.integers(), max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from('abc'), inner)
+    | st.lists(inner, max_size=3), max_leaves=10)
+
+
+@given(STATES, STATES)
+def test_changes_lead_from_any_state_to_any_other(old, new):
+    """They also cross JSON, and leave the old state alone."""
+    before = json.dumps(old)
+    steps = json.loads(json.dumps(changes(old, new)))
+    assert changed(old, steps) == new
+    assert json.dumps(old) == before
+
+
+def test_changes_of_a_position_are_small():
+    """What stays is not told again."""
+    old = {'scheme': list(range(600)), 'children': [{'position': 1}]}
+    new = {'scheme': list(range(600)), 'children': [{'position': 2}]}
+    assert changes(old, new) == [(['children', 0, 'position'], 2)]
