@@ -71,10 +71,12 @@ class Subset:
     def _set_list(self, indices: IndexList) -> None:
         array = to_index_array(indices, 'subset')
         check_bounds(array, self.original_num_examples, 'subset')
-        if _increases(array):
-            array = array.copy()
-        else:
-            array = numpy.unique(array)
+        array = array.copy()
+        if not _increases(array):
+            # numpy.unique hashes first: ten times slower for many indices.
+            array.sort()
+            first = numpy.append(True, array[1:] != array[:-1])
+            array = array[first]
         if array.size and array[-1] - array[0] + 1 == array.size:
             self._slice = slice(int(array[0]), int(array[-1]) + 1, None)
             return

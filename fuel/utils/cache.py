@@ -1,0 +1,219 @@
+"""Local copies of files that lie on a network drive.
+
+Many jobs on one machine that read the same data set need only one copy of
+it. A copy lies in ``config.local_data_path``, in a folder for its original,
+under a name that contains the original's size and times; so files of the
+same name are never taken for each other, and an original that changed is
+copied anew. Copies that are out of date are removed once nobody uses them.
+"""
+import hashlib
+import logging
+import os
+import shutil
+import stat
+
+from fuel.config_parser import config
+from fuel.utils._files import atomic_path
+from fuel.utils.disk import check_enough_space, safe_mkdir
+from fuel.utils.lock import (
+    LockFile,
+    holds_readlock,
+    mark_reader,
+    other_readers,
+)
+
+__all__ = ['cache_file', 'copy_from_server_to_local']
+
+logger = logging.getLogger(__name__)
+
+# How long to wait for the copy that another process makes, in seconds.
+DEFAULT_TIMEOUT = 600.
+_LOCK_NAME = 'lock'
+
+
+def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
+    """Return the path of a local copy of a file, or else the file's own.
+
+    Parameters
+    ----------
+    filename : str
+        The file to read.
+    timeout : float, optional
+        How long to wait for another process that is making the copy, in
+        seconds. Defaults to 600.
+
+    Returns
+    -------
+    str
+        The path of the local copy, made now if need be. It is kept while
+        this process lives. If there is no ``config.local_data_path``, no
+        room, or anything else in the way, `filename` itself; a warning is
+        logged where it is not by choice.
+
+    Examples
+    --------
+    >>> from fuel import config
+    >>> from fuel.utils.cache import cache_file
+    >>> config.local_data_path = ''
+    >>> cache_file('/network/data.hdf5')
+    '/network/data.hdf5'
+
+    """
+    local_data_path = config.local_data_path
+    if not local_data_path or not os.path.isfile(filename):
+        return filename
+    original = os.path.realpath(filename)
+    root = os.path.realpath(local_data_path)
+    if os.path.commonpath([root, original]) == root:
+        return filename
+    try:
+        return _cached(original, root, timeout)
+    except (OSError, _NotCached) as error:
+        # TimeoutError is an OSError. Reading the original is always right.
+        logger.warning('%r is read in place, not from a local copy: %s',
+                       filename, error)
+        return filename
+
+
+class _NotCached(Exception):
+    """A copy cannot or should not be used; the text says why."""
+
+
+def _cached(original: str, root: str, timeout: float) -> str:
+    """Return the local copy, which is made if need be."""
+    safe_mkdir(root)
+    # One folder for each original, one name for each state of it.
+    folder = os.path.join(root, _digest(original))
+    copy = os.path.join(folder, _copy_name(original))
+    safe_mkdir(folder)
+    _check_trusted(folder, root)
+    if not os.access(folder, os.W_OK):
+        # Another user's: a complete copy may be read, not more.
+        if os.path.isfile(copy):
+            return copy
+        raise _NotCached(f'the folder {folder!r} is not writable')
+    with LockFile(os.path.join(folder, _LOCK_NAME)).held(timeout):
+        if not os.path.isfile(copy):
+            _remove_stale(folder, copy)
+            if not check_enough_space(folder, original, copy):
+                raise _NotCached(
+                    f'it has {os.path.getsize(original)} bytes, for which '
+                    f'the disk of {root!r} has no room')
+            copy_from_server_to_local(
+                os.path.dirname(original), root, original, copy)
+        if not holds_readlock(copy):
+            # Until this process ends, nobody removes the copy.
+            mark_reader(os.getpid(), copy)
+    return copy
+
+
+def _digest(*parts: object) -> str:
+    text = '\0'.join(map(str, parts))
+    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
+
+
+def _copy_name(original: str) -> str:
+    status = os.stat(original)
+    # The last one changes too when a file is replaced by one of the same
+    # size and its time of modification is set back.
+    state = _digest(
+        status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    return f'{state}-{os.path.basename(original)}'
+
+
+def _check_trusted(folder: str, root: str) -> None:
+    """Refuse a folder in which somebody else could have put any data."""
+    if os.name == 'nt':
+        return
+    status = os.lstat(folder)
+    owners = {os.geteuid(), 0, os.stat(root).st_uid}
+    if (not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners
+            or status.st_mode & stat.S_IWOTH):
+        raise _NotCached(
+            f'{folder!r} belongs to user {status.st_uid} with permissions '
+            f'{stat.filemode(status.st_mode)}: others could have changed '
+            'what lies there; remove it')
+
+
+def _remove_stale(folder: str, copy: str) -> None:
+    """Remove what is not `copy` and nobody reads, inside the lock."""
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name == _LOCK_NAME or path == copy or '.readlock.' in name:
+            continue
+        if holds_readlock(path) or other_readers(path):
+            logger.debug('%r is out of date, but still read', path)
+            continue
+        os.remove(path)
+
+
+def copy_from_server_to_local(dataset_remote_dir: str,
+                              dataset_local_dir: str,
+                              remote_fname: str, local_fname: str) -> None:
+    """Copy a remote file to a local one, as a whole or not at all.
+
+    The copy may be read by whom the original may be read.
+
+    Parameters
+    ----------
+    dataset_remote_dir : str
+        Folder of the original; only for the log.
+    dataset_local_dir : str
+        Folder of local copies; created if needed.
+    remote_fname : str
+        Path of the original.
+    local_fname : str
+        Path of the copy; its folder is created if needed.
+
+    Raises
+    ------
+    OSError
+        If either cannot be read or written, or if the original changed
+        while it was copied. What `local_fname` was before is untouched.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.cache import copy_from_server_to_local
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     original = os.path.join(folder, 'original')
+    ...     with open(original, 'w') as file:
+    ...         _ = file.write('data')
+    ...     local = os.path.join(folder, 'local')
+    ...     copy = os.path.join(local, 'copy')
+    ...     copy_from_server_to_local(folder, local, original, copy)
+    ...     os.listdir(local)
+    ['copy']
+
+    """
+    logger.info('Copying %r from %r to %r', os.path.basename(remote_fname),
+                dataset_remote_dir, local_fname)
+    safe_mkdir(dataset_local_dir)
+    safe_mkdir(os.path.dirname(os.path.abspath(local_fname)))
+    before = os.stat(remote_fname)
+
+    def check_unchanged(temporary: str) -> None:
+        after = os.stat(remote_fname)
+        size = os.path.getsize(temporary)
+        if (size != before.st_size or after.st_size != before.st_size
+                or after.st_mtime_ns != before.st_mtime_ns):
+            raise OSError(
+                f'{remote_fname!r} changed while it was copied: {size} '
+                f'bytes were read, it had {before.st_size} at first and has '
+                f'{after.st_size} now; try again when it is complete')
+
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    same_group = _may_give_to(before.st_gid)
+    if not same_group:
+        # What the original's group may do is not for another group.
+        mode &= ~0o070
+    with atomic_path(local_fname, check_unchanged, mode) as temporary:
+        shutil.copyfile(remote_fname, temporary)
+        if same_group and os.name != 'nt':
+            os.chown(temporary, -1, before.st_gid)
+
+
+def _may_give_to(group: int) -> bool:
+    """Whether this process may make a file belong to a group."""
+    return (os.name == 'nt' or os.geteuid() == 0 or group == os.getegid()
+            or group in os.getgroups())

@@ -1,0 +1,106 @@
+"""Folders and the space on their disk."""
+import os
+import shutil
+
+__all__ = ['check_enough_space', 'disk_usage', 'safe_mkdir']
+
+
+def disk_usage(path: str) -> tuple[int, int]:
+    """Return how large the disk of a folder is, and how full.
+
+    Parameters
+    ----------
+    path : str
+        A folder or file on the disk.
+
+    Returns
+    -------
+    total, used : int
+        In bytes.
+
+    Examples
+    --------
+    >>> from fuel.utils.disk import disk_usage
+    >>> total, used = disk_usage('.')
+    >>> used <= total
+    True
+
+    """
+    usage = shutil.disk_usage(path)
+    return usage.total, usage.used
+
+
+def safe_mkdir(folder_name: str, force_perm: int | None = None) -> None:
+    """Create a folder, and those above it, unless it is there.
+
+    Parameters
+    ----------
+    folder_name : str
+        The folder to create.
+    force_perm : int, optional
+        Permissions of each folder that is created, whatever the umask. By
+        default the umask decides, as for any new folder, so that others
+        cannot write into it.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file of that name.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.disk import safe_mkdir
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     safe_mkdir(os.path.join(folder, 'a', 'b'))
+    ...     os.listdir(folder)
+    ['a']
+
+    """
+    missing = []
+    folder = os.path.abspath(folder_name)
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    os.makedirs(folder_name, exist_ok=True)
+    if force_perm is not None:
+        for folder in missing:
+            os.chmod(folder, force_perm)
+
+
+def check_enough_space(dataset_local_dir: str, remote_fname: str,
+                       local_fname: str,
+                       max_disk_usage: float = 0.9) -> bool:
+    """Whether a folder's disk has room for a copy of a file.
+
+    Parameters
+    ----------
+    dataset_local_dir : str
+        Folder on the disk in question.
+    remote_fname : str
+        The file to copy.
+    local_fname : str
+        Where the copy goes. What is there now is replaced only after the
+        copy is complete, so it does not count as room.
+    max_disk_usage : float, optional
+        How full the disk may be afterwards, as a fraction of its size.
+        Defaults to 0.9.
+
+    Returns
+    -------
+    bool
+        Whether the copy fits and leaves the disk at most that full.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils.disk import check_enough_space
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     check_enough_space('.', file.name, 'copy', max_disk_usage=0.)
+    False
+
+    """
+    needed = os.path.getsize(remote_fname)
+    usage = shutil.disk_usage(dataset_local_dir)
+    return (needed < usage.free
+            and usage.used + needed < usage.total * max_disk_usage)

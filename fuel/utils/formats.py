@@ -1,0 +1,103 @@
+"""Opening text files and archives, compressed or not."""
+import bz2
+import gzip
+import lzma
+import os
+import tarfile
+from typing import IO, Any
+
+__all__ = ['open_', 'tar_open']
+
+_OPENERS: dict[str, Any] = {
+    '.gz': gzip.open, '.bz2': bz2.open, '.xz': lzma.open}
+
+
+def open_(filename: str | os.PathLike[str], mode: str = 'r',
+          encoding: str | None = None) -> IO[Any]:
+    """Open a file, through decompression if its name asks for it.
+
+    Parameters
+    ----------
+    filename : str or path-like
+        A name that ends in ``.gz``, ``.bz2`` or ``.xz`` means a compressed
+        file.
+    mode : str, optional
+        As for :func:`open`: text unless there is a ``b`` in it, for
+        compressed files too. Defaults to ``'r'``.
+    encoding : str, optional
+        Encoding of the text. By default the platform's.
+
+    Returns
+    -------
+    file object
+        It gives str in text mode and bytes in binary mode.
+
+    Raises
+    ------
+    ValueError
+        If an encoding is given for a binary mode.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.formats import open_
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, 'words.gz')
+    ...     with open_(path, 'w', encoding='utf-8') as file:
+    ...         _ = file.write('a b')
+    ...     with open_(path, encoding='utf-8') as file:
+    ...         file.read()
+    'a b'
+
+    """
+    if 'b' in mode and encoding is not None:
+        raise ValueError(
+            f'an encoding, {encoding!r}, is for text, but the mode {mode!r} '
+            f'is binary; leave one of them out for {os.fspath(filename)!r}')
+    if 'b' not in mode and 't' not in mode:
+        # Elsewhere 'r' alone means text; in gzip and its kin, bytes.
+        mode += 't'
+    extension = os.path.splitext(filename)[1].lower()
+    opener = _OPENERS.get(extension, open)
+    file: IO[Any] = opener(filename, mode, encoding=encoding)
+    return file
+
+
+def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
+    """Open a TAR archive, compressed or not, for reading.
+
+    Parameters
+    ----------
+    f : str, path-like or binary file object
+        The archive. An open file is read from where it stands, and stays
+        open when the archive is closed.
+
+    Returns
+    -------
+    tarfile.TarFile
+        Should members be extracted, none of them can leave its folder.
+
+    Raises
+    ------
+    tarfile.ReadError
+        If it is not a TAR archive.
+
+    Examples
+    --------
+    >>> import io, tarfile
+    >>> from fuel.utils.formats import tar_open
+    >>> file = io.BytesIO()
+    >>> tarfile.open(fileobj=file, mode='w').close()
+    >>> _ = file.seek(0)
+    >>> with tar_open(file) as archive:
+    ...     archive.getnames()
+    []
+
+    """
+    if isinstance(f, (str, os.PathLike)):
+        archive = tarfile.open(f)
+    else:
+        archive = tarfile.open(fileobj=f)
+    if hasattr(tarfile, 'data_filter'):  # Python 3.11.4
+        archive.extraction_filter = tarfile.data_filter
+    return archive

@@ -1,0 +1,402 @@
+"""Locks between processes, held by the operating system.
+
+A lock is a file that the system locks for a process, so it is never taken
+from a live owner and is free as soon as its owner ends, however it ends.
+Locks of a thread nest, and the same one may be taken again.
+"""
+from __future__ import annotations
+
+import atexit
+import glob
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from fuel.utils.disk import safe_mkdir
+
+__all__ = ['Unlocker', 'get_lock', 'get_readlock', 'get_writelock', 'lock',
+           'refresh_lock', 'release_lock', 'release_readlock',
+           'release_writelock']
+
+logger = logging.getLogger(__name__)
+
+# How long to wait for another process, in seconds.
+DEFAULT_TIMEOUT = 120.
+# How often to look, in seconds.
+_INTERVAL = 0.05
+
+
+class Unlocker:
+    """A lock on a folder.
+
+    Parameters
+    ----------
+    tmp_dir : str
+        The folder. It is created if needed, and stays; in it, the file
+        ``lock`` is what the operating system locks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils.lock import Unlocker, lock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     unlocker = lock(folder, timeout=1)
+    ...     unlocker.unlock()
+
+    """
+
+    def __init__(self, tmp_dir: str) -> None:
+        safe_mkdir(tmp_dir)
+        self._file = LockFile(os.path.join(tmp_dir, 'lock'))
+        self.tmp_dir = tmp_dir
+
+    def unlock(self) -> None:
+        """Release the lock; harmless if it is not held."""
+        self._file.release()
+
+    def _lock(self, timeout: float, interval: float = _INTERVAL) -> None:
+        self._file.acquire(timeout, interval)
+
+
+class LockFile:
+    """One file, locked by one thread of one process or by nobody."""
+
+    def __init__(self, path: str) -> None:
+        # Only those who lock pay for the import.
+        from filelock import FileLock
+        self.path = path
+        self._pid = os.getpid()
+        self._lock = FileLock(path, thread_local=False)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process made it, not one that forked this one."""
+        return os.getpid() == self._pid
+
+    def acquire(self, timeout: float, interval: float = _INTERVAL) -> None:
+        """Lock the file; TimeoutError after `timeout` seconds."""
+        if self.try_acquire():
+            return
+        logger.info('Waiting for the lock %r', self.path)
+        deadline = time.monotonic() + timeout
+        while not self.try_acquire():
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    f'{self.path!r} has been locked by another process or '
+                    f'thread for {timeout} s; wait for it to finish, or end '
+                    'it')
+            time.sleep(interval)
+
+    def try_acquire(self) -> bool:
+        """Lock the file if nobody has; return whether it is locked now."""
+        from filelock import Timeout
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Release the lock, unless it is that of a parent process."""
+        if self.is_mine:
+            self._lock.release()
+
+    @contextmanager
+    def held(self, timeout: float) -> Iterator[None]:
+        """Hold the lock for a block."""
+        self.acquire(timeout)
+        try:
+            yield
+        finally:
+            self.release()
+
+
+class _Held(threading.local):
+    """The locks this thread holds, the last one taken at the end."""
+
+    def __init__(self) -> None:
+        self.files: list[LockFile] = []
+
+
+_held = _Held()
+_readers: dict[str, LockFile] = {}
+
+
+def _take(path: str, timeout: float) -> None:
+    path = os.path.realpath(path)
+    file = next((file for file in _held.files
+                 if file.path == path and file.is_mine), None)
+    if file is None:
+        file = LockFile(path)
+        file.acquire(timeout)
+    _held.files.append(file)
+
+
+def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
+         min_wait: float | None = None, max_wait: float | None = None,
+         verbosity: int = 1) -> Unlocker:
+    """Lock a folder until the result is told to unlock it.
+
+    Parameters
+    ----------
+    tmp_dir : str
+        The folder; created if needed, and never removed.
+    timeout : float, optional
+        How long to wait for another owner, in seconds. Defaults to 120.
+    min_wait : float, optional
+        Time between two attempts, in seconds. Defaults to 0.05.
+    max_wait, verbosity : optional
+        Accepted for older programs, without effect.
+
+    Returns
+    -------
+    Unlocker
+        Its ``unlock()`` releases the lock, as the end of the process does.
+
+    Raises
+    ------
+    TimeoutError
+        If the lock has not become free in time. It is never stolen.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils.lock import lock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lock(folder).unlock()
+
+    """
+    unlocker = Unlocker(tmp_dir)
+    unlocker._lock(timeout, _INTERVAL if min_wait is None else min_wait)
+    return unlocker
+
+
+def refresh_lock(lock_file: str) -> str:
+    """Mark a lock file as in use now.
+
+    Locks do not expire, so nothing depends on it.
+
+    Parameters
+    ----------
+    lock_file : str
+        An existing file.
+
+    Returns
+    -------
+    str
+        A new unique identifier.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils.lock import refresh_lock
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     refresh_lock(file.name) == refresh_lock(file.name)
+    False
+
+    """
+    os.utime(lock_file)
+    return f'{os.getpid()}_{secrets.token_hex(8)}'
+
+
+def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+    """Lock a folder until `release_lock`.
+
+    Parameters
+    ----------
+    lock_dir : str
+        The folder; created if needed. A thread that holds the lock may take
+        it again, and then releases it as often.
+    timeout : float, optional
+        How long to wait for another owner, in seconds. Defaults to 120.
+
+    Raises
+    ------
+    TimeoutError
+        If the lock has not become free in time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fuel.utils.lock import get_lock, release_lock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     get_lock(folder)
+    ...     release_lock()
+
+    """
+    safe_mkdir(lock_dir)
+    _take(os.path.join(lock_dir, 'lock'), timeout)
+
+
+def release_lock() -> None:
+    """Release the lock that this thread took last.
+
+    Raises
+    ------
+    RuntimeError
+        If it holds none.
+
+    """
+    if not _held.files:
+        raise RuntimeError(
+            'this thread holds no lock; take one with get_lock or '
+            'get_writelock in the same thread')
+    file = _held.files.pop()
+    if file not in _held.files:
+        file.release()
+
+
+def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+    """Lock a file for writing until `release_writelock`.
+
+    Parameters
+    ----------
+    filename : str
+        The file; what is locked is ``<filename>.writelock`` beside it. The
+        folder must exist.
+    timeout : float, optional
+        How long to wait for other writers and readers, in seconds. Defaults
+        to 120.
+
+    Raises
+    ------
+    TimeoutError
+        If a writer, or a reader in another process, has not finished in
+        time. Read locks of this process do not count.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.lock import get_writelock, release_writelock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     get_writelock(os.path.join(folder, 'data.hdf5'))
+    ...     release_writelock()
+
+    """
+    deadline = time.monotonic() + timeout
+    _take(filename + '.writelock', timeout)
+    try:
+        while readers := other_readers(filename):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    f'{filename!r} has been read by other processes for '
+                    f'{timeout} s; they hold {", ".join(readers)}')
+            time.sleep(_INTERVAL)
+    except BaseException:
+        release_writelock()
+        raise
+
+
+def release_writelock() -> None:
+    """Release the write lock that this thread took last.
+
+    Raises
+    ------
+    RuntimeError
+        If it holds none.
+
+    """
+    release_lock()
+
+
+def get_readlock(pid: int, path: str,
+                 timeout: float = DEFAULT_TIMEOUT) -> str:
+    """Lock a file for reading; there may be many readers.
+
+    Parameters
+    ----------
+    pid : int
+        This process's number, which becomes part of the lock's name.
+    path : str
+        The file.
+    timeout : float, optional
+        How long to wait for a writer, in seconds. Defaults to 120.
+
+    Returns
+    -------
+    str
+        The name of the lock, for `release_readlock`. It is also released
+        when the process ends.
+
+    Raises
+    ------
+    TimeoutError
+        If a writer has not finished in time.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.lock import get_readlock, release_readlock
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = get_readlock(os.getpid(), os.path.join(folder, 'a.hdf5'))
+    ...     release_readlock(name)
+
+    """
+    _take(path + '.writelock', timeout)
+    try:
+        return mark_reader(pid, path)
+    finally:
+        release_writelock()
+
+
+def release_readlock(lockdir_name: str) -> None:
+    """Release a read lock; harmless if it is not held any more.
+
+    Parameters
+    ----------
+    lockdir_name : str
+        What `get_readlock` returned.
+
+    """
+    file = _readers.pop(lockdir_name, None)
+    if file is not None and file.is_mine:
+        # Removed while it is locked: nobody can mistake it for a dead one.
+        with suppress(OSError):
+            os.remove(lockdir_name)
+        file.release()
+
+
+def mark_reader(pid: int, path: str) -> str:
+    """Do what `get_readlock` does, inside a lock that guards `path`."""
+    name = f'{path}.readlock.{pid}.{secrets.token_hex(4)}'
+    file = LockFile(name)
+    file.acquire(timeout=0)
+    _readers[name] = file
+    return name
+
+
+def other_readers(path: str) -> list[str]:
+    """Return the read locks that other processes hold on a file.
+
+    Those of processes that were killed are removed. Call this, like
+    `mark_reader`, inside a lock that guards `path`: then no new reader
+    stands between creating its file and locking it.
+    """
+    alive = []
+    for name in sorted(glob.glob(glob.escape(path) + '.readlock.*')):
+        if name in _readers and _readers[name].is_mine:
+            continue
+        file = LockFile(name)
+        if not file.try_acquire():
+            alive.append(name)
+            continue
+        with suppress(OSError):
+            os.remove(name)
+        file.release()
+    return alive
+
+
+def holds_readlock(path: str) -> bool:
+    """Whether this process holds a read lock on a file."""
+    return any(name.startswith(path + '.readlock.') and file.is_mine
+               for name, file in list(_readers.items()))
+
+
+@atexit.register
+def _release_readlocks() -> None:
+    for name in list(_readers):
+        release_readlock(name)
