@@ -106,8 +106,8 @@ def do_not_pickle_attributes(
         for name in lazy_properties:
             setattr(cls, name, lazy_property_factory(name))
         if '__getstate__' not in vars(cls):
-            setattr(cls, '__getstate__',
-                    _getstate_without(cls, lazy_properties))
+            getstate = _getstate_without(cls, lazy_properties)
+            setattr(cls, '__getstate__', getstate)  # noqa: B010 (mypy)
         return cls
     return decorate
 
@@ -116,7 +116,7 @@ def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
                       ) -> Callable[[Any], Any]:
     """Make a ``__getstate__`` that leaves the lazy attributes out of what
     the base classes would pickle."""
-    def __getstate__(self: Any) -> Any:
+    def getstate(self: Any) -> Any:
         state = super(cls, self).__getstate__()
         if isinstance(state, tuple):
             # Attributes and slots, as Python's own __getstate__ gives them.
@@ -135,4 +135,5 @@ def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
                     'reloaded; keep it elsewhere, or make it an iterable')
         return state
 
-    return __getstate__
+    getstate.__name__ = '__getstate__'
+    return getstate

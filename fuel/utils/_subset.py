@@ -91,7 +91,7 @@ class Subset:
             raise ValueError(
                 f'subset: expected a step of 1, got {slice_}; for every '
                 f'{step}th example give a list, list(range(...))')
-        if stop > total or start >= total and start > 0 or start > stop:
+        if start > stop or stop > total or start >= max(total, 1):
             raise ValueError(
                 f'subset: {slice_} does not lie within {total} examples; '
                 f'expected 0 <= start <= stop <= {total} and start < {total}')
@@ -449,7 +449,7 @@ def _is_everything(request: object) -> bool:
 def _reads_ascending_only(indexable: object) -> bool:
     if isinstance(indexable, (numpy.ndarray, Sequence)):
         return False
-    import h5py  # type: ignore[import-untyped]
+    import h5py
     return isinstance(indexable, h5py.Dataset)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+import h5py  # noqa: F401
+
 from fuel.config_parser import config
 
 __all__ = ['map_chunks', 'number_of_threads']
@@ -193,7 +195,9 @@ def _after_fork_in_child() -> None:
     _thread.is_ours = False
 
 
-# After the import of the executor, whose own handlers must run inside ours.
+# After the imports of the executor and of h5py, whose own handlers must run
+# inside ours: h5py's takes the lock without which a thread of the pool that
+# reads a file, or forks, would never end.
 if hasattr(os, 'register_at_fork'):
     os.register_at_fork(before=_before_fork,
                         after_in_parent=_after_fork_in_parent,

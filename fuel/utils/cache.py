@@ -68,14 +68,14 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
         return filename
     try:
         return _cached(original, root, timeout)
-    except (OSError, _NotCached) as error:
+    except (OSError, _NotCachedError) as error:
         # TimeoutError is an OSError. Reading the original is always right.
         logger.warning('%r is read in place, not from a local copy: %s',
                        filename, error)
         return filename
 
 
-class _NotCached(Exception):
+class _NotCachedError(Exception):
     """A copy cannot or should not be used; the text says why."""
 
 
@@ -91,12 +91,12 @@ def _cached(original: str, root: str, timeout: float) -> str:
         # Another user's: a complete copy may be read, not more.
         if os.path.isfile(copy):
             return copy
-        raise _NotCached(f'the folder {folder!r} is not writable')
+        raise _NotCachedError(f'the folder {folder!r} is not writable')
     with LockFile(os.path.join(folder, _LOCK_NAME)).held(timeout):
         if not os.path.isfile(copy):
             _remove_stale(folder, copy)
             if not check_enough_space(folder, original, copy):
-                raise _NotCached(
+                raise _NotCachedError(
                     f'it has {os.path.getsize(original)} bytes, for which '
                     f'the disk of {root!r} has no room')
             copy_from_server_to_local(
@@ -129,7 +129,7 @@ def _check_trusted(folder: str, root: str) -> None:
     owners = {os.geteuid(), 0, os.stat(root).st_uid}
     if (not stat.S_ISDIR(status.st_mode) or status.st_uid not in owners
             or status.st_mode & stat.S_IWOTH):
-        raise _NotCached(
+        raise _NotCachedError(
             f'{folder!r} belongs to user {status.st_uid} with permissions '
             f'{stat.filemode(status.st_mode)}: others could have changed '
             'what lies there; remove it')

@@ -94,10 +94,9 @@ def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
     []
 
     """
-    if isinstance(f, (str, os.PathLike)):
-        archive = tarfile.open(f)
-    else:
-        archive = tarfile.open(fileobj=f)
+    named = {'name': f} if isinstance(f, (str, os.PathLike)) else {
+        'fileobj': f}
+    archive: tarfile.TarFile = tarfile.open(**named)  # noqa: SIM115
     if hasattr(tarfile, 'data_filter'):  # Python 3.11.4
         archive.extraction_filter = tarfile.data_filter
     return archive

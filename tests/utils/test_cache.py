@@ -23,7 +23,7 @@ CACHE_ONE = ('import sys\n'
 
 @pytest.fixture
 def local(tmp_path):
-    """The folder of local copies for one test, not made yet."""
+    """Set the folder of local copies for one test; it is not made yet."""
     path = tmp_path / 'local'
     config.local_data_path = str(path)
     before = set(_readers)
@@ -34,7 +34,7 @@ def local(tmp_path):
 
 @pytest.fixture
 def server(tmp_path):
-    """The folder of the original files."""
+    """Make the folder of the original files."""
     path = tmp_path / 'server'
     path.mkdir()
     return path

@@ -10,7 +10,7 @@ from fuel.utils.disk import check_enough_space, disk_usage, safe_mkdir
 
 @pytest.fixture
 def umask():
-    """The usual umask."""
+    """Set the usual umask."""
     old = os.umask(0o022)
     yield
     os.umask(old)

@@ -16,7 +16,7 @@ TEXT = 'a b\nzażółć\n'
 
 @pytest.fixture(params=WRITERS)
 def path(request, tmp_path):
-    """A file of two lines, written with the standard library."""
+    """Write a file of two lines with the standard library."""
     with WRITERS[request.param](tmp_path / request.param, 'wb') as file:
         file.write(TEXT.encode('utf-16'))
     return tmp_path / request.param
@@ -33,8 +33,8 @@ def test_r44_open_gives_text_of_compressed_files(path):
 
 def test_r44_default_encoding_gives_text(tmp_path):
     """R44: without an encoding too."""
-    for name in WRITERS:
-        with WRITERS[name](tmp_path / name, 'wb') as file:
+    for name, opener in WRITERS.items():
+        with opener(tmp_path / name, 'wb') as file:
             file.write(b'a b\n')
         with open_(tmp_path / name) as file:
             assert ['a b\n'] == list(file)
@@ -71,7 +71,7 @@ def test_open_damaged_file_raises_when_read(tmp_path):
 
 @pytest.fixture(params=['w', 'w:gz'])
 def archive_bytes(request):
-    """An archive with a harmless and a hostile member."""
+    """Return an archive with a harmless and a hostile member."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode=request.param) as archive:
         for name in ('a.txt', '../../escaped.txt'):
