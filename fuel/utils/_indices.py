@@ -84,7 +84,7 @@ def _check_elements(indices: Sequence[Any], name: str) -> None:
     # Looking at each *type* once keeps Python out of the loop.
     types: set[type[Any]] = set(map(type, indices))
     for type_ in types:
-        if issubclass(type_, Integral) and not issubclass(type_, bool):
+        if type_ is not bool and issubclass(type_, Integral):
             continue
         position, value = next(
             (i, value) for i, value in enumerate(indices)

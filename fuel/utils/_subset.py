@@ -378,7 +378,7 @@ class Subset:
             return iterable_fancy_indexing(indexable, indices)
         unique, position = numpy.unique(indices, return_inverse=True)
         rows = iterable_fancy_indexing(indexable, unique)
-        if getattr(rows, 'dtype', None) == object:
+        if isinstance(rows, numpy.ndarray) and rows.dtype.kind == 'O':
             return _own_objects(rows, position)
         return iterable_fancy_indexing(rows, position)
 

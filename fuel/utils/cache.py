@@ -57,6 +57,7 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
     >>> config.local_data_path = ''
     >>> cache_file('/network/data.hdf5')
     '/network/data.hdf5'
+    >>> del config.local_data_path
 
     """
     local_data_path = config.local_data_path

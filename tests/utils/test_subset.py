@@ -14,7 +14,7 @@ INTEGER_TYPES = ('int8', 'uint8', 'int16', '>i4', 'uint32', 'int64', 'uint64')
 
 @st.composite
 def slices(draw, num_examples):
-    """Draw a legal slice of a data set, with its attributes left out at times."""
+    """Draw a legal slice, with its attributes left out at times."""
     start = draw(st.integers(0, num_examples - 1))
     stop = draw(st.integers(start, num_examples))
     return slice(draw(st.sampled_from([start, None])) if start == 0 else start,
