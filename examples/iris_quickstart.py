@@ -101,10 +101,10 @@ def interrupt_and_resume(stream, path):
 
     Returns
     -------
-    same : bool
-        Whether the new process got the batches that were left.
-    num_before, num_after : int
-        The numbers of batches before and after the interruption.
+    num_before : int
+        How many batches came before the interruption.
+    rest, resumed : list of tuple of numpy.ndarray
+        The batches that were left, and those that the new process got.
 
     """
     epoch = stream.get_epoch_iterator()
@@ -116,11 +116,21 @@ def interrupt_and_resume(stream, path):
     subprocess.run([sys.executable, __file__, '--resume', path], check=True)
     resumed = pickle.loads(path.read_bytes())
     path.unlink()
-    same = len(rest) == len(resumed) and all(
-        numpy.array_equal(expected, actual)
-        for batch, other in zip(rest, resumed, strict=True)
-        for expected, actual in zip(batch, other, strict=True))
-    return same, num_before, len(resumed)
+    return num_before, rest, resumed
+
+
+def are_equal(batches, others):
+    """Tell whether two lists have the same batches."""
+    return len(batches) == len(others) and all(
+        numpy.array_equal(source, other)
+        for pair in zip(batches, others, strict=True)
+        for source, other in zip(*pair, strict=True))
+
+
+def labels(batches):
+    """Return the targets of batches as short text."""
+    return ' '.join(''.join(map(str, targets[:, 0]))
+                    for _, targets in batches)
 
 
 def resume(path):
@@ -169,11 +179,13 @@ def main(args=None):
           f'{accuracy:.3f}')
 
     print('3. The interruption: saved half-way through an epoch.')
-    same, num_before, num_after = interrupt_and_resume(
-        train_stream, directory / 'stream.pickle')
-    print(f'   After {num_before} batches a new process went on with '
-          f'{num_after} more: {"the same" if same else "OTHERS"} as '
-          f'without the interruption.')
+    num_before, rest, resumed = interrupt_and_resume(
+        train_stream, directory / f'stream-{os.getpid()}.pickle')
+    same = are_equal(rest, resumed)
+    print(f'   After {num_before} batches the targets to come are\n'
+          f'   {labels(rest)}\n   and in a new process\n'
+          f'   {labels(resumed)}:\n'
+          f'   the batches are {"the same" if same else "DIFFERENT"}.')
     print(f'Try next: FUEL_DATA_PATH={directory} python, then\n'
           f"   from fuel.datasets import Iris; Iris(('all',)).num_examples\n"
           f'   and docs/overview.rst, which starts from arrays of yours.')
