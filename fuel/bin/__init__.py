@@ -1,0 +1,1 @@
+"""The commands: each module has ``main(args=None)``, the exit status."""

@@ -1,0 +1,150 @@
+"""The command ``fuel-convert``."""
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import h5py
+
+from fuel import config
+from fuel.bin._registries import Filler, find_datasets
+from fuel.converters import __version__
+from fuel.converters._output import Settings, tag, use_settings
+from fuel.converters.base import BadInputFile, MissingInputFiles
+from fuel.datasets.hdf5 import H5PYDataset
+
+__all__ = ['main']
+
+EXTENSIONS = ('.hdf5', '.hdf', '.h5')
+
+
+def _common_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '-d', '--directory', default=os.getcwd(),
+        help='where the raw files are (default: the current folder)')
+    parser.add_argument(
+        '-o', '--output-directory', default=os.getcwd(),
+        help='an existing folder for the converted file (default: the '
+        'current folder)')
+    parser.add_argument(
+        '-r', '--output_filename', '--output-filename', default=None,
+        help='name of the converted file (default: the name by which the '
+        'data set finds it)')
+    layout = parser.add_argument_group('layout of the converted file')
+    layout.add_argument(
+        '--chunk-rows', type=_positive, default=None, metavar='N',
+        help='examples in a chunk (default: no chunks, the fastest to read)')
+    layout.add_argument(
+        '--compression', type=_compression, default=(None, None),
+        metavar='FILTER[:LEVEL]',
+        help='HDF5 filter, such as lzf, gzip or gzip:9 (default: none)')
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(
+            f'expected a positive number, got {text!r}')
+    return int(text)
+
+
+def _compression(text: str) -> tuple[str, int | None]:
+    name, _, level = text.partition(':')
+    if name not in ('gzip', 'lzf') or (level and not (
+            name == 'gzip' and level.isdecimal() and int(level) < 10)):
+        raise argparse.ArgumentTypeError(
+            f'expected lzf, gzip or gzip:0 to gzip:9, got {text!r}')
+    return name, int(level) if level else None
+
+
+def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='fuel-convert',
+        description='Convert the raw files of a data set to HDF5.')
+    subparsers = parser.add_subparsers(
+        dest='which_dataset', metavar='DATASET', required=True,
+        help='one of ' + ', '.join(datasets))
+    for name, fill_subparser in datasets.items():
+        subparser = subparsers.add_parser(
+            name, help=f'convert the {name} data set')
+        _common_arguments(subparser)
+        subparser.set_defaults(func=fill_subparser(subparser))
+    return parser
+
+
+def _output_filename(name: str) -> str:
+    if os.path.splitext(name)[1] not in EXTENSIONS:
+        name += '.hdf5'
+    return name
+
+
+def _attributes(argv: Sequence[str]) -> dict[str, str]:
+    return {'h5py_interface_version': H5PYDataset.interface_version,
+            'fuel_convert_version': __version__,
+            'fuel_convert_command': ' '.join(['fuel-convert', *argv])}
+
+
+def _tag_others(paths: Iterable[str], attributes: dict[str, str]) -> None:
+    """Write the attributes into files whose converter did not: those of
+    other packages, which open their files themselves."""
+    for path in paths:
+        with h5py.File(path, 'r') as h5file:
+            tagged = all(name in h5file.attrs for name in attributes)
+        if not tagged:
+            with h5py.File(path, 'r+') as h5file:
+                tag(h5file, attributes)
+
+
+def _convert(function: Callable[..., Any], arguments: dict[str, Any],
+             settings: Settings) -> None:
+    with use_settings(settings):
+        paths = function(**arguments)
+    _tag_others(paths or (), dict(settings.attributes))
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Convert a data set.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments of the command. Default ``sys.argv[1:]``.
+
+    Returns
+    -------
+    int
+        The exit status: 0 if the data set was converted.
+    """
+    argv = list(sys.argv[1:] if args is None else args)
+    parser = _parser(find_datasets(
+        'fuel.converters', config.extra_converters, 'all_converters'))
+    arguments = vars(parser.parse_args(argv))
+    dataset = arguments.pop('which_dataset')
+    function = arguments.pop('func')
+    compression, level = arguments.pop('compression')
+    settings = Settings(
+        chunk_rows=arguments.pop('chunk_rows'), compression=compression,
+        compression_level=level, attributes=_attributes(argv))
+    if arguments['output_filename'] is None:
+        del arguments['output_filename']
+    else:
+        arguments['output_filename'] = _output_filename(
+            arguments['output_filename'])
+    if not os.path.isdir(arguments['output_directory']):
+        parser.error('the output directory does not exist: '
+                     f'{arguments["output_directory"]!r}')
+    try:
+        _convert(function, arguments, settings)
+    except MissingInputFiles as error:
+        parser.error(f'{error}. Did you forget to run fuel-download '
+                     f'{dataset}?')
+    except FileNotFoundError as error:
+        parser.error(f'{error}. Did you forget to run fuel-download '
+                     f'{dataset}?')
+    except BadInputFile as error:
+        parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

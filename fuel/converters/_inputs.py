@@ -1,0 +1,143 @@
+"""Raw files: are they there, what are they, and can they be read?"""
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any
+
+__all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'file_digest',
+           'input_paths', 'read_gzip', 'refuse_page']
+
+BLOCK = 1 << 20
+PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
+
+
+class MissingInputFiles(Exception):
+    """Raised by a converter whose raw files are not all there.
+
+    Parameters
+    ----------
+    message : str
+        What is missing.
+    filenames : list of str
+        Paths of the missing files.
+    """
+
+    def __init__(self, message: str, filenames: Iterable[str]) -> None:
+        self.filenames = list(filenames)
+        super().__init__(message, self.filenames)
+
+    def __str__(self) -> str:
+        return f'{self.args[0]}: {", ".join(self.filenames)}'
+
+
+class BadInputFile(ValueError):
+    """Raised by a converter whose raw file is not what it should be."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(path, problem)
+
+    def __str__(self) -> str:
+        return (f'{self.path}: {self.problem}. Delete the file and run '
+                'fuel-download again, or put the right file in its place')
+
+
+def input_paths(directory: str, filenames: Iterable[str]) -> list[str]:
+    """Return the paths of raw files, after a look at how each begins.
+
+    Raises
+    ------
+    MissingInputFiles
+        If some are not there.
+    BadInputFile
+        If one is empty or a web page.
+    """
+    paths = [os.path.join(directory, name) for name in filenames]
+    missing = [path for path in paths if not os.path.isfile(path)]
+    if missing:
+        raise MissingInputFiles('Required files missing', missing)
+    for path in paths:
+        refuse_page(path)
+    return paths
+
+
+def refuse_page(path: str) -> None:
+    """Raise `BadInputFile` if a file is empty or begins like a web page,
+    which is what a server sends in place of data it does not have."""
+    with open(path, 'rb') as raw:
+        start = raw.read(512).lstrip(b'\xef\xbb\xbf \t\r\n').lower()
+    if os.path.getsize(path) == 0:
+        raise BadInputFile(path, 'the file is empty')
+    if start.startswith(PAGE_STARTS):
+        raise BadInputFile(
+            path, 'expected raw data, got a web page (it begins with '
+            f'{start[:30].decode("latin1")!r})')
+
+
+def read_gzip(path: str) -> bytes:
+    """Return the decompressed content of a gzip file.
+
+    Raises
+    ------
+    BadInputFile
+        If the file is not gzip, is cut short, or its check sum is wrong.
+    """
+    try:
+        with gzip.open(path, 'rb') as raw:
+            return raw.read()
+    except EOFError as error:
+        raise BadInputFile(path, 'the gzip file is cut short') from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        refuse_page(path)
+        raise BadInputFile(path, f'not a sound gzip file ({error})') from error
+
+
+def file_digest(path: str, algorithm: str = 'sha256') -> str:
+    """Return the hexadecimal digest of a file, read in blocks."""
+    with open(path, 'rb') as raw:
+        return hashlib.file_digest(raw, algorithm).hexdigest()
+
+
+def _describe(path: str) -> dict[str, Any]:
+    return {'size': os.path.getsize(path), 'sha256': file_digest(path)}
+
+
+class Digests:
+    """Sizes and SHA-256 of files, computed while something else is done.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        The files. They are named by the last part of their path.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = list(paths)
+        self._futures: dict[str, Future[dict[str, Any]]] = {}
+
+    def __enter__(self) -> 'Digests':
+        # One thread: hashing frees the interpreter's lock, and the disk
+        # is read for the conversion at the same time.
+        self._pool = ThreadPoolExecutor(1)
+        self._futures = {os.path.basename(path):
+                         self._pool.submit(_describe, path)
+                         for path in self._paths}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def __bool__(self) -> bool:
+        return bool(self._paths)
+
+    def result(self) -> dict[str, dict[str, Any]]:
+        """Wait, and return ``{name: {'size': bytes, 'sha256': digest}}``."""
+        return {name: future.result()
+                for name, future in self._futures.items()}

@@ -1,0 +1,161 @@
+"""Where converters write: a finished file, or none."""
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.converters._inputs import Digests
+from fuel.utils._files import atomic_path
+
+__all__ = ['Pieces', 'Settings', 'converted_file', 'create_source',
+           'label_axes', 'settings', 'tag', 'use_settings']
+
+INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every file that is converted at present.
+
+    Attributes
+    ----------
+    chunk_rows : int or None
+        Examples in a chunk. None leaves sources contiguous, or lets h5py
+        choose if there is a compression.
+    compression : str or None
+        Name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
+    compression_level : int or None
+        The filter's option, 0 to 9 for gzip.
+    attributes : mapping of str to str
+        Attributes of the root of the file: who made it, and how.
+    """
+
+    chunk_rows: int | None = None
+    compression: str | None = None
+    compression_level: int | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+_settings: ContextVar[Settings] = ContextVar(
+    'conversion_settings', default=Settings())
+
+
+def settings() -> Settings:
+    """Return the settings that hold at present."""
+    return _settings.get()
+
+
+@contextmanager
+def use_settings(new: Settings) -> Iterator[None]:
+    """Let `new` hold while the context is entered. A converter of another
+    package knows only the arguments it had in Fuel 0.2.0; what came later
+    reaches the file this way."""
+    token = _settings.set(new)
+    try:
+        yield
+    finally:
+        _settings.reset(token)
+
+
+class Pieces:
+    """Arrays that follow one another on axis 0, never joined in memory.
+
+    Parameters
+    ----------
+    arrays : sequence of numpy.ndarray
+        Of one type and one shape, but for axis 0.
+    """
+
+    def __init__(self, arrays: Sequence[Any]) -> None:
+        if len({(a.dtype, a.shape[1:]) for a in arrays}) != 1:
+            raise ValueError(
+                'pieces of one source must agree in type and shape, got ' +
+                ', '.join(f'{a.dtype} {a.shape}' for a in arrays))
+        self.arrays = arrays
+        self.dtype = arrays[0].dtype
+        self.shape = (sum(len(a) for a in arrays),) + arrays[0].shape[1:]
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def write(self, dataset: h5py.Dataset, start: int) -> None:
+        """Write all pieces, one after the other, from row `start` on."""
+        for array in self.arrays:
+            if len(array):
+                dataset[start:start + len(array)] = array
+            start += len(array)
+
+
+def create_source(h5file: h5py.File, name: str, shape: tuple[int, ...],
+                  dtype: Any, **kwargs: Any) -> h5py.Dataset:
+    """Create the data set of a source, laid out as the settings say."""
+    chosen = settings()
+    if chosen.chunk_rows and len(shape) and shape[0]:
+        rows = min(chosen.chunk_rows, shape[0])
+        kwargs.setdefault('chunks', (rows,) + tuple(shape[1:]))
+    if chosen.compression and len(shape) and shape[0]:
+        kwargs.setdefault('compression', chosen.compression)
+        if chosen.compression_level is not None:
+            kwargs.setdefault('compression_opts', chosen.compression_level)
+    return h5file.create_dataset(name, shape=shape, dtype=dtype, **kwargs)
+
+
+def label_axes(h5file: h5py.File,
+               labels: Mapping[str, Sequence[str]]) -> None:
+    """Label the axes of sources.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file that holds the sources.
+    labels : mapping of str to sequence of str
+        The labels of each source, one for each axis.
+    """
+    for source, names in labels.items():
+        for axis, name in enumerate(names):
+            h5file[source].dims[axis].label = name
+
+
+def tag(h5file: h5py.File, attributes: Mapping[str, str]) -> None:
+    """Write text attributes of the root as bytes, as Fuel always did."""
+    for name, text in attributes.items():
+        h5file.attrs[name] = numpy.bytes_(text.encode('utf8'))
+
+
+@contextmanager
+def converted_file(directory: str, filename: str,
+                   inputs: Iterable[str] = ()) -> Iterator[h5py.File]:
+    """Open an HDF5 file that appears under its name when it is complete.
+
+    Parameters
+    ----------
+    directory : str
+        Where the file goes.
+    filename : str
+        Its name.
+    inputs : iterable of str
+        Paths of the raw files. Their sizes and SHA-256 are computed in the
+        background and written into the file.
+
+    Yields
+    ------
+    h5py.File
+        Open for writing. If the context is left by an exception nothing is
+        left on the disk, and a file of that name is what it was.
+    """
+    with (Digests(inputs) as digests,
+          atomic_path(os.path.join(directory, filename)) as path):
+        # A plain HDF5 file of the oldest format that will do: it holds no
+        # time, so that equal input gives equal bytes.
+        with h5py.File(path, mode='w') as h5file:
+            yield h5file
+            tag(h5file, settings().attributes)
+            if digests:
+                tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(
+                    digests.result(), sort_keys=True)})

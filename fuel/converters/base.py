@@ -1,0 +1,163 @@
+"""What every converter is built from."""
+import functools
+import os
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+import h5py
+import numpy
+
+from fuel.converters._inputs import BadInputFile, MissingInputFiles
+from fuel.converters._output import (Pieces, converted_file, create_source,
+                                     label_axes)
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.utils._progress import Bar, progress
+
+__all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
+           'converted_file', 'create_source', 'fill_hdf5_file', 'label_axes',
+           'progress_bar']
+
+F = TypeVar('F', bound=Callable[..., Any])
+
+
+def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
+    """Make a converter look for its raw files before it does anything.
+
+    Parameters
+    ----------
+    required_files : iterable of str
+        Names of the files that must be in the folder which the converter
+        gets as its first argument, `directory`.
+
+    Returns
+    -------
+    callable
+        A decorator. What it returns raises `MissingInputFiles` if a file is
+        missing or is a folder.
+
+    Examples
+    --------
+    >>> @check_exists(required_files=['no-such-file.gz'])
+    ... def convert(directory, output_directory):
+    ...     return ()
+    >>> convert('.', '.')
+    Traceback (most recent call last):
+        ...
+    fuel.converters._inputs.MissingInputFiles: Required files missing: ...
+    """
+    names = list(required_files)
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def checked(directory: str, *args: Any, **kwargs: Any) -> Any:
+            paths = [os.path.join(directory, name) for name in names]
+            missing = [path for path in paths if not os.path.isfile(path)]
+            if missing:
+                raise MissingInputFiles('Required files missing', missing)
+            return function(directory, *args, **kwargs)
+        return checked  # type: ignore[return-value]
+    return decorate
+
+
+def _check_lengths(data: list[tuple[Any, ...]]) -> None:
+    lengths: dict[str, dict[str, int]] = {}
+    for split, source, array, *_ in data:
+        if source in lengths.setdefault(split, {}):
+            raise ValueError(f'source {source!r} is given twice for split '
+                             f'{split!r}')
+        lengths[split][source] = len(array)
+    for split, sources in lengths.items():
+        if len(set(sources.values())) > 1:
+            raise ValueError(
+                f'sources of split {split!r} must have the same number of '
+                f'examples, got {sources}')
+
+
+def _check_arrays(source: str, parts: list[tuple[Any, ...]]) -> None:
+    for name, kind in (('type', [str(part[2].dtype) for part in parts]),
+                       ('shape of an example',
+                        [str(part[2].shape[1:]) for part in parts])):
+        if len(set(kind)) > 1:
+            found = {part[0]: value
+                     for part, value in zip(parts, kind, strict=True)}
+            raise ValueError(f'the {name} of source {source!r} must be the '
+                             f'same in all splits, got {found}')
+
+
+def fill_hdf5_file(h5file: h5py.File,
+                   data: Iterable[tuple[Any, ...]]) -> None:
+    """Fill an HDF5 file so that `H5PYDataset` can read it.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file open for writing.
+    data : iterable of tuple
+        One for each pair of split and source: ``(split, source, array)`` or
+        ``(split, source, array, comment)``, where `array` is an array of
+        shape ``(examples, ...)``. The splits of a source follow one another
+        on axis 0 in the order given.
+
+    Raises
+    ------
+    ValueError
+        If the sources of a split differ in length, or the arrays of a source
+        in type or in the shape of an example.
+
+    Examples
+    --------
+    >>> import h5py, numpy
+    >>> with h5py.File('doctest.hdf5', 'w', driver='core',
+    ...                backing_store=False) as h5file:
+    ...     fill_hdf5_file(h5file, (
+    ...         ('train', 'x', numpy.zeros((3, 2))),
+    ...         ('test', 'x', numpy.ones((1, 2)), 'made up')))
+    ...     h5file['x'].shape
+    (4, 2)
+    """
+    data = [tuple(part) for part in data]
+    _check_lengths(data)
+    sources = sorted({part[1] for part in data})
+    for source in sources:
+        _check_arrays(source, [part for part in data if part[1] == source])
+    splits: dict[str, dict[str, tuple[Any, ...]]] = {
+        part[0]: {} for part in data}
+    for source in sources:
+        parts = [part for part in data if part[1] == source]
+        first = parts[0][2]
+        dataset = create_source(
+            h5file, source,
+            (sum(len(part[2]) for part in parts),) + tuple(first.shape[1:]),
+            first.dtype)
+        start = 0
+        for split, _, array, *comment in parts:
+            stop = start + len(array)
+            if isinstance(array, Pieces):
+                array.write(dataset, start)
+            elif stop > start:
+                dataset[start:stop] = numpy.asarray(array)
+            splits[split][source] = (start, stop, None, *comment)
+            start = stop
+    h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
+
+
+def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
+                 ) -> AbstractContextManager[Bar]:
+    """Show the progress of a conversion on a terminal.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file that is converted.
+    maxval : int
+        Number of steps.
+    prefix : str, optional
+        What is being done. Default ``'Converting'``.
+
+    Returns
+    -------
+    context manager
+        Yields a bar with a method ``update(value)``.
+    """
+    return progress(f'{prefix} {name}', maxval)

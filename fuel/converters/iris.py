@@ -1,0 +1,83 @@
+"""Iris: one text file of 150 flowers."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, refuse_page
+from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+
+__all__ = ['convert_iris', 'fill_subparser']
+
+CLASSES = {'Iris-setosa': 0, 'Iris-versicolor': 1, 'Iris-virginica': 2}
+
+
+def convert_iris(directory: str, output_directory: str,
+                 output_filename: str = 'iris.hdf5') -> tuple[str]:
+    """Convert the Iris data to HDF5.
+
+    The file has a split ``'all'`` with the sources 'features', float32 of
+    shape ``(150, 4)``, and 'targets', uint8 of shape ``(150, 1)``: 0 is
+    Iris-setosa, 1 is Iris-versicolor, 2 is Iris-virginica.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``iris.data``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'iris.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    OSError
+        If there is no raw file.
+    BadInputFile
+        If a line of it is not four numbers and a class.
+    """
+    path = os.path.join(directory, 'iris.data')
+    features, targets = _read(path)
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        fill_hdf5_file(h5file, (('all', 'features', features),
+                                ('all', 'targets', targets)))
+        label_axes(h5file, {'features': ('batch', 'feature'),
+                            'targets': ('batch', 'index')})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _read(path: str) -> tuple[numpy.ndarray[Any, Any],
+                              numpy.ndarray[Any, Any]]:
+    refuse_page(path)
+    features, targets = [], []
+    with open(path, encoding='ascii', errors='replace') as lines:
+        for number, line in enumerate(lines, 1):
+            fields = line.strip().split(',')
+            if fields == ['']:
+                continue
+            try:
+                *measures, name = fields
+                a, b, c, d = (float(field) for field in measures)
+                targets.append([CLASSES[name]])
+            except (KeyError, ValueError) as error:
+                raise BadInputFile(
+                    path, f'expected four numbers and one of '
+                    f'{", ".join(CLASSES)} in line {number}, got '
+                    f'{line.strip()[:60]!r}') from error
+            features.append([a, b, c, d])
+    if not features:
+        raise BadInputFile(path, 'there are no examples')
+    return (numpy.array(features, dtype='float32'),
+            numpy.array(targets, dtype='uint8'))
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert iris``; return the converter."""
+    return convert_iris

@@ -1,0 +1,177 @@
+"""MNIST: images and labels in four gzipped IDX files."""
+import os
+import struct
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths, read_gzip
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes)
+
+__all__ = ['convert_mnist', 'fill_subparser', 'read_mnist_images',
+           'read_mnist_labels']
+
+MNIST_IMAGE_MAGIC = 2051
+MNIST_LABEL_MAGIC = 2049
+
+TRAIN_IMAGES = 'train-images-idx3-ubyte.gz'
+TRAIN_LABELS = 'train-labels-idx1-ubyte.gz'
+TEST_IMAGES = 't10k-images-idx3-ubyte.gz'
+TEST_LABELS = 't10k-labels-idx1-ubyte.gz'
+ALL_FILES = [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]
+DTYPES = ('float32', 'float64', 'bool')
+
+Array = numpy.ndarray[Any, Any]
+
+
+@check_exists(required_files=ALL_FILES)
+def convert_mnist(directory: str, output_directory: str,
+                  output_filename: str | None = None,
+                  dtype: str | None = None) -> tuple[str]:
+    """Convert MNIST to HDF5.
+
+    The file has the splits 'train' and 'test' with the sources 'features',
+    of shape ``(examples, 1, 28, 28)`` and axes (batch, channel, height,
+    width), and 'targets', uint8 of shape ``(examples, 1)``, the digits.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``train-images-idx3-ubyte.gz``,
+        ``train-labels-idx1-ubyte.gz``, ``t10k-images-idx3-ubyte.gz`` and
+        ``t10k-labels-idx1-ubyte.gz``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'mnist.hdf5'``, or
+        ``'mnist_<dtype>.hdf5'`` if there is a `dtype`.
+    dtype : {'float32', 'float64', 'bool'}, optional
+        Type of the features; see `read_mnist_images`. Default uint8.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    if not output_filename:
+        output_filename = f'mnist_{dtype}.hdf5' if dtype else 'mnist.hdf5'
+    convert_idx_files(directory, output_directory, output_filename, dtype)
+    return (os.path.join(output_directory, output_filename),)
+
+
+def convert_idx_files(directory: str, output_directory: str,
+                      output_filename: str, dtype: str | None) -> None:
+    """Convert four files in the form and with the names of MNIST's."""
+    paths = input_paths(directory, ALL_FILES)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        data = []
+        for split, (images, labels) in (('train', paths[:2]),
+                                        ('test', paths[2:])):
+            features, targets = read_pair(images, labels, dtype)
+            data += [(split, 'features', features),
+                     (split, 'targets', targets)]
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, {
+            'features': ('batch', 'channel', 'height', 'width'),
+            'targets': ('batch', 'index')})
+
+
+def read_pair(images: str, labels: str,
+              dtype: str | None = None) -> tuple[Array, Array]:
+    """Read an image file and the label file that goes with it."""
+    features = read_mnist_images(images, dtype)
+    targets = read_mnist_labels(labels)
+    if len(features) != len(targets):
+        raise BadInputFile(labels, f'expected {len(features)} labels, one '
+                           f'for each image of {images}, got {len(targets)}')
+    return features, targets
+
+
+def read_mnist_images(filename: str, dtype: str | None = None) -> Array:
+    """Read images from a gzipped IDX file.
+
+    Parameters
+    ----------
+    filename : str
+        Path of the file.
+    dtype : {'float32', 'float64', 'bool'}, optional
+        With a float type 0 to 255 become 0 to 1; with 'bool' pixels of at
+        least 128 become True. Default: unsigned bytes as they are.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(images, 1, rows, columns)``.
+
+    Raises
+    ------
+    ValueError
+        If the magic number, the length or `dtype` is wrong.
+    """
+    kind = None if dtype is None else numpy.dtype(dtype)
+    if kind is not None and kind.name not in DTYPES:
+        raise ValueError(f'dtype must be one of {", ".join(DTYPES)} or None, '
+                         f'got {dtype!r}')
+    images = _read_idx(filename, MNIST_IMAGE_MAGIC, 3)
+    images = images[:, numpy.newaxis]
+    if kind is None:
+        return images
+    if kind.name == 'bool':
+        return images >= 128
+    images = images.astype(kind)
+    images /= 255.
+    return images
+
+
+def read_mnist_labels(filename: str) -> Array:
+    """Read labels from a gzipped IDX file.
+
+    Parameters
+    ----------
+    filename : str
+        Path of the file.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(labels, 1)`` and type uint8.
+
+    Raises
+    ------
+    ValueError
+        If the magic number or the length is wrong.
+    """
+    return _read_idx(filename, MNIST_LABEL_MAGIC, 1)[:, numpy.newaxis]
+
+
+def _read_idx(path: str, magic: int, ndim: int) -> Array:
+    return parse_idx(read_gzip(path), path, magic, ndim)
+
+
+def parse_idx(content: bytes, path: str, magic: int, ndim: int) -> Array:
+    """Return the array of unsigned bytes that an IDX file holds."""
+    header = 4 * (1 + ndim)
+    if len(content) < header:
+        raise BadInputFile(path, f'expected a header of {header} bytes, got '
+                           f'{len(content)} bytes in all')
+    found, *shape = struct.unpack_from(f'>{1 + ndim}i', content)
+    if found != magic:
+        raise BadInputFile(path, f'wrong magic number: expected {magic}, got '
+                           f'{found}')
+    expected = header + int(numpy.prod(shape, dtype='int64'))
+    if min(shape) < 0 or len(content) != expected:
+        raise BadInputFile(path, f'expected {expected} bytes for the shape '
+                           f'{tuple(shape)}, got {len(content)}')
+    return numpy.frombuffer(
+        content, dtype='uint8', offset=header).reshape(shape)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert mnist``; return the converter."""
+    subparser.add_argument(
+        '--dtype', choices=DTYPES, default=None,
+        help='type of the features (default: uint8, as in the raw files)')
+    return convert_mnist
