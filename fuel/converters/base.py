@@ -11,7 +11,7 @@ import numpy
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
 from fuel.converters._output import (Pieces, converted_file, create_source,
                                      label_axes)
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.converters._split import create_split_array
 from fuel.utils._progress import Bar, progress
 
 __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
@@ -139,7 +139,7 @@ def fill_hdf5_file(h5file: h5py.File,
                 dataset[start:stop] = numpy.asarray(array)
             splits[split][source] = (start, stop, None, *comment)
             start = stop
-    h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
+    h5file.attrs['split'] = create_split_array(splits)
 
 
 def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'

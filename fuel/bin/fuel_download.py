@@ -1,0 +1,132 @@
+"""The command ``fuel-download``."""
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from fuel import config
+from fuel.bin._registries import Filler, find_datasets
+from fuel.downloaders.base import (DownloadError, NeedURLPrefix, Options,
+                                   RawFile, use_options)
+
+__all__ = ['main']
+
+
+def _common_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '-d', '--directory', default=os.getcwd(),
+        help='where the raw files go (default: the current folder)')
+    parser.add_argument(
+        '--clear', action='store_true',
+        help='delete the raw files instead of downloading them')
+
+
+def _new_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that a data set's own parser may have taken."""
+    for flags, settings in (
+            (['--check'], {
+                'action': 'store_true', 'dest': 'check',
+                'help': 'verify the files on disk instead'}),
+            (['-P', '--url-prefix'], {
+                'dest': 'mirror', 'default': None, 'metavar': 'PREFIX',
+                'help': 'a folder, or the start of an address, to take all '
+                'files from'}),
+            (['--jobs'], {
+                'type': int, 'default': Options.jobs, 'metavar': 'N',
+                'help': 'files to download at once (default: %(default)s)'}),
+            (['--timeout'], {
+                'type': float, 'default': Options.read_timeout,
+                'metavar': 'SECONDS', 'help': 'longest wait for the next '
+                'bytes (default: %(default)s)'}),
+            (['--attempts'], {
+                'type': int, 'default': Options.attempts, 'metavar': 'N',
+                'help': 'attempts without progress before an address is '
+                'given up (default: %(default)s)'})):
+        try:
+            parser.add_argument(*flags, **settings)  # type: ignore[arg-type]
+        except argparse.ArgumentError:
+            continue
+
+
+def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='fuel-download', description='Download the raw files of a data '
+        'set, or delete them.')
+    subparsers = parser.add_subparsers(
+        dest='which_dataset', metavar='DATASET', required=True,
+        help='one of ' + ', '.join(datasets))
+    for name, fill_subparser in datasets.items():
+        subparser = subparsers.add_parser(
+            name, help=f'download the {name} data set')
+        _common_arguments(subparser)
+        subparser.set_defaults(func=fill_subparser(subparser))
+        _new_arguments(subparser)
+    return parser
+
+
+def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
+    """Take what `Options` holds out of the arguments."""
+    timeout = arguments.pop('timeout', Options.read_timeout)
+    return Options(
+        check=checker if arguments.pop('check', False) else None,
+        mirror=arguments.pop('mirror', None),
+        jobs=max(1, arguments.pop('jobs', Options.jobs)),
+        connect_timeout=min(timeout, Options.connect_timeout),
+        read_timeout=timeout,
+        attempts=max(1, arguments.pop('attempts', Options.attempts)))
+
+
+class _Checker:
+    """Says of each file whether it is there and right."""
+
+    def __init__(self) -> None:
+        self.status = 0
+
+    def __call__(self, path: str, known: RawFile) -> None:
+        """Print the verdict on one file."""
+        if not os.path.isfile(path):
+            verdict, self.status = 'missing', 1
+        elif problem := known.problem(path):
+            verdict, self.status = f'wrong: {problem}', 1
+        elif known.verifiable:
+            verdict = 'verified'
+        else:
+            verdict = 'there, but no digest of it is known'
+        print(f'{known}: {verdict}')
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Download the raw files of a data set.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments of the command. Default ``sys.argv[1:]``.
+
+    Returns
+    -------
+    int
+        The exit status: 0 if all files are there.
+    """
+    argv = list(sys.argv[1:] if args is None else args)
+    parser = _parser(find_datasets(
+        'fuel.downloaders', config.extra_downloaders, 'all_downloaders'))
+    arguments = vars(parser.parse_args(argv))
+    arguments.pop('which_dataset')
+    function = arguments.pop('func')
+    checker = _Checker()
+    options = _options(arguments, checker)
+    try:
+        with use_options(options):
+            function(**arguments)
+    except NeedURLPrefix as error:
+        parser.error(f'{error} (--url-prefix)')
+    except (OSError, ValueError) as error:
+        print(f'{parser.prog}: {error}', file=sys.stderr)
+        return 1
+    return checker.status
+
+
+if __name__ == '__main__':
+    sys.exit(main())

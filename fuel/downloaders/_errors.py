@@ -1,0 +1,20 @@
+"""What goes wrong with downloads."""
+from fuel.exceptions import FuelError
+
+__all__ = ['DownloadError', 'NeedURLPrefix', 'SourceError', 'TransientError']
+
+
+class NeedURLPrefix(FuelError):  # noqa: N818
+    """A file has no public address, and no prefix was given."""
+
+
+class DownloadError(FuelError, OSError):
+    """A file could not be had from any of its addresses."""
+
+
+class SourceError(FuelError):
+    """One address is of no use for a file."""
+
+
+class TransientError(SourceError):
+    """One attempt failed; the next may not."""

@@ -1,0 +1,134 @@
+"""What is known about raw files: where they are, and how to tell them.
+
+The facts are in ``registry.json``: for each data set its title, its terms of
+use, the names of the converted files, and its raw files, each with addresses
+in the order in which to try them, size in bytes, SHA-256 and MD5. A null is a
+fact that nobody has verified.
+"""
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any
+
+__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'raw_files', 'urls']
+
+
+@functools.lru_cache(maxsize=1)
+def _facts() -> dict[str, Any]:
+    text = resources.files('fuel.downloaders').joinpath(
+        'registry.json').read_text(encoding='utf8')
+    facts: dict[str, Any] = json.loads(text)
+    return facts
+
+
+def dataset_names() -> list[str]:
+    """Return the names of the data sets in the registry, sorted."""
+    return sorted(_facts())
+
+
+def dataset_facts(dataset: str) -> Mapping[str, Any]:
+    """Return title, terms, outputs and files of a data set."""
+    facts: Mapping[str, Any] = _facts()[dataset]
+    return facts
+
+
+class RawFile(str):
+    """The name of a raw file, which knows where the file comes from.
+
+    It is an ordinary string wherever only the name counts.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file on disk.
+    urls : iterable of str, optional
+        Addresses, best first.
+    size : int, optional
+        Length in bytes.
+    sha256, md5 : str, optional
+        Hexadecimal digests.
+    """
+
+    urls: tuple[str, ...]
+    size: int | None
+    sha256: str | None
+    md5: str | None
+
+    def __new__(cls, name: str, urls: Iterable[str] = (),
+                size: int | None = None, sha256: str | None = None,
+                md5: str | None = None) -> 'RawFile':
+        """Make a name with facts."""
+        self = super().__new__(cls, name)
+        self.urls = tuple(urls)
+        self.size = size
+        self.sha256 = sha256
+        self.md5 = md5
+        return self
+
+    @property
+    def verifiable(self) -> bool:
+        """Whether a digest is known."""
+        return bool(self.sha256 or self.md5)
+
+    def problem(self, path: str) -> str | None:
+        """Compare a file on disk with what is known.
+
+        Parameters
+        ----------
+        path : str
+            An existing file.
+
+        Returns
+        -------
+        str or None
+            What is wrong; None if nothing is known to be wrong.
+        """
+        size = os.path.getsize(path)
+        if self.size is not None and size != self.size:
+            return f'expected {self.size} bytes, got {size}'
+        for algorithm, expected in (('sha256', self.sha256),
+                                    ('md5', self.md5)):
+            if expected is None:
+                continue
+            with open(path, 'rb') as raw:
+                digest = hashlib.file_digest(
+                    raw, lambda: hashlib.new(  # noqa: B023
+                        algorithm, usedforsecurity=False)).hexdigest()
+            if digest != expected:
+                return f'expected {algorithm} {expected}, got {digest}'
+            break  # a right SHA-256 says all that an MD5 could
+        return None
+
+
+def raw_files(dataset: str, *names: str) -> list[RawFile]:
+    """Return the raw files of a data set.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set.
+    *names : str
+        Names of some of its files, in the order wanted. Default: all.
+
+    Returns
+    -------
+    list of RawFile
+
+    Examples
+    --------
+    >>> raw_files('iris')
+    ['iris.data']
+    >>> raw_files('iris')[0].size
+    4551
+    """
+    files = {entry['name']: RawFile(**entry)
+             for entry in _facts()[dataset]['files']}
+    return [files[name] for name in names or files]
+
+
+def urls(files: Iterable[RawFile]) -> list[str | None]:
+    """Return the best address of each file, None where there is none."""
+    return [file.urls[0] if file.urls else None for file in files]

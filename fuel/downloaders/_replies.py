@@ -1,0 +1,156 @@
+"""One request, and the bytes that answer it."""
+import os
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from requests import exceptions
+
+from fuel.downloaders._errors import SourceError, TransientError
+from fuel.version import version
+
+__all__ = ['BLOCK', 'Answer', 'ask', 'content_length']
+
+BLOCK = 1 << 20
+TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+HEADERS = {'User-Agent': f'fuel/{version}',
+           # The length and the place in a file count bytes of the file.
+           'Accept-Encoding': 'identity'}
+
+
+@dataclass
+class Answer:
+    """The rest of a file, from byte `start` on.
+
+    Attributes
+    ----------
+    start : int
+        Where the bytes begin; less than asked for if the server cannot
+        answer from there.
+    total : int or None
+        Length of the whole file, if the server says so.
+    chunks : iterator of bytes
+        The bytes.
+    encoded : bool
+        Whether the server packed them for the way.
+    """
+
+    start: int
+    total: int | None
+    chunks: Iterator[bytes]
+    encoded: bool = False
+
+
+def content_length(headers: Any) -> int | None:
+    """Return the length of a body, None if it is not said, or is that of
+    the packed form of it."""
+    if headers.get('Content-Encoding', 'identity') not in ('', 'identity'):
+        return None
+    try:
+        return int(headers.get('content-length'))
+    except (TypeError, ValueError):
+        return None
+
+
+@contextmanager
+def ask(get: Callable[..., Any], url: str, start: int,
+        timeout: tuple[float, float], unpack: bool = True
+        ) -> Iterator[Answer]:
+    """Ask for a file from byte `start` on.
+
+    Parameters
+    ----------
+    get : callable
+        ``requests.get``.
+    url : str
+        An address; one that begins with ``file:`` is read from disk.
+    start : int
+        The first byte that is wanted.
+    timeout : tuple of float
+        Seconds to wait for a connection and for the next bytes.
+    unpack : bool, optional
+        Whether to undo an encoding that the server says it applied. Some
+        servers say so of files which are meant to be packed.
+
+    Yields
+    ------
+    Answer
+
+    Raises
+    ------
+    TransientError
+        If it makes sense to ask again.
+    SourceError
+        If it makes none.
+    """
+    if url.startswith('file:'):
+        with _read_local(url, start) as answer:
+            yield answer
+        return
+    headers = dict(HEADERS)
+    if start:
+        headers['Range'] = f'bytes={start}-'
+    reply = None
+    try:
+        reply = get(url, stream=True, timeout=timeout, headers=headers)
+        reply.raise_for_status()
+        yield _place(reply, start, unpack)
+    except exceptions.HTTPError as error:
+        _raise_status(error, start)
+    except (exceptions.ConnectionError, exceptions.Timeout,
+            exceptions.ChunkedEncodingError,
+            exceptions.ContentDecodingError,
+            urllib3.exceptions.HTTPError) as error:
+        raise TransientError(f'the transfer broke off: {error}') from error
+    except exceptions.RequestException as error:
+        raise SourceError(str(error)) from error
+    finally:
+        if reply is not None and hasattr(reply, 'close'):
+            reply.close()
+
+
+def _raise_status(error: exceptions.HTTPError, start: int) -> None:
+    status = getattr(error.response, 'status_code', None)
+    if status == 416 and start:
+        raise TransientError('what is there is not a part of the file'
+                             ) from error
+    kind = TransientError if status in TRY_AGAIN else SourceError
+    raise kind(str(error)) from error
+
+
+def _place(reply: Any, start: int, unpack: bool) -> Answer:
+    """Find out which part of the file a reply holds."""
+    headers = reply.headers
+    encoded = headers.get('Content-Encoding', 'identity') not in (
+        '', 'identity')
+    if encoded and not unpack and hasattr(reply, 'raw'):
+        chunks = reply.raw.stream(BLOCK, decode_content=False)
+    else:
+        chunks = reply.iter_content(BLOCK)
+    parts = re.fullmatch(r'bytes (\d+)-\d+/(\d+|\*)',
+                         headers.get('Content-Range', ''))
+    if parts is None:
+        return Answer(0, content_length(headers), chunks, encoded)
+    if int(parts[1]) != start:
+        raise SourceError(f'asked for the file from byte {start} on, got '
+                          f'{headers["Content-Range"]!r}')
+    total = None if parts[2] == '*' else int(parts[2])
+    return Answer(start, total, chunks, encoded)
+
+
+@contextmanager
+def _read_local(url: str, start: int) -> Iterator[Answer]:
+    path = urllib.request.url2pathname(urllib.parse.urlparse(url).path)
+    try:
+        raw = open(path, 'rb')  # noqa: SIM115
+    except OSError as error:
+        raise SourceError(str(error)) from error
+    with raw:
+        raw.seek(start)
+        yield Answer(start, os.fstat(raw.fileno()).st_size,
+                     iter(lambda: raw.read(BLOCK), b''))

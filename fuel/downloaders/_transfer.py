@@ -1,0 +1,219 @@
+"""One raw file: from its addresses to its place on disk."""
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, Any
+
+from fuel.downloaders._errors import (DownloadError, SourceError,
+                                      TransientError)
+from fuel.downloaders._options import Options
+from fuel.downloaders._registry import RawFile
+from fuel.downloaders._replies import Answer, ask
+from fuel.utils._progress import Bar
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be replaced anyway
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ['fetch']
+
+log = logging.getLogger(__name__)
+
+PAGES = (b'<!doctype html', b'<html')
+BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
+
+
+def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
+          directory: str, options: Options, make_bar: BarMaker) -> None:
+    """Put a file in its place, unless it is there and known to be right.
+
+    Parameters
+    ----------
+    get : callable
+        ``requests.get``.
+    sources : sequence of str
+        Addresses, tried in order.
+    known : RawFile
+        The file's name, and what it must be like.
+    directory : str
+        The folder it goes to.
+    options : Options
+        How to download.
+    make_bar : callable
+        Makes a progress bar of a length.
+
+    Raises
+    ------
+    DownloadError
+        If no address gave the right file. What stood under the name before
+        is untouched.
+    """
+    target = os.path.join(directory, known)
+    if _is_right(target, known):
+        return
+    reasons = []
+    with _own(target + '.part') as part:
+        # Another process may have got it while this one waited.
+        if _is_right(target, known):
+            os.remove(part.name)
+            return
+        for source in sources:
+            if reasons and not known.verifiable:
+                part.truncate(0)  # no way to tell if the pieces fit
+            try:
+                _fill(get, source, part, known, options, make_bar)
+            except SourceError as error:
+                log.warning('%s: %s', source, error)
+                reasons.append(f'  {source}: {error}')
+                continue
+            part.flush()
+            os.fsync(part.fileno())
+            os.replace(part.name, target)
+            return
+        if not _size(part):
+            os.remove(part.name)
+    raise DownloadError(
+        f'{known} could not be downloaded; no file was changed. Tried:\n' +
+        '\n'.join(reasons) + '\nTry again later, name a mirror or a folder '
+        'that has the file (--url-prefix), or put it in '
+        f'{directory!r} yourself')
+
+
+def _is_right(path: str, known: RawFile) -> bool:
+    if not (known.verifiable and os.path.isfile(path)):
+        return False
+    problem = known.problem(path)
+    if problem is None:
+        log.info('%s is there and verified', path)
+        return True
+    log.warning('%s is there but wrong: %s', path, problem)
+    return False
+
+
+@contextmanager
+def _own(path: str) -> Iterator[IO[bytes]]:
+    """Open an unfinished file, which nobody else writes meanwhile."""
+    while True:
+        part = open(path, 'a+b')  # noqa: SIM115
+        try:
+            if fcntl is None:
+                break
+            fcntl.flock(part, fcntl.LOCK_EX)
+            if os.path.samestat(os.fstat(part.fileno()), os.stat(path)):
+                break
+        except FileNotFoundError:
+            pass  # its owner finished it: begin another
+        except BaseException:
+            part.close()
+            raise
+        part.close()
+    with part:
+        yield part
+
+
+def _size(part: IO[bytes]) -> int:
+    return os.fstat(part.fileno()).st_size
+
+
+def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
+          known: RawFile, options: Options, make_bar: BarMaker) -> None:
+    """Fill an unfinished file from one address, in bounded attempts."""
+    most, failures, unpack = _size(part), 0, True
+    while True:
+        resumed = _size(part) > 0
+        try:
+            encoded = _attempt(get, source, part, known, options, make_bar,
+                               unpack)
+            part.flush()
+            problem = known.problem(part.name)
+            if problem is None:
+                return
+            part.truncate(0)
+            if encoded and unpack:
+                unpack = False
+            elif not resumed:
+                raise SourceError(
+                    f'{problem}; what came was deleted. The address may '
+                    'answer with something else now, or damage the file on '
+                    'the way')
+            continue
+        except TransientError as error:
+            # What was got so far is progress, even if it broke off.
+            failures = 1 if _size(part) > most else failures + 1
+            most = max(most, _size(part))
+            if failures >= options.attempts:
+                raise SourceError(f'{error} (after {failures} attempts)'
+                                  ) from error
+            log.info('%s: %s; trying again', source, error)
+        options.sleep(options.backoff * 2 ** (failures - 1))
+
+
+def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
+             known: RawFile, options: Options, make_bar: BarMaker,
+             unpack: bool) -> bool:
+    """Append what is missing; return whether it came in packed form."""
+    start = _size(part)
+    if known.size is not None and start >= known.size:
+        if start == known.size:
+            return False
+        part.truncate(0)
+        start = 0
+    timeout = (options.connect_timeout, options.read_timeout)
+    try:
+        with ask(get, source, start, timeout, unpack) as answer:
+            if answer.start != start:
+                part.truncate(answer.start)
+            _check_promise(answer, part, known)
+            with make_bar(known.size or answer.total) as bar:
+                _copy(answer, part, known, bar)
+    except TransientError as error:
+        if 'not a part' in str(error):
+            part.truncate(0)
+        raise
+    finally:
+        part.flush()
+    total = answer.total
+    if total is not None and not answer.encoded and _size(part) != total:
+        raise TransientError(f'the transfer broke off: expected {total} '
+                             f'bytes, got {_size(part)}')
+    return answer.encoded
+
+
+def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
+    if None not in (answer.total, known.size) and (
+            answer.total != known.size and not answer.encoded):
+        raise SourceError(f'expected {known.size} bytes, the server offers '
+                          f'{answer.total}')
+    needed = (known.size or answer.total or 0) - answer.start
+    free = shutil.disk_usage(os.path.dirname(part.name) or '.').free
+    if needed > free:
+        raise DownloadError(f'{part.name}: {needed} bytes are needed, '
+                            f'{free} are free on the disk')
+
+
+def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
+    bar.advance(answer.start)
+    done = answer.start
+    try:
+        for chunk in answer.chunks:
+            if not done:
+                _refuse_page(chunk, known)
+            done += len(chunk)
+            if known.size is not None and done > known.size:
+                part.truncate(0)
+                raise SourceError(f'expected {known.size} bytes, got more')
+            part.write(chunk)
+            bar.advance(len(chunk))
+    except BaseException:
+        bar.advance(-done)
+        raise
+
+
+def _refuse_page(start: bytes, known: RawFile) -> None:
+    if known.lower().endswith(('.html', '.htm')):
+        return
+    if start[:64].lstrip().lower().startswith(PAGES):
+        raise SourceError('got a web page in place of the file')

@@ -1,0 +1,15 @@
+"""MNIST: images and labels in four files."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser']
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download mnist``: four gzipped IDX files."""
+    files = raw_files('mnist')
+    subparser.set_defaults(urls=urls(files), filenames=files)
+    return default_downloader
