@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel import config
 from fuel.bin._registries import Filler, find_datasets
-from fuel.downloaders.base import (DownloadError, NeedURLPrefix, Options,
+from fuel.downloaders.base import (NeedURLPrefix, Options,
                                    RawFile, use_options)
 
 __all__ = ['main']
@@ -44,7 +44,7 @@ def _new_arguments(parser: argparse.ArgumentParser) -> None:
                 'help': 'attempts without progress before an address is '
                 'given up (default: %(default)s)'})):
         try:
-            parser.add_argument(*flags, **settings)  # type: ignore[arg-type]
+            parser.add_argument(*flags, **settings)
         except argparse.ArgumentError:
             continue
 

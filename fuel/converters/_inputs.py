@@ -6,7 +6,9 @@ import zlib
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
+
+from fuel.exceptions import FuelError
 
 __all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'file_digest',
            'input_paths', 'read_gzip', 'refuse_page']
@@ -15,7 +17,7 @@ BLOCK = 1 << 20
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
 
 
-class MissingInputFiles(Exception):
+class MissingInputFiles(FuelError):  # noqa: N818
     """Raised by a converter whose raw files are not all there.
 
     Parameters
@@ -34,7 +36,7 @@ class MissingInputFiles(Exception):
         return f'{self.args[0]}: {", ".join(self.filenames)}'
 
 
-class BadInputFile(ValueError):
+class BadInputFile(FuelError, ValueError):  # noqa: N818
     """Raised by a converter whose raw file is not what it should be."""
 
     def __init__(self, path: str, problem: str) -> None:
@@ -120,7 +122,7 @@ class Digests:
         self._paths = list(paths)
         self._futures: dict[str, Future[dict[str, Any]]] = {}
 
-    def __enter__(self) -> 'Digests':
+    def __enter__(self) -> Self:
         # One thread: hashing frees the interpreter's lock, and the disk
         # is read for the conversion at the same time.
         self._pool = ThreadPoolExecutor(1)

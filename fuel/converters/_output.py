@@ -42,8 +42,9 @@ class Settings:
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
+AS_BEFORE = Settings()
 _settings: ContextVar[Settings] = ContextVar(
-    'conversion_settings', default=Settings())
+    'conversion_settings', default=AS_BEFORE)
 
 
 def settings() -> Settings:
@@ -79,7 +80,7 @@ class Pieces:
                 ', '.join(f'{a.dtype} {a.shape}' for a in arrays))
         self.arrays = arrays
         self.dtype = arrays[0].dtype
-        self.shape = (sum(len(a) for a in arrays),) + arrays[0].shape[1:]
+        self.shape = (sum(len(a) for a in arrays), *arrays[0].shape[1:])
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -98,7 +99,7 @@ def create_source(h5file: h5py.File, name: str, shape: tuple[int, ...],
     chosen = settings()
     if chosen.chunk_rows and len(shape) and shape[0]:
         rows = min(chosen.chunk_rows, shape[0])
-        kwargs.setdefault('chunks', (rows,) + tuple(shape[1:]))
+        kwargs.setdefault('chunks', (rows, *shape[1:]))
     if chosen.compression and len(shape) and shape[0]:
         kwargs.setdefault('compression', chosen.compression)
         if chosen.compression_level is not None:
@@ -150,12 +151,10 @@ def converted_file(directory: str, filename: str,
         left on the disk, and a file of that name is what it was.
     """
     with (Digests(inputs) as digests,
-          atomic_path(os.path.join(directory, filename)) as path):
-        # A plain HDF5 file of the oldest format that will do: it holds no
-        # time, so that equal input gives equal bytes.
-        with h5py.File(path, mode='w') as h5file:
-            yield h5file
-            tag(h5file, settings().attributes)
-            if digests:
-                tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(
-                    digests.result(), sort_keys=True)})
+          atomic_path(os.path.join(directory, filename)) as path,
+          h5py.File(path, mode='w') as h5file):
+        yield h5file
+        tag(h5file, settings().attributes)
+        if digests:
+            tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(
+                digests.result(), sort_keys=True)})

@@ -128,7 +128,7 @@ def fill_hdf5_file(h5file: h5py.File,
         first = parts[0][2]
         dataset = create_source(
             h5file, source,
-            (sum(len(part[2]) for part in parts),) + tuple(first.shape[1:]),
+            (sum(len(part[2]) for part in parts), *first.shape[1:]),
             first.dtype)
         start = 0
         for split, _, array, *comment in parts:

@@ -1,7 +1,8 @@
 """What goes wrong with downloads."""
 from fuel.exceptions import FuelError
 
-__all__ = ['DownloadError', 'NeedURLPrefix', 'SourceError', 'TransientError']
+__all__ = ['DownloadError', 'EncodingError', 'NeedURLPrefix', 'SourceError',
+           'TransientError']
 
 
 class NeedURLPrefix(FuelError):  # noqa: N818
@@ -18,3 +19,7 @@ class SourceError(FuelError):
 
 class TransientError(SourceError):
     """One attempt failed; the next may not."""
+
+
+class EncodingError(TransientError):
+    """A body is not packed in the way that its server says."""

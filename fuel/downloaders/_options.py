@@ -45,8 +45,9 @@ class Options:
     check: Callable[[str, RawFile], object] | None = None
 
 
-_options: ContextVar[Options] = ContextVar(
-    'download_options', default=Options())
+DEFAULT = Options()
+_options: ContextVar[Options] = ContextVar('download_options',
+                                           default=DEFAULT)
 
 
 def options() -> Options:

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from importlib import resources
-from typing import Any
+from typing import Any, Self
 
 __all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'raw_files', 'urls']
 
@@ -59,7 +59,7 @@ class RawFile(str):
 
     def __new__(cls, name: str, urls: Iterable[str] = (),
                 size: int | None = None, sha256: str | None = None,
-                md5: str | None = None) -> 'RawFile':
+                md5: str | None = None) -> Self:
         """Make a name with facts."""
         self = super().__new__(cls, name)
         self.urls = tuple(urls)
@@ -93,14 +93,17 @@ class RawFile(str):
                                     ('md5', self.md5)):
             if expected is None:
                 continue
-            with open(path, 'rb') as raw:
-                digest = hashlib.file_digest(
-                    raw, lambda: hashlib.new(  # noqa: B023
-                        algorithm, usedforsecurity=False)).hexdigest()
+            digest = _digest(path, algorithm)
             if digest != expected:
                 return f'expected {algorithm} {expected}, got {digest}'
             break  # a right SHA-256 says all that an MD5 could
         return None
+
+
+def _digest(path: str, algorithm: str) -> str:
+    with open(path, 'rb') as raw:
+        return hashlib.file_digest(raw, lambda: hashlib.new(
+            algorithm, usedforsecurity=False)).hexdigest()
 
 
 def raw_files(dataset: str, *names: str) -> list[RawFile]:

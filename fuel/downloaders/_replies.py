@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import urllib3
-from requests import exceptions
+from requests import Response, exceptions
 
-from fuel.downloaders._errors import SourceError, TransientError
+from fuel.downloaders._errors import (EncodingError, SourceError,
+                                      TransientError)
 from fuel.version import version
 
 __all__ = ['BLOCK', 'Answer', 'ask', 'content_length']
 
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',
            # The length and the place in a file count bytes of the file.
@@ -49,7 +50,7 @@ class Answer:
 def content_length(headers: Any) -> int | None:
     """Return the length of a body, None if it is not said, or is that of
     the packed form of it."""
-    if headers.get('Content-Encoding', 'identity') not in ('', 'identity'):
+    if _is_encoded(headers):
         return None
     try:
         return int(headers.get('content-length'))
@@ -102,9 +103,12 @@ def ask(get: Callable[..., Any], url: str, start: int,
         yield _place(reply, start, unpack)
     except exceptions.HTTPError as error:
         _raise_status(error, start)
+    except (exceptions.ContentDecodingError,
+            urllib3.exceptions.DecodeError) as error:
+        raise EncodingError(f'what came cannot be unpacked: {error}'
+                            ) from error
     except (exceptions.ConnectionError, exceptions.Timeout,
             exceptions.ChunkedEncodingError,
-            exceptions.ContentDecodingError,
             urllib3.exceptions.HTTPError) as error:
         raise TransientError(f'the transfer broke off: {error}') from error
     except exceptions.RequestException as error:
@@ -123,15 +127,30 @@ def _raise_status(error: exceptions.HTTPError, start: int) -> None:
     raise kind(str(error)) from error
 
 
+def _chunks(reply: Any, unpack: bool) -> Iterator[bytes]:
+    """Iterate over the bytes of a body as they arrive.
+
+    What `iter_content` has gathered of a block is lost if the transfer
+    breaks off, so a real reply is read more directly where nothing has to
+    be unpacked.
+    """
+    raw: Any = getattr(reply, 'raw', None)
+    if (not isinstance(reply, Response) or not hasattr(raw, 'read1') or
+            (unpack and _is_encoded(reply.headers))):
+        chunks: Iterator[bytes] = reply.iter_content(BLOCK)
+        return chunks
+    return iter(lambda: raw.read1(BLOCK, decode_content=False), b'')
+
+
+def _is_encoded(headers: Any) -> bool:
+    return headers.get('Content-Encoding', '') not in ('', 'identity')
+
+
 def _place(reply: Any, start: int, unpack: bool) -> Answer:
     """Find out which part of the file a reply holds."""
     headers = reply.headers
-    encoded = headers.get('Content-Encoding', 'identity') not in (
-        '', 'identity')
-    if encoded and not unpack and hasattr(reply, 'raw'):
-        chunks = reply.raw.stream(BLOCK, decode_content=False)
-    else:
-        chunks = reply.iter_content(BLOCK)
+    encoded = _is_encoded(headers)
+    chunks = _chunks(reply, unpack)
     parts = re.fullmatch(r'bytes (\d+)-\d+/(\d+|\*)',
                          headers.get('Content-Range', ''))
     if parts is None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import IO, Any
 
-from fuel.downloaders._errors import (DownloadError, SourceError,
-                                      TransientError)
+from fuel.downloaders._errors import (DownloadError, EncodingError,
+                                      SourceError, TransientError)
 from fuel.downloaders._options import Options
 from fuel.downloaders._registry import RawFile
 from fuel.downloaders._replies import Answer, ask
@@ -16,7 +16,7 @@ from fuel.utils._progress import Bar
 try:
     import fcntl
 except ImportError:  # Windows, where an open file cannot be replaced anyway
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment, unused-ignore]
 
 __all__ = ['fetch']
 
@@ -54,7 +54,7 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
     target = os.path.join(directory, known)
     if _is_right(target, known):
         return
-    reasons = []
+    reasons: list[str] = []
     with _own(target + '.part') as part:
         # Another process may have got it while this one waited.
         if _is_right(target, known):
@@ -66,7 +66,7 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
             try:
                 _fill(get, source, part, known, options, make_bar)
             except SourceError as error:
-                log.warning('%s: %s', source, error)
+                log.info('%s: %s', source, error)
                 reasons.append(f'  {source}: {error}')
                 continue
             part.flush()
@@ -89,7 +89,7 @@ def _is_right(path: str, known: RawFile) -> bool:
     if problem is None:
         log.info('%s is there and verified', path)
         return True
-    log.warning('%s is there but wrong: %s', path, problem)
+    log.info('%s is there but wrong: %s', path, problem)
     return False
 
 
@@ -100,7 +100,7 @@ def _own(path: str) -> Iterator[IO[bytes]]:
         part = open(path, 'a+b')  # noqa: SIM115
         try:
             if fcntl is None:
-                break
+                break  # type: ignore[unreachable, unused-ignore]
             fcntl.flock(part, fcntl.LOCK_EX)
             if os.path.samestat(os.fstat(part.fileno()), os.stat(path)):
                 break
@@ -139,6 +139,13 @@ def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
                     f'{problem}; what came was deleted. The address may '
                     'answer with something else now, or damage the file on '
                     'the way')
+            continue
+        except EncodingError as error:
+            if not unpack:
+                raise
+            log.info('%s: %s', source, error)
+            part.truncate(0)
+            unpack = False
             continue
         except TransientError as error:
             # What was got so far is progress, even if it broke off.

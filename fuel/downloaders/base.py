@@ -3,6 +3,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import IO, Any
 
 import requests
@@ -24,7 +25,7 @@ __all__ = ['DownloadError', 'NeedURLPrefix', 'Options', 'RawFile',
 
 def _get(url: str, **kwargs: Any) -> Any:
     # Looked up at each call, so that a test may put another in its place.
-    return requests.get(url, **kwargs)
+    return requests.get(url, **kwargs)  # noqa: S113 - callers set it
 
 
 def progress_bar(name: str | None, maxval: Any) -> AbstractContextManager[
@@ -89,7 +90,7 @@ def download(url: str, file_handle: IO[bytes],
     file_handle : file
         Open for writing in binary mode.
     chunk_size : int, optional
-        Not used: bytes are written as they come, at most 1 MiB at once.
+        Not used: bytes are written as they come, at most 256 KiB at once.
 
     Raises
     ------
@@ -239,12 +240,11 @@ def _fetch_all(directory: str,
         return None
 
     if len(jobs) == 1 or chosen.jobs == 1:
-        problems = [one(sources, known,
-                        lambda total, name=known: progress_bar(name, total))
-                    for sources, known in jobs]
+        found = [one(sources, known, partial(progress_bar, known))
+                 for sources, known in jobs]
     else:
-        problems = _fetch_at_once(one, jobs, chosen.jobs)
-    problems = [problem for problem in problems if problem is not None]
+        found = _fetch_at_once(one, jobs, chosen.jobs)
+    problems = [problem for problem in found if problem is not None]
     if problems:
         raise DownloadError('\n'.join(problems))
 

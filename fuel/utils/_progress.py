@@ -41,7 +41,8 @@ class Bar:
 
 
 def _draw(label: str, maxval: int | None, in_bytes: bool) -> Any:
-    import progressbar as pb
+    import progressbar
+    pb: Any = progressbar  # only partly annotated
     speed = (pb.FileTransferSpeed() if in_bytes else
              pb.FileTransferSpeed(unit='', prefixes=('', 'k', 'M', 'G')))
     if maxval is None:

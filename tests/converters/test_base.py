@@ -1,0 +1,177 @@
+"""What every converter is built from."""
+import hashlib
+import json
+import os
+import time
+
+import h5py
+import numpy
+import pytest
+
+from fuel.converters._output import Settings, use_settings
+from fuel.converters.base import (MissingInputFiles, Pieces, check_exists,
+                                  converted_file, fill_hdf5_file,
+                                  label_axes, progress_bar)
+
+X = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
+Y = numpy.arange(6, dtype='int16')[:, None]
+
+
+@pytest.fixture
+def h5file():
+    """Open a file in memory."""
+    with h5py.File('test.hdf5', 'w', driver='core',
+                   backing_store=False) as opened:
+        yield opened
+
+
+def split_rows(h5file):
+    """Return the split attribute as {(split, source): (start, stop, ...)}."""
+    return {(row['split'].decode(), row['source'].decode()):
+            (int(row['start']), int(row['stop']), bool(row['available']),
+             row['comment'].decode())
+            for row in h5file.attrs['split']}
+
+
+def test_fill_hdf5_file_joins_splits_in_the_order_given(h5file):
+    """Splits follow one another; what is missing is not available."""
+    fill_hdf5_file(h5file, (
+        ('train', 'x', X[:4]), ('train', 'y', Y[:4], 'made up'),
+        ('test', 'x', X[4:])))
+    numpy.testing.assert_array_equal(X, h5file['x'][...])
+    numpy.testing.assert_array_equal(Y[:4], h5file['y'][...])
+    assert ('uint8', 'int16') == (h5file['x'].dtype, h5file['y'].dtype)
+    assert {('train', 'x'): (0, 4, True, '.'),
+            ('train', 'y'): (0, 4, True, 'made up'),
+            ('test', 'x'): (4, 6, True, '.'),
+            ('test', 'y'): (0, 0, False, '.')} == split_rows(h5file)
+
+
+def test_fill_hdf5_file_takes_the_tuples_in_any_order(h5file):
+    """The order of sources does not matter, nor that it is an iterator."""
+    fill_hdf5_file(h5file, iter([
+        ('train', 'y', Y[:4]), ('test', 'x', X[4:]), ('train', 'x', X[:4]),
+        ('test', 'y', Y[4:])]))
+    numpy.testing.assert_array_equal(
+        numpy.concatenate([X[4:], X[:4]]), h5file['x'][...])
+    rows = split_rows(h5file)
+    assert (0, 2, True, '.') == rows['test', 'x']
+    assert (4, 6, True, '.') == rows['test', 'y']
+
+
+@pytest.mark.parametrize('data, text', [
+    ([('a', 'x', X), ('a', 'y', Y[:3])], "split 'a' must have the same"),
+    ([('a', 'x', X), ('b', 'x', X.astype('int8'))],
+     "type of source 'x' must be the same"),
+    ([('a', 'x', X), ('b', 'x', X[:, :1])],
+     "shape of an example of source 'x' must be the same"),
+    ([('a', 'x', X), ('a', 'x', X)], "'x' is given twice for split 'a'")])
+def test_fill_hdf5_file_unequal_parts_raise(h5file, data, text):
+    """Lengths within a split, types and shapes within a source agree."""
+    with pytest.raises(ValueError, match=text):
+        fill_hdf5_file(h5file, data)
+    assert not list(h5file)
+
+
+def test_fill_hdf5_file_writes_pieces(h5file):
+    """Arrays in pieces need not be joined first."""
+    fill_hdf5_file(h5file, [('a', 'x', Pieces([X[:1], X[1:1], X[1:4]])),
+                            ('b', 'x', X[4:])])
+    numpy.testing.assert_array_equal(X, h5file['x'][...])
+
+
+def test_pieces_of_different_shapes_raise():
+    """Pieces of one source agree."""
+    with pytest.raises(ValueError, match='agree in type and shape'):
+        Pieces([X, Y])
+
+
+def test_fill_hdf5_file_follows_the_layout_settings(h5file):
+    """Chunks and compression are those that were asked for."""
+    with use_settings(Settings(chunk_rows=4, compression='gzip',
+                               compression_level=2)):
+        fill_hdf5_file(h5file, [('a', 'x', X), ('a', 'y', Y[:0])][:1])
+    assert ((4, 2, 2), 'gzip', 2) == (
+        h5file['x'].chunks, h5file['x'].compression,
+        h5file['x'].compression_opts)
+
+
+def test_check_exists_missing_files_raise(tmp_path):
+    """All missing files are named; a folder is no file."""
+    calls = []
+
+    @check_exists(required_files=['a', 'b', 'c'])
+    def convert(directory, extra=1):
+        """Convert."""
+        calls.append((directory, extra))
+
+    (tmp_path / 'a').write_text('')
+    (tmp_path / 'b').mkdir()
+    with pytest.raises(MissingInputFiles, match='missing') as caught:
+        convert(str(tmp_path))
+    assert [str(tmp_path / 'b'), str(tmp_path / 'c')] == (
+        caught.value.filenames)
+    assert not isinstance(caught.value, OSError)
+    (tmp_path / 'b').rmdir()
+    (tmp_path / 'b').write_text('')
+    (tmp_path / 'c').write_text('')
+    convert(directory=str(tmp_path), extra=2)
+    assert [(str(tmp_path), 2)] == calls
+    assert 'convert' == convert.__name__
+
+
+def write(folder, content=X, inputs=()):
+    """Convert `content` to ``a.hdf5``."""
+    with converted_file(str(folder), 'a.hdf5', inputs) as h5file:
+        fill_hdf5_file(h5file, [('a', 'x', content)])
+        label_axes(h5file, {'x': ('batch', 'height', 'width')})
+
+
+class BadArray(Pieces):
+    """Fails when it is written."""
+
+    def __init__(self):
+        super().__init__([X])
+
+    def write(self, dataset, start):
+        """Write a part, then fail."""
+        dataset[:1] = X[:1]
+        raise RuntimeError('bad input')
+
+
+def test_converted_file_failing_leaves_the_old_one(tmp_path):
+    """R57: bad input does not destroy what was there before."""
+    (tmp_path / 'a.hdf5').write_bytes(b'old')
+    with pytest.raises(RuntimeError, match='bad input'):
+        write(tmp_path, BadArray())
+    assert ['a.hdf5'] == os.listdir(tmp_path)
+    assert b'old' == (tmp_path / 'a.hdf5').read_bytes()
+
+
+def test_converted_file_of_equal_input_has_equal_bytes(tmp_path):
+    """No time, name or order of a set gets into the file."""
+    write(tmp_path)
+    first = (tmp_path / 'a.hdf5').read_bytes()
+    time.sleep(1.1)
+    write(tmp_path)
+    assert first == (tmp_path / 'a.hdf5').read_bytes()
+
+
+def test_converted_file_tells_its_inputs(tmp_path):
+    """Sizes and digests of the raw files are written into the file."""
+    raw = tmp_path / 'raw'
+    raw.write_bytes(b'abc')
+    write(tmp_path, inputs=[str(raw)])
+    with h5py.File(tmp_path / 'a.hdf5', 'r') as h5file:
+        assert {'raw': {'size': 3, 'sha256':
+                        hashlib.sha256(b'abc').hexdigest()}} == json.loads(
+            h5file.attrs['fuel_convert_inputs'])
+        assert ['batch', 'height', 'width'] == [
+            dim.label for dim in h5file['x'].dims]
+
+
+def test_progress_bar_has_update(capsys):
+    """A bar is there even if nothing is drawn."""
+    with progress_bar('a', 3) as bar:
+        bar.update(3)
+    assert ('', '') == capsys.readouterr()

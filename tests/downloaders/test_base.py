@@ -1,0 +1,322 @@
+"""The public functions of `fuel.downloaders.base`."""
+import hashlib
+import io
+import os
+import random
+from argparse import ArgumentParser
+
+import pytest
+from faulty_server import serving
+
+from fuel.downloaders import base
+from fuel.downloaders.base import (DownloadError, NeedURLPrefix, Options,
+                                   RawFile, default_downloader, download,
+                                   ensure_directory_exists,
+                                   filename_from_url, progress_bar,
+                                   use_options)
+
+CONTENT = random.Random(0).randbytes(300_001)
+KNOWN = {'size': len(CONTENT),
+         'sha256': hashlib.sha256(CONTENT).hexdigest()}
+
+
+@pytest.fixture
+def server():
+    """Serve one file, ``data.bin``."""
+    with serving({'data.bin': CONTENT, '': CONTENT}) as running:
+        yield running
+
+
+@pytest.fixture
+def waits():
+    """Wait for nothing, and note how long one would have waited."""
+    slept = []
+    with use_options(Options(sleep=slept.append, read_timeout=1.,
+                             backoff=.5)):
+        yield slept
+
+
+def fetch(server, folder, path, known=True, **kwargs):
+    """Download ``data.bin`` by a path that names a fault."""
+    name = RawFile('data.bin', **KNOWN) if known else 'data.bin'
+    default_downloader(str(folder), [server.url(path + '/data.bin')], [name],
+                       **kwargs)
+    return (folder / 'data.bin').read_bytes()
+
+
+class Reply:
+    """No more of a reply than Fuel may use."""
+
+    def __init__(self, content, headers, status=None):
+        self.content = content
+        self.headers = headers
+        self.status = status
+
+    def raise_for_status(self):
+        """Complain if the test asks for it."""
+        if self.status:
+            raise self.status
+
+    def iter_content(self, size):
+        """Hand out the content in pieces."""
+        stream = io.BytesIO(self.content)
+        return iter(lambda: stream.read(7), b'')
+
+
+class Requests:
+    """Stands for the module `requests`."""
+
+    def __init__(self, *args):
+        self.reply = Reply(*args)
+
+    def get(self, url, **kwargs):
+        """Answer any request."""
+        assert kwargs['stream']
+        assert kwargs['timeout']
+        return self.reply
+
+
+@pytest.mark.parametrize('length', [{'content-length': 20},
+                                    {'content-length': '20'},
+                                    {'content-length': 'many'}, {}])
+def test_download_from_a_minimal_reply_writes_all(monkeypatch, length):
+    """A reply needs only headers, iter_content and raise_for_status, and a
+    handle no name."""
+    monkeypatch.setattr(base, 'requests', Requests(b'x' * 20, length))
+    handle = io.BytesIO()
+    download('http://a/b', handle)
+    assert b'x' * 20 == handle.getvalue()
+
+
+def test_download_with_a_nameless_handle_works(server, tmp_path):
+    """``file_handle.name`` may be None."""
+    class Nameless(io.BytesIO):
+        name = None
+    handle = Nameless()
+    download(server.url('ok/data.bin'), handle)
+    assert CONTENT == handle.getvalue()
+
+
+@pytest.mark.parametrize('fault', ['404', '500'])
+def test_download_of_an_error_page_writes_nothing(server, fault):
+    """R46: the status is looked at before anything is written."""
+    handle = io.BytesIO()
+    with pytest.raises(DownloadError, match=fault):
+        download(server.url(fault + '/data.bin'), handle)
+    assert b'' == handle.getvalue()
+
+
+def test_download_with_encoding_unpacks(server):
+    """R50: a packed body is longer than its Content-Length says."""
+    handle = io.BytesIO()
+    download(server.url('gzip/data.bin'), handle)
+    assert CONTENT == handle.getvalue()
+
+
+@pytest.mark.parametrize('header, expected', [
+    ('attachment; filename="a.txt"', 'a.txt'),
+    ('filename=a.txt', 'a.txt'),
+    ("attachment; filename*=UTF-8''a%20b.txt", 'a b.txt'),
+    ('attachment; filename="../../pwned.txt"', 'pwned.txt'),
+    ('attachment; filename="/etc/passwd"', 'passwd'),
+    ('attachment; filename="..\\\\..\\\\a.txt"', 'a.txt'),
+    ('attachment; filename="C:a.txt"', 'a.txt'),
+    ('attachment; filename=".."', 'd'),
+    ('attachment; filename="a/"', 'd'),
+    ('attachment; filename="a\x00b"', 'ab'),
+    ('attachment', 'd')])
+def test_filename_from_header_is_a_bare_name(monkeypatch, header, expected):
+    """R48: a name that a server sends is never used as a path."""
+    monkeypatch.setattr(base, 'requests', Requests(
+        b'', {'Content-Disposition': header}))
+    assert expected == filename_from_url('http://a/b/c/d?e=f')
+
+
+def test_filename_without_header_is_the_end_of_the_path(server):
+    """Without Content-Disposition the address names the file."""
+    assert 'data.bin' == filename_from_url(server.url('ok/data.bin?x=1'))
+
+
+def test_ensure_directory_exists_makes_parents(tmp_path):
+    """All folders on the way are created; it may be there already."""
+    folder = tmp_path / 'a' / 'b'
+    ensure_directory_exists(str(folder))
+    ensure_directory_exists(str(folder))
+    assert folder.is_dir()
+
+
+def test_ensure_directory_exists_with_file_in_the_way_raises(tmp_path):
+    """A file in the way is an OSError."""
+    (tmp_path / 'a').write_text('')
+    with pytest.raises(OSError, match='a'):
+        ensure_directory_exists(str(tmp_path / 'a'))
+
+
+def test_progress_bar_on_a_terminal_says_downloading(monkeypatch):
+    """The line starts with "Downloading"; too large a value is cut."""
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+    screen = Terminal()
+    monkeypatch.setattr('sys.stdout', screen)
+    for maxval in (10, None):
+        with progress_bar('a.bin', maxval) as bar:
+            bar.update(5)
+            bar.update(1024)
+    assert screen.getvalue().lstrip('\r').startswith('Downloading a.bin')
+
+
+def test_progress_bar_elsewhere_is_silent(capsys):
+    """Nothing is drawn if the output is not a terminal."""
+    with progress_bar('a.bin', 10) as bar:
+        bar.update(10)
+    assert ('', '') == capsys.readouterr()
+
+
+@pytest.mark.parametrize('known', [True, False])
+def test_default_downloader_saves_under_the_name(server, tmp_path, known):
+    """The bytes are those of the server; nothing else is left."""
+    assert CONTENT == fetch(server, tmp_path, 'ok', known)
+    assert ['data.bin'] == os.listdir(tmp_path)
+
+
+def test_default_downloader_creates_the_folder(server, tmp_path):
+    """The folder need not exist."""
+    assert CONTENT == fetch(server, tmp_path / 'a' / 'b', 'ok')
+
+
+def test_default_downloader_without_name_asks_the_server(server, tmp_path):
+    """A name of None is that of Content-Disposition; A12: the caller's list
+    stays as it was."""
+    names = [None]
+    default_downloader(str(tmp_path), [server.url('named/data.bin')], names)
+    assert [None] == names
+    assert CONTENT == (tmp_path / 'named.bin').read_bytes()
+
+
+def test_default_downloader_hostile_name_stays_inside(server, tmp_path):
+    """R48: '../../pwned.txt' is written into the folder, as 'pwned.txt'."""
+    folder = tmp_path / 'a' / 'b'
+    default_downloader(str(folder), [server.url('hostile/data.bin')], [None])
+    assert ['pwned.txt'] == os.listdir(folder)
+    assert ['a'] == os.listdir(tmp_path)
+
+
+def test_default_downloader_without_any_name_raises(server, tmp_path):
+    """An address without a path names no file."""
+    with pytest.raises(ValueError, match='no file name can be found'):
+        default_downloader(str(tmp_path), [server.url('ok/')], [None])
+
+
+def test_default_downloader_prefix_completes_missing_addresses(
+        server, tmp_path):
+    """None among the addresses means prefix and name."""
+    default_downloader(str(tmp_path), [None], ['data.bin'],
+                       url_prefix=server.url('ok/'))
+    assert CONTENT == (tmp_path / 'data.bin').read_bytes()
+
+
+def test_default_downloader_prefix_may_be_a_folder(tmp_path):
+    """A folder of one's own serves as well as an address."""
+    source = tmp_path / 'with space'
+    source.mkdir()
+    (source / 'a#b.bin').write_bytes(CONTENT)
+    default_downloader(str(tmp_path / 'out'), [None], ['a#b.bin'],
+                       url_prefix=str(source))
+    assert CONTENT == (tmp_path / 'out' / 'a#b.bin').read_bytes()
+
+
+def test_default_downloader_without_prefix_downloads_nothing(
+        server, tmp_path):
+    """The missing prefix is noticed before any file is downloaded."""
+    with pytest.raises(NeedURLPrefix, match='b.bin has no public address'):
+        default_downloader(str(tmp_path),
+                           [server.url('ok/data.bin'), None],
+                           ['data.bin', 'b.bin'])
+    assert [] == os.listdir(tmp_path)
+    assert [] == server.requests
+
+
+def test_default_downloader_clear_deletes(tmp_path):
+    """Files and their unfinished pieces go; missing ones are no error, and
+    nobody is asked."""
+    for name in ('a', 'a.part', 'c'):
+        (tmp_path / name).write_text('')
+    default_downloader(str(tmp_path), ['http://x/a', 'http://x/b'],
+                       ['a', 'b'], clear=True)
+    assert ['c'] == os.listdir(tmp_path)
+
+
+def test_default_downloader_clear_without_name_uses_the_address(tmp_path):
+    """Deleting a file that is there needs no network."""
+    (tmp_path / 'a').write_text('')
+    default_downloader(str(tmp_path), ['http://x/a'], [None], clear=True)
+    assert [] == os.listdir(tmp_path)
+
+
+def test_default_downloader_lengths_differ_raises(tmp_path):
+    """Each address has a name."""
+    with pytest.raises(ValueError, match='as many file names as addresses'):
+        default_downloader(str(tmp_path), ['http://x/a'], [])
+
+
+def test_default_downloader_verified_file_is_not_fetched(server, tmp_path):
+    """What is there and right is left alone."""
+    fetch(server, tmp_path, 'ok')
+    before = os.stat(tmp_path / 'data.bin').st_mtime_ns
+    fetch(server, tmp_path, 'ok')
+    assert 1 == len(server.requests)
+    assert before == os.stat(tmp_path / 'data.bin').st_mtime_ns
+
+
+def test_default_downloader_wrong_file_is_replaced(server, tmp_path):
+    """What is there and wrong is fetched again."""
+    (tmp_path / 'data.bin').write_bytes(b'wrong')
+    assert CONTENT == fetch(server, tmp_path, 'ok')
+
+
+def test_default_downloader_many_files_at_once(server, tmp_path):
+    """Several files come at once, and one failure does not stop others."""
+    names = [f'{i}.bin' for i in range(6)]
+    server.files.update({name: name.encode() for name in names})
+    del server.files['3.bin']
+    with pytest.raises(DownloadError, match='3.bin could not be downloaded'):
+        default_downloader(
+            str(tmp_path), [server.url('ok/' + name) for name in names],
+            names)
+    names.remove('3.bin')
+    assert names == sorted(os.listdir(tmp_path))
+    assert all(name.encode() == (tmp_path / name).read_bytes()
+               for name in names)
+
+
+def test_options_mirror_takes_the_place_of_addresses(server, tmp_path):
+    """With a mirror no other address is asked."""
+    with use_options(Options(mirror=server.url('ok'))):
+        default_downloader(str(tmp_path), ['http://nowhere.invalid/x'],
+                           [RawFile('data.bin', **KNOWN)])
+    assert CONTENT == (tmp_path / 'data.bin').read_bytes()
+
+
+def test_mirrors_are_tried_in_order(server, tmp_path, waits):
+    """The next address is asked when one is of no use."""
+    known = RawFile('data.bin', [
+        server.url(f'{path}/data.bin') for path in (
+            '404', 'page', 'wrong', 'ok', 'never')], **KNOWN)
+    default_downloader(str(tmp_path), [known.urls[0]], [known])
+    assert CONTENT == (tmp_path / 'data.bin').read_bytes()
+    assert ['404', 'page', 'wrong', 'ok'] == [
+        path.split('/')[1] for path, _ in server.requests]
+
+
+@pytest.mark.parametrize('name', ['iris', 'mnist'])
+def test_fill_subparser_sets_names_and_addresses(name):
+    """Each data set names its files, an address for each, and the default
+    downloader itself."""
+    from fuel.downloaders import all_downloaders
+    parser = ArgumentParser()
+    function = dict(all_downloaders)[name](parser)
+    arguments = parser.parse_args([])
+    assert default_downloader is function
+    assert len(arguments.urls) == len(arguments.filenames)
+    assert all(url.startswith('https://') for url in arguments.urls)

@@ -1,0 +1,212 @@
+"""Faults of servers and disks: nothing but a verified file ever stands under
+the final name."""
+import gzip
+import hashlib
+import os
+import random
+import signal
+import threading
+
+import pytest
+from faulty_server import serving
+from processes import start_python
+
+from fuel.downloaders.base import (DownloadError, Options, RawFile,
+                                   default_downloader, use_options)
+
+CONTENT = random.Random(1).randbytes(3_200_003)
+KNOWN = {'size': len(CONTENT),
+         'sha256': hashlib.sha256(CONTENT).hexdigest()}
+OLD = b'what was there before'
+
+
+@pytest.fixture
+def server():
+    """Serve one file, ``data.bin``."""
+    with serving({'data.bin': CONTENT}) as running:
+        yield running
+
+
+@pytest.fixture
+def slept():
+    """Wait for nothing, and note how long one would have waited."""
+    waits = []
+    with use_options(Options(sleep=waits.append, read_timeout=.3)):
+        yield waits
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Have an older file under the final name."""
+    (tmp_path / 'data.bin').write_bytes(OLD)
+    return tmp_path
+
+
+def fetch(server, folder, path, known=KNOWN):
+    """Download ``data.bin`` by a path that names a fault."""
+    default_downloader(str(folder), [server.url(path + '/data.bin')],
+                       [RawFile('data.bin', **known)])
+    return (folder / 'data.bin').read_bytes()
+
+
+# path, known, text of the error, number of requests
+FAILURES = [
+    ('404', {}, '404', 1),
+    ('404', KNOWN, '404', 1),
+    ('500', {}, r'500 .*\(after 3 attempts\)', 3),
+    ('page', {}, 'web page', 1),
+    ('page', KNOWN, 'expected 3200003 bytes', 1),
+    ('redirect', {}, 'web page', 2),
+    ('redirect', KNOWN, 'expected 3200003 bytes', 2),
+    ('stall', KNOWN, r'broke off.*\(after 3 attempts\)', 3),
+    ('short', KNOWN, 'expected 3200003 bytes, the server offers 3200002', 1),
+    ('long', KNOWN, 'expected 3200003 bytes, got more', 1),
+    ('wrong', KNOWN, 'expected sha256', 1),
+    ('wrong', {'md5': hashlib.md5(CONTENT).hexdigest()}, 'expected md5', 1),
+    ('cut/0', KNOWN, r'broke off.*\(after 3 attempts\)', 3)]
+
+
+@pytest.mark.parametrize('path, known, text, requests', FAILURES)
+def test_fault_leaves_the_old_file(server, folder, slept, path, known, text,
+                                   requests):
+    """R46, R47, R49: an error tells what came, and the file under the final
+    name is what it was."""
+    with pytest.raises(DownloadError, match=text):
+        fetch(server, folder, path, known)
+    assert OLD == (folder / 'data.bin').read_bytes()
+    assert requests == len(server.requests)
+
+
+def test_retries_wait_twice_as_long_each_time(server, folder, slept):
+    """Retries are bounded and back off."""
+    with pytest.raises(DownloadError, match='500'):
+        fetch(server, folder, '500')
+    assert [.5, 1.] == slept
+
+
+@pytest.mark.parametrize('eighths', range(1, 8))
+def test_cut_at_each_eighth_is_resumed(server, folder, slept, eighths):
+    """R47: a transfer that breaks off goes on where it was, with Range."""
+    assert CONTENT == fetch(server, folder, f'cutonce/{eighths}')
+    ranges = [headers.get('Range') for _, headers in server.requests]
+    assert [None, f'bytes={len(CONTENT) * eighths // 8}-'] == ranges
+    assert ['data.bin'] == os.listdir(folder)
+
+
+def test_server_that_always_cuts_gets_there(server, folder, slept):
+    """An attempt that makes progress is not one in vain."""
+    assert CONTENT == fetch(server, folder, 'cut/1')
+    assert len(server.requests) in (8, 9)
+
+
+@pytest.mark.parametrize('known', [KNOWN, {}])
+def test_server_without_ranges_restarts(server, folder, slept, known):
+    """A server that ignores Range sends the whole file again."""
+    assert CONTENT == fetch(server, folder, 'norange', known)
+    assert 2 == len(server.requests)
+
+
+@pytest.mark.parametrize('path', ['gzip', 'nolength', 'mislabelled'])
+def test_unusual_but_right_replies_are_understood(server, folder, slept,
+                                                  path):
+    """R50: packed for the way, of unknown length, or said to be packed
+    although it is not: the file comes out right."""
+    assert CONTENT == fetch(server, folder, path)
+
+
+def test_packed_file_said_to_be_packed_for_the_way(server, folder, slept):
+    """Many servers say of a ``.gz`` file that gzip is for the way only."""
+    packed = gzip.compress(CONTENT[:9999], mtime=0)
+    server.files['data.bin'] = packed
+    assert packed == fetch(server, folder, 'mislabelled', {
+        'sha256': hashlib.sha256(packed).hexdigest()})
+
+
+def test_piece_of_another_file_is_thrown_away(server, folder, slept):
+    """A piece that does not belong to the file costs a second download."""
+    (folder / 'data.bin.part').write_bytes(b'not of this file')
+    assert CONTENT == fetch(server, folder, 'ok')
+    assert ['data.bin'] == os.listdir(folder)
+
+
+@pytest.mark.parametrize('known', [KNOWN, {}])
+def test_piece_that_is_too_long_is_thrown_away(server, folder, slept, known):
+    """A piece longer than the file is no piece of it (status 416)."""
+    (folder / 'data.bin.part').write_bytes(CONTENT + b'more')
+    assert CONTENT == fetch(server, folder, 'ok', known)
+
+
+def test_complete_piece_is_not_fetched(server, folder, slept):
+    """A run that was killed just before the renaming needs no bytes."""
+    (folder / 'data.bin.part').write_bytes(CONTENT)
+    assert CONTENT == fetch(server, folder, 'ok')
+    assert [] == server.requests
+
+
+SCRIPT = """
+import sys
+from fuel.downloaders.base import RawFile, default_downloader
+default_downloader(sys.argv[1], [sys.argv[2]], [
+    RawFile('data.bin', size=int(sys.argv[3]), sha256=sys.argv[4])])
+"""
+
+
+def start_process(server, folder, path):
+    """Download in another process."""
+    return start_python('-c', SCRIPT, str(folder),
+                        server.url(path + '/data.bin'), str(KNOWN['size']),
+                        KNOWN['sha256'])
+
+
+def test_kill_in_the_middle_is_resumed_by_a_second_run(server, folder):
+    """What a killed process got is not fetched again."""
+    process = start_process(server, folder, 'slow')
+    assert server.half_sent.wait(30)
+    part = folder / 'data.bin.part'
+    half = len(CONTENT) // 2
+    while part.stat().st_size < half - (1 << 20):
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert OLD == (folder / 'data.bin').read_bytes()
+    got = part.stat().st_size
+    assert got
+    assert CONTENT == fetch(server, folder, 'ok')
+    assert f'bytes={got}-' == server.requests[-1][1]['Range']
+
+
+def test_two_processes_at_once_fetch_once(server, folder):
+    """The second waits for the first, and finds the file verified."""
+    first = start_process(server, folder, 'slow')
+    assert server.half_sent.wait(30)
+    second = start_process(server, folder, 'slow')
+    threading.Timer(.3, server.go_on.set).start()
+    for process in (first, second):
+        assert b'' == process.communicate(timeout=60)[1]
+        assert 0 == process.returncode
+    assert CONTENT == (folder / 'data.bin').read_bytes()
+    assert ['data.bin'] == os.listdir(folder)
+    assert 1 == len(server.requests)
+
+
+def test_two_threads_at_once_fetch_once(server, folder):
+    """The same within a process."""
+    threads = [threading.Thread(target=fetch, args=(server, folder, 'ok'))
+               for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert CONTENT == (folder / 'data.bin').read_bytes()
+    assert 1 == len(server.requests)
+
+
+def test_disk_that_is_too_small_is_noticed_before(server, folder, slept,
+                                                  monkeypatch):
+    """The space needed is compared with what is free."""
+    import shutil
+    monkeypatch.setattr(shutil, 'disk_usage', lambda path: type(
+        'usage', (), {'free': 1000}))
+    with pytest.raises(DownloadError, match='3200003 bytes are needed, 1000'):
+        fetch(server, folder, 'ok')
+    assert OLD == (folder / 'data.bin').read_bytes()
