@@ -8,10 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self
 
+from fuel.downloaders._registry import owner_of
 from fuel.exceptions import FuelError
 
 __all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'file_digest',
-           'input_paths', 'read_gzip', 'refuse_page']
+           'input_paths', 'read_gzip', 'refuse_namesakes', 'refuse_page']
 
 BLOCK = 1 << 20
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
@@ -97,6 +98,16 @@ def read_gzip(path: str) -> bytes:
     except (gzip.BadGzipFile, zlib.error) as error:
         refuse_page(path)
         raise BadInputFile(path, f'not a sound gzip file ({error})') from error
+
+
+def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
+    """Raise `BadInputFile` if a file is known to be the file of that name of
+    another data set: several are distributed under the names of MNIST's."""
+    for path in paths:
+        owner = owner_of(os.path.basename(path), path)
+        if owner is not None and owner != dataset:
+            raise BadInputFile(path, f'this is the file of {owner}, not of '
+                               f'{dataset}; each needs a folder of its own')
 
 
 def file_digest(path: str, algorithm: str = 'sha256') -> str:

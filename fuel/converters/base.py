@@ -1,7 +1,7 @@
 """What every converter is built from."""
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ from fuel.utils._progress import Bar, progress
 
 __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
            'converted_file', 'create_source', 'fill_hdf5_file', 'label_axes',
-           'progress_bar']
+           'progress_bar', 'write_splits']
 
 F = TypeVar('F', bound=Callable[..., Any])
 
@@ -139,6 +139,22 @@ def fill_hdf5_file(h5file: h5py.File,
                 dataset[start:stop] = numpy.asarray(array)
             splits[split][source] = (start, stop, None, *comment)
             start = stop
+    write_splits(h5file, splits)
+
+
+def write_splits(h5file: h5py.File,
+                 splits: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> None:
+    """Write which rows of which sources belong to which split.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file open for writing.
+    splits : mapping
+        For each split and each of its sources ``(start, stop)``, perhaps
+        followed by a reference to indices and a comment; see
+        `H5PYDataset.create_split_array`.
+    """
     h5file.attrs['split'] = create_split_array(splits)
 
 

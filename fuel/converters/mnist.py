@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths, read_gzip
+from fuel.converters._inputs import (BadInputFile, input_paths, read_gzip,
+                                    refuse_namesakes)
+from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, label_axes)
 
@@ -58,14 +60,18 @@ def convert_mnist(directory: str, output_directory: str,
     """
     if not output_filename:
         output_filename = f'mnist_{dtype}.hdf5' if dtype else 'mnist.hdf5'
-    convert_idx_files(directory, output_directory, output_filename, dtype)
+    convert_idx_files(directory, output_directory, output_filename, 'mnist',
+                      dtype)
     return (os.path.join(output_directory, output_filename),)
 
 
 def convert_idx_files(directory: str, output_directory: str,
-                      output_filename: str, dtype: str | None) -> None:
-    """Convert four files in the form and with the names of MNIST's."""
+                      output_filename: str, dataset: str,
+                      dtype: str | None = None) -> None:
+    """Convert four files in the form and with the names of MNIST's, unless
+    they are those of another data set than `dataset`."""
     paths = input_paths(directory, ALL_FILES)
+    refuse_namesakes(dataset, paths)
     with converted_file(output_directory, output_filename, paths) as h5file:
         data = []
         for split, (images, labels) in (('train', paths[:2]),
@@ -74,9 +80,7 @@ def convert_idx_files(directory: str, output_directory: str,
             data += [(split, 'features', features),
                      (split, 'targets', targets)]
         fill_hdf5_file(h5file, data)
-        label_axes(h5file, {
-            'features': ('batch', 'channel', 'height', 'width'),
-            'targets': ('batch', 'index')})
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
 
 
 def read_pair(images: str, labels: str,

@@ -3,10 +3,22 @@
 `all_downloaders` is a tuple of pairs of a name and a function that fills the
 parser of ``fuel-download <name>`` and returns the download function.
 """
-from fuel.downloaders import iris, mnist
+from fuel.downloaders import (adult, binarized_mnist, caltech101_silhouettes,
+                              celeba, cifar10, cifar100, dogs_vs_cats,
+                              emnist, fashion_mnist, ilsvrc2010, ilsvrc2012,
+                              iris, kmnist, mnist, omniglot,
+                              one_billion_word, stl10, svhn, youtube_audio)
 
-__all__ = ['all_downloaders', 'iris', 'mnist']
+__all__ = ['adult', 'all_downloaders', 'binarized_mnist',
+           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100',
+           'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
+           'ilsvrc2012', 'iris', 'kmnist', 'mnist', 'omniglot',
+           'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
 
-all_downloaders = (
-    ('iris', iris.fill_subparser),
-    ('mnist', mnist.fill_subparser))
+all_downloaders = tuple(
+    (module.__name__.rpartition('.')[2], module.fill_subparser)
+    for module in (
+        adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10,
+        cifar100, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
+        ilsvrc2012, iris, kmnist, mnist, omniglot, one_billion_word, stl10,
+        svhn, youtube_audio))

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, Self
 
-__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'raw_files', 'urls']
+__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'owner_of', 'raw_files',
+           'urls']
 
 
 @functools.lru_cache(maxsize=1)
@@ -130,6 +131,17 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
     files = {entry['name']: RawFile(**entry)
              for entry in _facts()[dataset]['files']}
     return [files[name] for name in names or files]
+
+
+def owner_of(name: str, path: str) -> str | None:
+    """Return the data set whose raw file `name` a file on disk is, None if
+    it is none that is known. Only files of equal size are read."""
+    for dataset in dataset_names():
+        for known in raw_files(dataset):
+            if (name == known and known.verifiable and known.size is not None
+                    and known.problem(path) is None):
+                return dataset
+    return None
 
 
 def urls(files: Iterable[RawFile]) -> list[str | None]:

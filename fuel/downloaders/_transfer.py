@@ -9,7 +9,7 @@ from typing import IO, Any
 from fuel.downloaders._errors import (DownloadError, EncodingError,
                                       SourceError, TransientError)
 from fuel.downloaders._options import Options
-from fuel.downloaders._registry import RawFile
+from fuel.downloaders._registry import RawFile, owner_of
 from fuel.downloaders._replies import Answer, ask
 from fuel.utils._progress import Bar
 
@@ -54,6 +54,7 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
     target = os.path.join(directory, known)
     if _is_right(target, known):
         return
+    _spare_namesake(target, known)
     reasons: list[str] = []
     with _own(target + '.part') as part:
         # Another process may have got it while this one waited.
@@ -91,6 +92,16 @@ def _is_right(path: str, known: RawFile) -> bool:
         return True
     log.info('%s is there but wrong: %s', path, problem)
     return False
+
+
+def _spare_namesake(path: str, known: RawFile) -> None:
+    """Do not replace the file of that name of another data set."""
+    if known.verifiable and os.path.isfile(path):
+        owner = owner_of(known, path)
+        if owner is not None:
+            raise DownloadError(
+                f'{path} is the file of that name of {owner}: choose another '
+                'folder (--directory) for each of the two data sets')
 
 
 @contextmanager

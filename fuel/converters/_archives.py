@@ -1,0 +1,104 @@
+"""Members of archives, read one after the other and never unpacked blindly.
+
+Whoever made an archive may be an enemy: names that lead out of the folder,
+links and devices are refused, and sizes are bounded before a byte is read.
+"""
+import gzip
+import lzma
+import posixpath
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from fuel.converters._inputs import BadInputFile, refuse_page
+
+__all__ = ['check_name', 'open_tar', 'open_zip', 'read_member', 'read_zipped',
+           'walk_tar']
+
+MAX_MEMBER = 1 << 31
+BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error,
+          gzip.BadGzipFile, lzma.LZMAError)
+
+
+def check_name(path: str, name: str) -> None:
+    """Raise `BadInputFile` if a member's name leads out of its folder."""
+    parts = name.replace('\\', '/').split('/')
+    if posixpath.isabs(name) or '..' in parts or ':' in parts[0]:
+        raise BadInputFile(path, f'the member {name!r} would leave the '
+                           'folder it is unpacked in')
+
+
+@contextmanager
+def open_tar(path: str, fileobj: Any = None) -> Iterator[tarfile.TarFile]:
+    """Open a tar archive, packed or not; its faults become
+    `BadInputFile`."""
+    try:
+        with tarfile.open(path if fileobj is None else None,
+                          fileobj=fileobj) as archive:
+            yield archive
+    except BROKEN as error:
+        if fileobj is None:
+            refuse_page(path)
+        raise BadInputFile(path, f'not a sound archive ({error})') from error
+
+
+def walk_tar(path: str, archive: tarfile.TarFile,
+             max_size: int = MAX_MEMBER) -> Iterator[tarfile.TarInfo]:
+    """Iterate over the regular files of an archive, in its order.
+
+    Raises
+    ------
+    BadInputFile
+        For a link, a device, a name that leads out of the folder, and a
+        file of more than `max_size` bytes.
+    """
+    for member in archive:
+        check_name(path, member.name)
+        if member.isdir():
+            continue
+        if not member.isreg():
+            raise BadInputFile(path, f'the member {member.name!r} is a link '
+                               'or a device')
+        if member.size > max_size:
+            raise BadInputFile(path, f'the member {member.name!r} has '
+                               f'{member.size} bytes, more than {max_size}')
+        yield member
+
+
+def read_member(path: str, archive: tarfile.TarFile,
+                member: tarfile.TarInfo) -> bytes:
+    """Return the content of a regular file of an archive."""
+    raw: IO[bytes] | None = archive.extractfile(member)
+    content = raw.read() if raw is not None else b''
+    if len(content) != member.size:
+        raise BadInputFile(path, f'the member {member.name!r} is cut short')
+    return content
+
+
+@contextmanager
+def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; its faults become `BadInputFile`."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                check_name(path, name)
+            yield archive
+    except BROKEN as error:
+        refuse_page(path)
+        raise BadInputFile(path, f'not a sound archive ({error})') from error
+
+
+def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
+                max_size: int = MAX_MEMBER) -> bytes:
+    """Return the content of a member of a zip archive."""
+    try:
+        info = archive.getinfo(name)
+    except KeyError as error:
+        raise BadInputFile(path, f'there is no member {name!r}') from error
+    if info.file_size > max_size:
+        raise BadInputFile(path, f'the member {name!r} has {info.file_size} '
+                           f'bytes, more than {max_size}')
+    return archive.read(info)

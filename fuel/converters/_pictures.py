@@ -1,0 +1,57 @@
+"""Encoded images, one by one."""
+import io
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile
+
+__all__ = ['decode']
+
+
+def decode(content: bytes, where: str, mode: str | None = 'RGB',
+           change: Callable[[Any], Any] | None = None
+           ) -> numpy.ndarray[Any, Any]:
+    """Decode an image.
+
+    Parameters
+    ----------
+    content : bytes
+        An encoded image, such as JPEG or PNG.
+    where : str
+        What to call it in error texts.
+    mode : str, optional
+        The colour mode to convert to; None keeps the image's own.
+    change : callable, optional
+        Makes another `PIL.Image.Image` of one.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8 of shape ``(channel, height, width)``.
+
+    Raises
+    ------
+    BadInputFile
+        If it is no image, is damaged or unreasonably large.
+    """
+    from PIL import Image, UnidentifiedImageError
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('error', Image.DecompressionBombWarning)
+            image: Any = Image.open(io.BytesIO(content))
+            if mode is not None and image.mode != mode:
+                image = image.convert(mode)
+            if change is not None:
+                image = change(image)
+            array = numpy.asarray(image, dtype='uint8')
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
+            Image.DecompressionBombError,
+            Image.DecompressionBombWarning) as error:
+        raise BadInputFile(where, f'cannot be decoded as an image ({error})'
+                           ) from error
+    if array.ndim == 2:
+        array = array[..., None]
+    return numpy.ascontiguousarray(array.transpose(2, 0, 1))

@@ -1,0 +1,93 @@
+"""Binarized MNIST: zeros and ones in three text files."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes)
+
+__all__ = ['convert_binarized_mnist', 'fill_subparser']
+
+FILES = {split: f'binarized_mnist_{split}.amat'
+         for split in ('train', 'valid', 'test')}
+PIXELS = 784
+
+
+@check_exists(required_files=FILES.values())
+def convert_binarized_mnist(
+        directory: str, output_directory: str,
+        output_filename: str = 'binarized_mnist.hdf5') -> tuple[str]:
+    """Convert binarized MNIST to HDF5.
+
+    The file has the splits 'train' (50,000 examples), 'valid' and 'test'
+    (10,000 each) with the source 'features', uint8 of shape ``(examples, 1,
+    28, 28)`` and axes (batch, channel, height, width), each pixel 0 or 1.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``binarized_mnist_{train,valid,test}.amat``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'binarized_mnist.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    paths = input_paths(directory, FILES.values())
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        fill_hdf5_file(h5file, [
+            (split, 'features', _read(path))
+            for split, path in zip(FILES, paths, strict=True)])
+        label_axes(h5file, {'features': IMAGES})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _read(path: str) -> numpy.ndarray[Any, Any]:
+    """Return the images of a file."""
+    with open(path, 'rb') as raw:
+        content = raw.read()
+    pixels = _read_regular(content)
+    if pixels is None:
+        pixels = _read_any(content)
+    if pixels is None or not len(pixels) or len(pixels) % PIXELS:
+        raise BadInputFile(
+            path, f'expected {PIXELS} numbers for each image, all 0 or 1, ' +
+            ('got something else' if pixels is None else
+             f'got {len(pixels)} numbers'))
+    return pixels.reshape(-1, 1, 28, 28)
+
+
+def _read_regular(content: bytes) -> numpy.ndarray[Any, Any] | None:
+    """Read the form of the real files: digits, each before one space, or at
+    the end of an image before a line feed. None if it is another."""
+    stride = 2 * PIXELS
+    if len(content) % stride:
+        return None
+    text = numpy.frombuffer(content, dtype='uint8').reshape(-1, stride)
+    digits = text[:, ::2] - numpy.uint8(ord('0'))
+    if ((text[:, 1:-1:2] != ord(' ')).any() or
+            (text[:, -1] != ord('\n')).any() or (digits > 1).any()):
+        return None
+    return digits.reshape(-1)
+
+
+def _read_any(content: bytes) -> numpy.ndarray[Any, Any] | None:
+    """Read zeros and ones with any white space between them."""
+    tokens = content.split()
+    if not set(tokens) <= {b'0', b'1'}:
+        return None
+    return (numpy.array(tokens, dtype='S1') == b'1').astype('uint8')
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert binarized_mnist``."""
+    return convert_binarized_mnist

@@ -1,0 +1,92 @@
+"""CalTech 101 Silhouettes: a MATLAB file for each size."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._matlab import read_matlab
+from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+
+__all__ = ['convert_silhouettes', 'fill_subparser']
+
+SIZES = (16, 28)
+SPLITS = {'train': 'train', 'valid': 'val', 'test': 'test'}
+
+
+def convert_silhouettes(size: int, directory: str, output_directory: str,
+                        output_filename: str | None = None) -> tuple[str]:
+    """Convert CalTech 101 Silhouettes to HDF5.
+
+    The file has the splits 'train', 'valid' and 'test' with the sources
+    'features', uint8 of shape ``(examples, 1, size, size)`` and axes (batch,
+    channel, height, width), each pixel 0 or 1, and 'targets', uint8 of shape
+    ``(examples, 1)``, the class from 1 to 101. As ever in Fuel, the images
+    are transposed: the raw rows are columns of the silhouettes.
+
+    Parameters
+    ----------
+    size : {16, 28}
+        Height and width of the images, in pixels.
+    directory : str
+        Folder of the raw file ``caltech101_silhouettes_<size>_split1.mat``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default
+        ``'caltech101_silhouettes<size>.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such size.
+    MissingInputFiles
+        If the raw file is not there.
+    """
+    if size not in SIZES:
+        raise ValueError(f'CalTech 101 Silhouettes has the sizes 16 and 28, '
+                         f'got {size!r}')
+    output_filename = (output_filename or
+                       f'caltech101_silhouettes{size}.hdf5')
+    path, = input_paths(directory,
+                        [f'caltech101_silhouettes_{size}_split1.mat'])
+    content = read_matlab(path, path)
+    data = []
+    for split, prefix in SPLITS.items():
+        features, targets = _arrays(content, prefix, size, path)
+        data += [(split, 'features', features), (split, 'targets', targets)]
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _arrays(content: dict[str, Any], prefix: str, size: int,
+            path: str) -> tuple[Any, Any]:
+    try:
+        features = numpy.asarray(content[f'{prefix}_data'])
+        targets = numpy.asarray(content[f'{prefix}_labels'])
+    except KeyError as error:
+        raise BadInputFile(path, f'there is no variable {error}') from error
+    if features.ndim != 2 or features.shape[1] != size * size or (
+            targets.size != len(features)):
+        raise BadInputFile(
+            path, f'expected {prefix}_data of shape (n, {size * size}) and n '
+            f'labels, got {features.shape} and {targets.shape}')
+    return (features.astype('uint8').reshape(-1, 1, size, size),
+            targets.astype('uint8').reshape(-1, 1))
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert caltech101_silhouettes SIZE``."""
+    subparser.add_argument('size', type=int, choices=SIZES,
+                           help='height and width of the images')
+    return convert_silhouettes

@@ -1,0 +1,172 @@
+"""CelebA: JPEG files in a zip archive, and a table of attributes."""
+import functools
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._archives import open_zip, read_zipped
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES
+from fuel.converters._parallel import ordered_map
+from fuel.converters._pictures import decode
+from fuel.converters.base import (check_exists, converted_file,
+                                  create_source, label_axes, progress_bar,
+                                  write_splits)
+
+__all__ = ['convert_celeba', 'convert_celeba_64',
+           'convert_celeba_aligned_cropped', 'fill_subparser']
+
+IMAGE_FILE = 'img_align_celeba.zip'
+ATTRIBUTES_FILE = 'list_attr_celeba.txt'
+NUM_EXAMPLES = 202599
+TRAIN_STOP = 162770
+VALID_STOP = 182637
+TEST_STOP = 202599
+NUM_ATTRIBUTES = 40
+ROWS_AT_ONCE = 256
+
+
+def convert_celeba(which_format: str, directory: str, output_directory: str,
+                   output_filename: str | None = None) -> tuple[str]:
+    """Convert CelebA to HDF5.
+
+    The file has the splits 'train' (162,770 examples), 'valid' (19,867) and
+    'test' (19,962) with the sources 'features', uint8 of shape ``(examples,
+    3, height, width)`` and axes (batch, channel, height, width), and
+    'targets', uint8 of shape ``(examples, 40)``: for each attribute 1 or 0.
+
+    Parameters
+    ----------
+    which_format : {'aligned_cropped', '64'}
+        Images of 218 x 178 pixels as they are distributed; or reduced to 64
+        x 78 and cut to the 64 x 64 in the middle.
+    directory : str
+        Folder of the raw files ``img_align_celeba.zip`` and
+        ``list_attr_celeba.txt``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default
+        ``'celeba_<which_format>.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+    """
+    if which_format not in ('aligned_cropped', '64'):
+        raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
+                         f'got {which_format!r}')
+    if not output_filename:
+        output_filename = f'celeba_{which_format}.hdf5'
+    if which_format == '64':
+        return convert_celeba_64(directory, output_directory,
+                                 output_filename)
+    return convert_celeba_aligned_cropped(directory, output_directory,
+                                          output_filename)
+
+
+@check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
+def convert_celeba_aligned_cropped(
+        directory: str, output_directory: str,
+        output_filename: str = 'celeba_aligned_cropped.hdf5') -> tuple[str]:
+    """Convert the images as they are; see `convert_celeba`."""
+    return _convert(directory, output_directory, output_filename, (218, 178),
+                    None)
+
+
+@check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
+def convert_celeba_64(directory: str, output_directory: str,
+                      output_filename: str = 'celeba_64.hdf5') -> tuple[str]:
+    """Convert the images to 64 x 64 pixels; see `convert_celeba`."""
+    return _convert(directory, output_directory, output_filename, (64, 64),
+                    _reduce)
+
+
+def _reduce(image: Any) -> Any:
+    from PIL import Image
+    return image.resize((64, 78), Image.Resampling.LANCZOS).crop(
+        (0, 7, 64, 71))
+
+
+def _convert(directory: str, output_directory: str, output_filename: str,
+             size: tuple[int, int], change: Callable[[Any], Any] | None
+             ) -> tuple[str]:
+    paths = input_paths(directory, [IMAGE_FILE, ATTRIBUTES_FILE])
+    targets = _read_attributes(paths[1])
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        features = create_source(h5file, 'features',
+                                 (NUM_EXAMPLES, 3, *size), 'uint8')
+        create_source(h5file, 'targets', targets.shape, 'uint8')[...] = (
+            targets)
+        _write_images(features, paths[0], size, change)
+        # The borders are those of the full data.
+        write_splits(h5file, {
+            split: {source: borders for source in ('features', 'targets')}
+            for split, borders in (('train', (0, TRAIN_STOP)),
+                                   ('valid', (TRAIN_STOP, VALID_STOP)),
+                                   ('test', (VALID_STOP, TEST_STOP)))})
+        label_axes(h5file, {'features': IMAGES,
+                            'targets': ('batch', 'target')})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _write_images(features: Any, path: str, size: tuple[int, int],
+                  change: Callable[[Any], Any] | None) -> None:
+    def one(item: tuple[str, bytes]) -> numpy.ndarray[Any, Any]:
+        array = decode(item[1], f'{path}: {item[0]}', 'RGB', change)
+        if array.shape[1:] != size:
+            raise BadInputFile(f'{path}: {item[0]}', 'expected an image of '
+                               f'{size} pixels, got {array.shape[1:]}')
+        return array
+
+    with (open_zip(path) as archive,
+          progress_bar(os.path.basename(path), NUM_EXAMPLES) as bar):
+        names = (f'img_align_celeba/{i + 1:06d}.jpg'
+                 for i in range(NUM_EXAMPLES))
+        read = functools.partial(read_zipped, path, archive)
+        rows = numpy.empty((ROWS_AT_ONCE, 3, *size), dtype='uint8')
+        start = filled = 0
+        for array in ordered_map(one, ((name, read(name))
+                                       for name in names)):
+            rows[filled] = array
+            filled += 1
+            if filled == ROWS_AT_ONCE or start + filled == NUM_EXAMPLES:
+                features[start:start + filled] = rows[:filled]
+                start, filled = start + filled, 0
+                bar.update(start)
+
+
+def _read_attributes(path: str) -> numpy.ndarray[Any, Any]:
+    """Return the table of attributes as zeros and ones."""
+    with open(path, encoding='ascii', errors='replace') as lines:
+        rows = [line.split() for line in lines][2:]
+    rows = [row for row in rows if row]
+    if len(rows) != NUM_EXAMPLES:
+        raise BadInputFile(path, f'expected {NUM_EXAMPLES} rows, got '
+                           f'{len(rows)}')
+    for i, row in enumerate(rows):
+        if (len(row) != 1 + NUM_ATTRIBUTES or
+                row[0] != f'{i + 1:06d}.jpg' or
+                not set(row[1:]) <= {'-1', '1'}):
+            raise BadInputFile(
+                path, f'expected {i + 1:06d}.jpg and {NUM_ATTRIBUTES} times '
+                f'-1 or 1 in row {i + 1}, got {" ".join(row)[:60]!r}')
+    table = numpy.array([row[1:] for row in rows])
+    return (table == '1').astype('uint8')
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert celeba FORMAT``."""
+    subparser.add_argument(
+        'which_format', choices=('aligned_cropped', '64'),
+        help='images as they are, or of 64 x 64 pixels')
+    return convert_celeba

@@ -1,0 +1,123 @@
+"""CIFAR-10: six pickles in a tar archive."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy
+
+from fuel.converters._archives import open_tar, read_member, walk_tar
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._unpickle import load_arrays
+from fuel.converters.base import (Pieces, check_exists, converted_file,
+                                  fill_hdf5_file, label_axes)
+
+__all__ = ['convert_cifar10', 'fill_subparser', 'read_batches']
+
+DISTRIBUTION_FILE = 'cifar-10-python.tar.gz'
+FOLDER = 'cifar-10-batches-py/'
+TRAIN = [f'{FOLDER}data_batch_{i}' for i in range(1, 6)]
+TEST = [f'{FOLDER}test_batch']
+# A batch of 10,000 images is 31 MB.
+MAX_BATCH = 1 << 28
+
+Batch = dict[str, numpy.ndarray[Any, Any]]
+
+
+@check_exists(required_files=[DISTRIBUTION_FILE])
+def convert_cifar10(directory: str, output_directory: str,
+                    output_filename: str = 'cifar10.hdf5') -> tuple[str]:
+    """Convert CIFAR-10 to HDF5.
+
+    The file has the splits 'train' (50,000 examples) and 'test' (10,000)
+    with the sources 'features', uint8 of shape ``(examples, 3, 32, 32)`` and
+    axes (batch, channel, height, width), and 'targets', uint8 of shape
+    ``(examples, 1)``, the class from 0 to 9.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``cifar-10-python.tar.gz``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'cifar10.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    path, = input_paths(directory, [DISTRIBUTION_FILE])
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        batches = read_batches(path, TRAIN + TEST, {'targets': 'labels'})
+        fill_hdf5_file(h5file, [
+            (split, source, Pieces([batches[name][source]
+                                    for name in names]))
+            for split, names in (('train', TRAIN), ('test', TEST))
+            for source in ('features', 'targets')])
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def read_batches(path: str, names: Iterable[str],
+                 labels: dict[str, str]) -> dict[str, Batch]:
+    """Read the pickled batches of an archive, each in one pass.
+
+    Parameters
+    ----------
+    path : str
+        The archive.
+    names : iterable of str
+        The members that are needed.
+    labels : dict of str to str
+        For each source of labels, its key in the pickled dictionary.
+
+    Returns
+    -------
+    dict of str to dict
+        For each member its sources: 'features' and those of `labels`.
+    """
+    missing = list(names)
+    batches = {}
+    with open_tar(path) as archive:
+        for member in walk_tar(path, archive, MAX_BATCH):
+            if member.name in missing:
+                missing.remove(member.name)
+                content = read_member(path, archive, member)
+                where = f'{path}: {member.name}'
+                batches[member.name] = _read_batch(
+                    load_arrays(content, where), where, labels)
+            if not missing:
+                break
+    if missing:
+        raise BadInputFile(path, f'there is no member {missing[0]!r}')
+    return batches
+
+
+def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
+    try:
+        features = numpy.asarray(batch['data'], dtype='uint8').reshape(
+            -1, 3, 32, 32)
+        sources = {'features': features}
+        for source, key in labels.items():
+            column = numpy.asarray(batch[key])
+            if column.size and (column.min() < 0 or column.max() > 255):
+                raise ValueError(f'{key} from {column.min()} to '
+                                 f'{column.max()}')
+            sources[source] = column.astype('uint8').reshape(-1, 1)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInputFile(where, 'expected images of 3072 bytes and '
+                           f'labels, got {error}') from error
+    lengths = {name: len(array) for name, array in sources.items()}
+    if len(set(lengths.values())) > 1:
+        raise BadInputFile(where, 'expected as many labels as images, got '
+                           f'{lengths}')
+    return sources
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert cifar10``; return the
+    converter."""
+    return convert_cifar10

@@ -1,0 +1,60 @@
+"""CIFAR-100: two pickles in a tar archive."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.converters._inputs import input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes)
+from fuel.converters.cifar10 import read_batches
+
+__all__ = ['convert_cifar100', 'fill_subparser']
+
+DISTRIBUTION_FILE = 'cifar-100-python.tar.gz'
+MEMBERS = {'train': 'cifar-100-python/train',
+           'test': 'cifar-100-python/test'}
+KEYS = {'coarse_labels': 'coarse_labels', 'fine_labels': 'fine_labels'}
+
+
+@check_exists(required_files=[DISTRIBUTION_FILE])
+def convert_cifar100(directory: str, output_directory: str,
+                     output_filename: str = 'cifar100.hdf5') -> tuple[str]:
+    """Convert CIFAR-100 to HDF5.
+
+    The file has the splits 'train' (50,000 examples) and 'test' (10,000)
+    with the sources 'features', uint8 of shape ``(examples, 3, 32, 32)`` and
+    axes (batch, channel, height, width), 'coarse_labels' and 'fine_labels',
+    uint8 of shape ``(examples, 1)``: 0 to 19 and 0 to 99.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``cifar-100-python.tar.gz``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'cifar100.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    path, = input_paths(directory, [DISTRIBUTION_FILE])
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        batches = read_batches(path, MEMBERS.values(), KEYS)
+        fill_hdf5_file(h5file, [
+            (split, source, batches[name][source])
+            for split, name in MEMBERS.items()
+            for source in ('features', *KEYS)])
+        label_axes(h5file, {'features': IMAGES,
+                            **dict.fromkeys(KEYS, LABELS)})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert cifar100``; return the
+    converter."""
+    return convert_cifar100

@@ -1,0 +1,116 @@
+"""Dogs vs. Cats: JPEG files of any size in two zip archives."""
+import os
+import posixpath
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from fuel.converters._archives import open_zip, read_zipped
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import LABELS
+from fuel.converters._parallel import ordered_map
+from fuel.converters._pictures import decode
+from fuel.converters._ragged import create_ragged, write_ragged
+from fuel.converters.base import (check_exists, converted_file,
+                                  create_source, label_axes, progress_bar,
+                                  write_splits)
+
+__all__ = ['convert_dogs_vs_cats', 'fill_subparser']
+
+TRAIN = 'dogs_vs_cats.train.zip'
+TEST = 'dogs_vs_cats.test1.zip'
+SHUFFLE_SEED = 123522
+IMAGES_AT_ONCE = 64
+
+
+@check_exists(required_files=[TRAIN, TEST])
+def convert_dogs_vs_cats(
+        directory: str, output_directory: str,
+        output_filename: str = 'dogs_vs_cats.hdf5') -> tuple[str]:
+    """Convert Dogs vs. Cats to HDF5.
+
+    The file has the splits 'train' (25,000 examples) and 'test' (12,500)
+    with the sources 'image_features', uint8 images of different shapes
+    (channel, height, width), and 'targets', uint8 of shape ``(examples,
+    1)``: 0 is a cat, 1 a dog. 'test' has no targets. The training examples
+    are shuffled, always in the same way.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``dogs_vs_cats.train.zip`` and
+        ``dogs_vs_cats.test1.zip``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'dogs_vs_cats.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    paths = input_paths(directory, [TRAIN, TEST])
+    names = [_image_names(path) for path in paths]
+    numpy.random.RandomState(SHUFFLE_SEED).shuffle(names[0])
+    names[1].sort(key=lambda name: _number(name, paths[1]))
+    n_train, n_test = map(len, names)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        features = create_ragged(
+            h5file, 'image_features', n_train + n_test, 'uint8',
+            ('channel', 'height', 'width'), 'image_features_shapes',
+            'image_features_shapes_labels', 'int32')
+        targets = numpy.array([[0 if 'cat' in posixpath.basename(name) else 1]
+                               for name in names[0]], dtype='uint8')
+        create_source(h5file, 'targets', (n_train, 1), 'uint8')[...] = targets
+        _write_images(features, 0, paths[0], names[0])
+        _write_images(features, n_train, paths[1], names[1])
+        write_splits(h5file, {
+            'train': {'image_features': (0, n_train),
+                      'targets': (0, n_train)},
+            'test': {'image_features': (n_train, n_train + n_test)}})
+        label_axes(h5file, {'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _image_names(path: str) -> list[str]:
+    """Return the names of the images of an archive, in its order."""
+    with open_zip(path) as archive:
+        names = [name for name in archive.namelist()
+                 if name.lower().endswith('.jpg') and
+                 not posixpath.basename(name).startswith('.')]
+    if not names:
+        raise BadInputFile(path, 'there are no images')
+    return names
+
+
+def _number(name: str, path: str) -> int:
+    stem = posixpath.splitext(posixpath.basename(name))[0]
+    if not stem.isdecimal():
+        raise BadInputFile(path, f'expected images named by numbers, got '
+                           f'{name!r}')
+    return int(stem)
+
+
+def _write_images(features: Any, start: int, path: str,
+                  names: Sequence[str]) -> None:
+    with (open_zip(path) as archive,
+          progress_bar(os.path.basename(path), len(names)) as bar):
+        waiting = []
+        for done, array in enumerate(ordered_map(
+                lambda item: decode(item[1], f'{path}: {item[0]}', 'RGB'),
+                ((name, read_zipped(path, archive, name))
+                 for name in names)), 1):
+            waiting.append(array)
+            if len(waiting) == IMAGES_AT_ONCE or done == len(names):
+                write_ragged(features, start, waiting)
+                start += len(waiting)
+                waiting = []
+                bar.update(done)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert dogs_vs_cats``."""
+    return convert_dogs_vs_cats

@@ -1,0 +1,97 @@
+"""EMNIST: gzipped IDX files in a zip archive."""
+import gzip
+import os
+import zlib
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.converters._archives import open_zip, read_zipped
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes)
+from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
+                                   parse_idx)
+
+__all__ = ['convert_emnist', 'fill_subparser']
+
+ARCHIVE = 'gzip.zip'
+SETS = ('balanced', 'byclass', 'bymerge', 'digits', 'letters', 'mnist')
+
+
+@check_exists(required_files=[ARCHIVE])
+def convert_emnist(directory: str, output_directory: str,
+                   which_format: str = 'balanced',
+                   output_filename: str | None = None) -> tuple[str]:
+    """Convert one of the six sets of EMNIST to HDF5.
+
+    The file has the splits 'train' and 'test' with the sources 'features',
+    uint8 of shape ``(examples, 1, 28, 28)``, and 'targets', uint8 of shape
+    ``(examples, 1)``. Images and labels are as NIST stores them: rows and
+    columns change places with regard to MNIST, and the labels of 'letters'
+    begin at 1.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``gzip.zip``.
+    output_directory : str
+        Folder of the converted file.
+    which_format : str, optional
+        'balanced' (the default), 'byclass', 'bymerge', 'digits', 'letters'
+        or 'mnist'.
+    output_filename : str, optional
+        Name of the converted file. Default
+        ``'emnist_<which_format>.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    if which_format not in SETS:
+        raise ValueError(f'expected one of {", ".join(SETS)}, got '
+                         f'{which_format!r}')
+    output_filename = output_filename or f'emnist_{which_format}.hdf5'
+    path, = input_paths(directory, [ARCHIVE])
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        data = []
+        for split in ('train', 'test'):
+            features, targets = _read_pair(
+                path, f'gzip/emnist-{which_format}-{split}')
+            data += [(split, 'features', features),
+                     (split, 'targets', targets)]
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:
+    images = _read(path, f'{prefix}-images-idx3-ubyte.gz', MNIST_IMAGE_MAGIC,
+                   3)
+    labels = _read(path, f'{prefix}-labels-idx1-ubyte.gz', MNIST_LABEL_MAGIC,
+                   1)
+    if len(images) != len(labels):
+        raise BadInputFile(path, f'{prefix} has {len(images)} images and '
+                           f'{len(labels)} labels')
+    return images[:, None], labels[:, None]
+
+
+def _read(path: str, name: str, magic: int, ndim: int) -> Any:
+    with open_zip(path) as archive:
+        packed = read_zipped(path, archive, name)
+    try:
+        content = gzip.decompress(packed)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BadInputFile(f'{path}: {name}', f'not a sound gzip file '
+                           f'({error})') from error
+    return parse_idx(content, f'{path}: {name}', magic, ndim)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert emnist SET``; return the
+    converter."""
+    subparser.add_argument('which_format', choices=SETS, metavar='SET',
+                           help='one of ' + ', '.join(SETS))
+    return convert_emnist

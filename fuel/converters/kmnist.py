@@ -1,0 +1,45 @@
+"""Kuzushiji-MNIST: four files in the form and with the names of MNIST's."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.converters.base import check_exists
+from fuel.converters.mnist import ALL_FILES, convert_idx_files
+
+__all__ = ['convert_kmnist', 'fill_subparser']
+
+
+@check_exists(required_files=ALL_FILES)
+def convert_kmnist(
+        directory: str, output_directory: str,
+        output_filename: str = 'kmnist.hdf5') -> tuple[str]:
+    """Convert Kuzushiji-MNIST to HDF5.
+
+    The file is like that of MNIST: splits 'train' (60,000 examples) and
+    'test' (10,000), sources 'features' and 'targets'.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files, which have the names of MNIST's and so need
+        a folder of their own.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default
+        ``'kmnist.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    convert_idx_files(directory, output_directory, output_filename,
+                      'kmnist')
+    return (os.path.join(output_directory, output_filename),)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert kmnist``."""
+    return convert_kmnist

@@ -1,0 +1,16 @@
+"""Adult, from the UCI machine learning repository."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser']
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download adult``:
+    ``adult.data`` and ``adult.test``."""
+    files = raw_files('adult')
+    subparser.set_defaults(urls=urls(files), filenames=files)
+    return default_downloader

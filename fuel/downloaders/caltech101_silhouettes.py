@@ -1,0 +1,40 @@
+"""CalTech 101 Silhouettes, from Benjamin Marlin."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser', 'silhouettes_downloader']
+
+SIZES = (16, 28)
+
+
+def silhouettes_downloader(size: int, **kwargs: Any) -> None:
+    """Download the file of one size, or delete it.
+
+    Parameters
+    ----------
+    size : {16, 28}
+        Height and width of the images, in pixels.
+    **kwargs
+        For `default_downloader`: `directory`, `clear`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such size.
+    """
+    if size not in SIZES:
+        raise ValueError(f'CalTech 101 Silhouettes has the sizes 16 and 28, '
+                         f'got {size!r}')
+    files = raw_files('caltech101_silhouettes',
+                      f'caltech101_silhouettes_{size}_split1.mat')
+    default_downloader(urls=urls(files), filenames=files, **kwargs)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download caltech101_silhouettes SIZE``."""
+    subparser.add_argument('size', type=int, choices=SIZES,
+                           help='height and width of the images')
+    return silhouettes_downloader

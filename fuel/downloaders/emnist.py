@@ -1,0 +1,16 @@
+"""EMNIST, from NIST."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser']
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download emnist``:
+    ``gzip.zip``."""
+    files = raw_files('emnist', 'gzip.zip')
+    subparser.set_defaults(urls=urls(files), filenames=files)
+    return default_downloader

@@ -1,0 +1,24 @@
+"""ILSVRC 2010 (ImageNet)."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser']
+
+FILES = ('ILSVRC2010_test_ground_truth.txt', 'ILSVRC2010_devkit-1.0.tar.gz',
+         'ILSVRC2010_images_train.tar', 'ILSVRC2010_images_val.tar',
+         'ILSVRC2010_images_test.tar', 'patch_images.tar')
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download ilsvrc2010``: the archives, which
+    need registration and so a prefix of their addresses."""
+    files = raw_files('ilsvrc2010', *FILES)
+    subparser.set_defaults(urls=urls(files), filenames=files)
+    subparser.add_argument(
+        '-P', '--url-prefix', default=None, metavar='PREFIX',
+        help='a folder, or the start of an address, to take the files from '
+        'that have no public address')
+    return default_downloader

@@ -1,0 +1,16 @@
+"""STL-10, from Adam Coates."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files, urls
+
+__all__ = ['fill_subparser']
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download stl10``:
+    ``stl10_binary.tar.gz``."""
+    files = raw_files('stl10')
+    subparser.set_defaults(urls=urls(files), filenames=files)
+    return default_downloader

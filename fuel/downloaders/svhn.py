@@ -1,0 +1,46 @@
+"""Street View House Numbers, from Stanford."""
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.downloaders.base import default_downloader, raw_files
+
+__all__ = ['fill_subparser', 'svhn_downloader']
+
+URL_PREFIX = 'http://ufldl.stanford.edu/housenumbers/'
+FILES = {1: ('train.tar.gz', 'test.tar.gz', 'extra.tar.gz'),
+         2: ('train_32x32.mat', 'test_32x32.mat', 'extra_32x32.mat')}
+
+
+def svhn_downloader(which_format: int, directory: str,
+                    clear: bool = False) -> None:
+    """Download the files of one format, or delete them.
+
+    Parameters
+    ----------
+    which_format : {1, 2}
+        1 is for images of whole numbers, 2 for images of single digits.
+    directory : str
+        The folder for the files.
+    clear : bool, optional
+        Delete the files instead. Default False.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+    """
+    if which_format not in FILES:
+        raise ValueError(f'SVHN has the formats 1 and 2, got '
+                         f'{which_format!r}')
+    files = raw_files('svhn', *FILES[which_format])
+    default_downloader(directory=directory, urls=[None] * len(files),
+                       filenames=files, url_prefix=URL_PREFIX, clear=clear)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download svhn FORMAT``."""
+    subparser.add_argument(
+        'which_format', type=int, choices=(1, 2),
+        help='1: images of whole numbers; 2: images of single digits')
+    return svhn_downloader

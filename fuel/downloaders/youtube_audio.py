@@ -1,0 +1,65 @@
+"""The sound of a YouTube video."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from fuel.downloaders._errors import DownloadError
+from fuel.downloaders.base import ensure_directory_exists
+
+__all__ = ['download', 'fill_subparser']
+
+
+def download(directory: str, youtube_id: str, clear: bool = False) -> None:
+    """Download the sound of a video, or delete it.
+
+    Parameters
+    ----------
+    directory : str
+        The folder for the file, which is named ``<youtube_id>.m4a``
+        whatever is in it.
+    youtube_id : str
+        The video's identifier, the end of its address.
+    clear : bool, optional
+        Delete the file instead. Default False.
+
+    Raises
+    ------
+    ValueError
+        If the identifier has other characters than letters, digits, ``-``
+        and ``_``.
+    DownloadError
+        If the package yt-dlp, which follows the site's changes, is not
+        installed, or cannot get the sound.
+    """
+    if not youtube_id.replace('-', '').replace('_', '').isalnum():
+        raise ValueError('expected the identifier of a video, such as '
+                         f'dQw4w9WgXcQ, got {youtube_id!r}')
+    path = os.path.join(directory, f'{youtube_id}.m4a')
+    if clear:
+        with suppress(FileNotFoundError):
+            os.remove(path)
+        return
+    ensure_directory_exists(directory)
+    try:
+        import yt_dlp
+    except ImportError as error:
+        raise DownloadError('the sound of a video is downloaded with yt-dlp: '
+                            'pip install yt-dlp') from error
+    # It resumes and renames by itself. Names are never the site's.
+    settings = {'format': 'bestaudio', 'outtmpl': {'default': path},
+                'noplaylist': True, 'quiet': True}
+    try:
+        with yt_dlp.YoutubeDL(settings) as downloader:
+            downloader.download(
+                [f'https://www.youtube.com/watch?v={youtube_id}'])
+    except yt_dlp.utils.DownloadError as error:
+        raise DownloadError(f'{youtube_id}: {error}') from error
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-download youtube_audio``."""
+    subparser.add_argument('--youtube-id', required=True,
+                           help='the end of the address of the video')
+    return download
