@@ -140,7 +140,7 @@ class Epoch(Buffer):
         try:
             batch = indices and stream.dataset.get_data(
                 self.attributes['data_state'], indices)
-        except Exception:
+        except Exception:  # noqa: BLE001 (asked again, it raises)
             # One of these requests is bad.  Asked for one at a time, those
             # before it are answered and the bad one raises.
             batch = None

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import h5py  # noqa: F401
 
@@ -113,7 +113,7 @@ class _Chunks:
                  n_items: int, n_chunks: int) -> None:
         self.function = function
         self.bounds = [n_items * i // n_chunks for i in range(n_chunks + 1)]
-        self.results: list[Result] = [None] * n_chunks  # type: ignore
+        self.results: list[Any] = [None] * n_chunks
         self.errors: dict[int, BaseException] = {}
         # One step of a counter is atomic.
         self.counter = itertools.count()
@@ -131,7 +131,7 @@ class _Chunks:
             try:
                 self.results[i] = self.function(
                     self.bounds[i], self.bounds[i + 1])
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 (raised later)
                 self.errors[i] = error
 
 
