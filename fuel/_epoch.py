@@ -56,6 +56,8 @@ class Epoch(Buffer):
         `position` if one of them failed.
     finished : bool
         Whether :class:`StopIteration` was raised.
+    end : Mark or Exception
+        Where the epoch stood when it finished, or why that is not known.
     start : object
         State of the iteration scheme when the epoch began, or the
         exception that says why there is none.
@@ -75,6 +77,7 @@ class Epoch(Buffer):
         self.position = 0
         self.requested = 0
         self.finished = False
+        self.end: Any = None
         self.start: Any = None
         self.attributes: dict[str, Any] = {}
         self.direct = False
@@ -103,7 +106,7 @@ class Epoch(Buffer):
                 with lock_of(stream):
                     data = self._get_installed(stream)
         except StopIteration:
-            self._finish()
+            self._finish(stream)
             raise
         except Exception as error:
             error.add_note(f'in stage {type(stream).__name__}, '
@@ -114,7 +117,11 @@ class Epoch(Buffer):
             self.read_ahead = how_many_ahead(data)
         return data
 
-    def _finish(self) -> None:
+    def _finish(self, stream: Any) -> None:
+        try:
+            self.end = self.mark(stream)
+        except Exception as error:  # noqa: BLE001 (raised if it is wanted)
+            self.end = error
         self.finished = True
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
@@ -180,8 +187,14 @@ class Epoch(Buffer):
         self.attributes = {
             name: present[name] for name in names if name in present}
 
-    def mark(self, stream: Any) -> Mark:
-        """Return where the epoch stands; see :class:`Mark`."""
+    def mark(self, stream: Any) -> Any:
+        """Return where the epoch stands; see :class:`Mark`.
+
+        A stage may ask after the end: it has data left that it made of the
+        last ones.
+        """
+        if self.finished:
+            return self.end
         self.settle()
         with lock_of(stream):
             self.install(stream)
