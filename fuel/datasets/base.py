@@ -138,8 +138,20 @@ class Dataset:
 
         """
         for cls, args, kwargs in self.default_transformers:
-            stream = cls(stream, *args, **kwargs)
+            stream = cls(stream, *args, **self._restrict(kwargs, stream))
         return stream
+
+    def _restrict(self, kwargs: Any, stream: Any) -> Any:
+        """Return arguments without the sources that were not asked for.
+
+        The default transformers are for all that there are.
+        """
+        which = kwargs.get('which_sources')
+        if not isinstance(which, (tuple, list)):
+            return kwargs
+        return {**kwargs, 'which_sources': tuple([
+            source for source in which if source in stream.sources
+            or source not in self.provides_sources])}
 
     def open(self) -> Any:
         """Return a state: what reading needs to remember, or None."""
