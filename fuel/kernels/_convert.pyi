@@ -1,0 +1,7 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def scale_and_shift(
+    source: NDArray[Any], target: NDArray[Any], scale: float, shift: float,
+) -> bool: ...

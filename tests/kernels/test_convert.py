@@ -1,0 +1,105 @@
+"""One-pass conversions against plain NumPy."""
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from fuel.kernels.convert import scale_and_shift
+
+NUMBERS = '?bhilqBHILQefd'
+
+# No larger, so that nothing overflows a half.
+FACTORS = st.floats(-3, 3, allow_subnormal=False)
+
+
+def elements(dtype):
+    """Return numbers of a type that stay far from its limits."""
+    if dtype.kind == 'f':
+        return npst.from_dtype(dtype, min_value=-100, max_value=100)
+    return npst.from_dtype(dtype)
+
+
+@st.composite
+def arrays(draw):
+    """Return arrays of any type, shape, strides and byte order."""
+    dtype = numpy.dtype(draw(st.sampled_from(NUMBERS)))
+    if draw(st.booleans()):
+        dtype = dtype.newbyteorder()
+    array = draw(npst.arrays(dtype, npst.array_shapes(
+        min_dims=0, max_dims=3, min_side=0, max_side=5),
+        elements=elements(dtype.newbyteorder('='))))
+    if array.ndim and draw(st.booleans()):
+        array = array[::draw(st.sampled_from([-1, 2, -2]))]
+    if draw(st.booleans()):
+        array = array.T
+    if draw(st.booleans()):
+        array = numpy.array(array)
+        array.flags.writeable = False
+    return array
+
+
+@given(arrays(), FACTORS, FACTORS, st.sampled_from('efd'))
+def test_scale_and_shift_equals_doubles_rounded_once(
+        array, scale, shift, dtype):
+    """What NumPy computes in float64, and rounds, comes out in one pass."""
+    with numpy.errstate(over='ignore'):
+        expected = (array.astype('d') * scale + shift).astype(dtype)
+        result = scale_and_shift(array, scale, shift, dtype)
+    numpy.testing.assert_array_equal(expected, result)
+    assert numpy.dtype(dtype) == result.dtype
+    assert result.dtype.isnative
+    assert expected.shape == result.shape
+    assert result.flags.c_contiguous
+    assert result.flags.writeable
+    assert not numpy.shares_memory(array, result)
+
+
+@pytest.mark.parametrize('dtype', ['uint8', 'int64', 'float16'])
+def test_scale_and_shift_of_many_blocks_equals_numpy(dtype):
+    """The ends of the blocks that NumPy converts meet."""
+    array = numpy.arange(20001) % 251
+    expected = (array.astype('d') * 0.7 + 0.1).astype(dtype)
+    numpy.testing.assert_array_equal(
+        expected, scale_and_shift(array, 0.7, 0.1, dtype))
+
+
+def test_scale_and_shift_keeps_infinities_and_nans():
+    """What is infinite or no number before it may be so after it."""
+    array = numpy.array([numpy.inf, -numpy.inf, numpy.nan, 1])
+    numpy.testing.assert_array_equal(
+        numpy.array([numpy.inf, -numpy.inf, numpy.nan, 3], 'f'),
+        scale_and_shift(array, 2, 1, 'float32'))
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64'])
+def test_scale_and_shift_beyond_doubles_raises(dtype):
+    """A result that no float64 holds is refused."""
+    with pytest.raises(OverflowError, match='too large for float64'):
+        scale_and_shift(numpy.array([1., 1e300]), 1e10, 0, dtype)
+
+
+def test_scale_and_shift_beyond_singles_alone_warns_as_a_cast_does():
+    """A result that float64 would hold becomes what a cast makes of it."""
+    array = numpy.array([1e30])
+    with numpy.errstate(over='ignore'):
+        assert numpy.inf == scale_and_shift(array, 1e10, 0, 'float32')
+
+
+def test_scale_and_shift_to_no_number_warns_as_numpy_does():
+    """Infinity times zero is not silent."""
+    with pytest.warns(RuntimeWarning, match='invalid value'):
+        scale_and_shift(numpy.array([numpy.inf]), 0, 0, 'float64')
+
+
+@pytest.mark.parametrize('array, dtype', [
+    (numpy.ones(2, complex), 'float32'),
+    (numpy.array(['1']), 'float32'),
+    (numpy.array([None]), 'float32'),
+    (numpy.ones(2), 'complex64'),
+    (numpy.ones(2), 'object'),
+])
+def test_scale_and_shift_of_other_types_raises(array, dtype):
+    """What doubles do not hold is refused, not converted."""
+    with pytest.raises(TypeError, match='of up to 64 bits'):
+        scale_and_shift(array, 1, 0, dtype)
