@@ -1,0 +1,188 @@
+"""Stages that change the type in which numbers are held."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel import config
+from fuel.transformers._base import AgnosticSourcewiseTransformer
+from fuel.transformers._names import labels_of
+from fuel.transformers._ragged import as_array, is_ragged, map_elements
+from fuel.transformers._scaling import ScaleAndShift, wanted_from
+
+
+class _Caster(AgnosticSourcewiseTransformer):
+    """What the stages share that change types.
+
+    Directly after :class:`ScaleAndShift` they let it write its results in
+    their type, so that no batch is held in float64 on the way.
+    """
+
+    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+        self.dtype = as_dtype(dtype)
+
+    def _pull(self) -> Any:
+        # A subclass of either stage may look at the values in between.
+        if type(self.data_stream) is not ScaleAndShift or (
+                type(self) not in (Cast, ForceFloatX)
+                or self.dtype.kind not in 'biuf' or self.dtype.itemsize > 8):
+            return super()._pull()
+        dtypes = dict.fromkeys(self.which_sources, self.dtype)
+        with wanted_from(self.data_stream, dtypes):
+            return super()._pull()
+
+
+class Cast(_Caster):
+    """Casts sources to a type.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    dtype : dtype
+        Anything that NumPy takes for a type, or ``'floatX'`` for what
+        ``fuel.config.floatX`` is when the stage is built.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+
+    Raises
+    ------
+    TypeError
+        If there is no such type.
+
+    Notes
+    -----
+    Data that have the type already are passed on as they are. The examples
+    of a ragged batch are cast one by one.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(numpy.arange(3)),
+    ...                     iteration_scheme=SequentialScheme(3, 3))
+    >>> next(Cast(stream, dtype='float32').get_epoch_iterator())
+    (array([0., 1., 2.], dtype=float32),)
+
+    """
+
+    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+        super().__init__(data_stream, dtype, **kwargs)
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return the data as an array of the type."""
+        return cast(source_data, self.dtype)
+
+
+class ForceFloatX(_Caster):
+    """Casts floating arrays to floatX, and leaves anything else alone.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        What ``fuel.config.floatX`` was when the stage was built.
+
+    Examples
+    --------
+    >>> import numpy, fuel
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> dataset = IndexableDataset({'x': numpy.ones(2), 'y': [1, 2]})
+    >>> stream = DataStream(dataset, iteration_scheme=SequentialScheme(2, 2))
+    >>> fuel.config.floatX = 'float32'
+    >>> next(ForceFloatX(stream).get_epoch_iterator())
+    (array([1., 1.], dtype=float32), [1, 2])
+    >>> del fuel.config.floatX
+
+    """
+
+    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+        super().__init__(data_stream, 'floatX', **kwargs)
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return the data, as floatX if they are a floating array."""
+        if not isinstance(source_data, numpy.ndarray):
+            return source_data
+        if is_ragged(source_data):
+            return map_elements(
+                lambda element: self.transform_any_source(
+                    element, source_name), source_data)
+        if source_data.dtype.kind != 'f':
+            return source_data
+        return cast(source_data, self.dtype)
+
+
+def as_dtype(dtype: Any) -> Any:
+    """Return a type, or what ``'floatX'`` stands for at present.
+
+    Parameters
+    ----------
+    dtype : dtype or 'floatX'
+
+    Returns
+    -------
+    numpy.dtype
+
+    Raises
+    ------
+    TypeError
+        If there is no such type.
+
+    """
+    if isinstance(dtype, str) and dtype == 'floatX':
+        dtype = config.floatX
+    try:
+        return numpy.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(
+            f"dtype must be one of NumPy's types or 'floatX', got {dtype!r} "
+            f'({error})') from None
+
+
+def cast(data: Any, dtype: Any) -> NDArray[Any]:
+    """Return data as an array of a type, copied only where needed.
+
+    Parameters
+    ----------
+    data : object
+        An array, or what :func:`numpy.asarray` makes one of.
+    dtype : numpy.dtype
+
+    Returns
+    -------
+    numpy.ndarray
+        Writable. Of objects, each an array of the type, if `data` are
+        ragged.
+
+    """
+    array = as_array(data)
+    if is_ragged(array) and not dtype.hasobject:
+        return map_elements(lambda element: cast(element, dtype), array)
+    if array is not data and array.dtype != object:
+        # From Python's numbers directly, or large ones might be rounded.
+        array = data
+    result = numpy.asarray(array, dtype)
+    return result if result.flags.writeable else result.copy()

@@ -1,0 +1,117 @@
+"""The usual stages for common kinds of data.
+
+Data sets name them as their `default_transformers`: tuples of a class, a
+list of arguments and a dict of keyword arguments.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.transformers import Cast, ScaleAndShift, SourcewiseTransformer
+from fuel.transformers._names import labels_of
+
+__all__ = ['ToBytes', 'rgb_images_from_encoded_bytes',
+           'uint8_pixels_to_floatX']
+
+
+class ToBytes(SourcewiseTransformer):
+    """Makes bytes of arrays, such as files that were stored as uint8.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        of the chosen sources default to ``('batch', 'bytes')`` or
+        ``('bytes',)``.
+
+    Notes
+    -----
+    An example becomes bytes, a batch a list of bytes.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> letters = numpy.frombuffer(b'fuel', dtype='uint8').reshape(2, 2)
+    >>> stream = DataStream(IndexableDataset(letters),
+    ...                     iteration_scheme=SequentialScheme(2, 2))
+    >>> next(ToBytes(stream).get_epoch_iterator())
+    ([b'fu', b'el'],)
+
+    """
+
+    def __init__(self, stream: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('produces_examples', stream.produces_examples)
+        chosen = self._select(stream, kwargs.get('which_sources'))
+        labels = ('bytes',) if stream.produces_examples else (
+            'batch', 'bytes')
+        kwargs.setdefault('axis_labels', {
+            **dict.fromkeys(stream.sources), **(labels_of(stream) or {}),
+            **dict.fromkeys(chosen, labels)})
+        super().__init__(stream, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> bytes:
+        """Return an example as bytes."""
+        return _to_bytes(source_example)
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> list[bytes]:
+        """Return a batch as a list of bytes."""
+        return [_to_bytes(example) for example in source_batch]
+
+
+def _to_bytes(example: Any) -> bytes:
+    if isinstance(example, bytes):
+        return example
+    return numpy.asarray(example).tobytes()
+
+
+def uint8_pixels_to_floatX(which_sources: Any) -> Any:  # noqa: N802
+    """Return stages that make floatX from 0 to 1 of pixels from 0 to 255.
+
+    Parameters
+    ----------
+    which_sources : tuple of str
+
+    Returns
+    -------
+    tuple
+        For `default_transformers` of a data set.
+
+    Examples
+    --------
+    >>> [stage for stage, _, _ in uint8_pixels_to_floatX(('features',))]
+    [<class 'fuel.transformers.ScaleAndShift'>, \
+<class 'fuel.transformers.Cast'>]
+
+    """
+    return (
+        (ScaleAndShift, [1 / 255., 0], {'which_sources': which_sources}),
+        (Cast, ['floatX'], {'which_sources': which_sources}))
+
+
+def rgb_images_from_encoded_bytes(which_sources: Any) -> Any:
+    """Return stages that make colour images of encoded ones.
+
+    Parameters
+    ----------
+    which_sources : tuple of str
+        Sources whose examples are the bytes of image files, as uint8.
+
+    Returns
+    -------
+    tuple
+        For `default_transformers` of a data set.
+
+    """
+    # Only here, since most data sets have no encoded images.
+    from fuel.transformers.image import ImagesFromBytes
+    return ((ToBytes, [], {'which_sources': which_sources}),
+            (ImagesFromBytes, [], {'which_sources': which_sources}))

@@ -1,0 +1,142 @@
+"""Cast and ForceFloatX."""
+import pickle
+
+import numpy
+import pytest
+
+from fuel import config
+from fuel.datasets import IndexableDataset
+from fuel.schemes import SequentialExampleScheme, SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Cast, ForceFloatX, Mapping, ScaleAndShift
+
+
+def batches_of(data):
+    """Return a stream with all data in one batch."""
+    return DataStream(
+        IndexableDataset({'x': data}),
+        iteration_scheme=SequentialScheme(len(data), len(data)))
+
+
+def cast(data, dtype):
+    """Return what the stage makes of a batch."""
+    return next(Cast(batches_of(data), dtype).get_epoch_iterator())[0]
+
+
+@pytest.mark.parametrize('data', [
+    [1, 2], [1., 2.], ['1', '2'], numpy.array([1, 2], '>i2'),
+    numpy.array([1, 2], object)])
+def test_cast_makes_arrays_of_anything(data):
+    """As numpy.asarray does."""
+    result = cast(data, 'float32')
+    assert numpy.dtype('=f4') == result.dtype
+    assert [1, 2] == result.tolist()
+
+
+def test_cast_of_large_integers_in_lists_is_exact():
+    """They are not rounded to floats on the way."""
+    assert [2 ** 60 + 1, 0] == cast([2 ** 60 + 1, 0.5], 'int64').tolist()
+
+
+def test_cast_examples():
+    """An example becomes an array."""
+    stream = DataStream(IndexableDataset([1, 2]),
+                        iteration_scheme=SequentialExampleScheme(2))
+    example, = next(Cast(stream, 'float32').get_epoch_iterator())
+    assert isinstance(example, numpy.ndarray)
+    assert ((), 'float32', 1) == (example.shape, example.dtype, example)
+
+
+def test_cast_to_the_same_type_does_not_copy():
+    """The batch is the user's own already."""
+    seen = []
+    stream = Mapping(batches_of(numpy.arange(3)),
+                     lambda data: (seen.append(data[0]), data)[1])
+    result, = next(Cast(stream, 'int64').get_epoch_iterator())
+    assert seen[0] is result
+
+
+def test_cast_of_a_read_only_array_is_writable():
+    """Every array that is handed out is."""
+    stream = Mapping(batches_of(numpy.arange(3)),
+                     lambda data: (numpy.broadcast_to(data[0], (2, 3)),))
+    result, = next(Cast(stream, 'int64').get_epoch_iterator())
+    result += 1
+    assert [[1, 2, 3]] * 2 == result.tolist()
+
+
+def test_cast_of_a_ragged_batch_casts_each_example():
+    """Arrays of length one stay arrays, too."""
+    rows = numpy.empty(2, object)
+    rows[:] = [numpy.array([1]), numpy.array([2])]
+    for data in (rows, [[1], [2, 3]]):
+        result = cast(data, 'float32')
+        assert object == result.dtype
+        assert (2,) == result.shape
+        assert {('float32', 1)} == {
+            (row.dtype.name, row.ndim) for row in result}
+
+
+def test_cast_to_float_x_is_settled_when_the_stage_is_built():
+    """A later assignment does not change the type in the middle."""
+    config.floatX = 'float32'
+    stream = Cast(batches_of([1]), 'floatX')
+    config.floatX = 'float64'
+    assert 'float32' == stream.dtype
+    restored = pickle.loads(pickle.dumps(stream))
+    assert 'float32' == next(restored.get_epoch_iterator())[0].dtype
+    assert 'float64' == Cast(batches_of([1]), 'floatX').dtype
+
+
+def test_cast_to_an_unknown_type_raises_when_built():
+    """Not with the first batch."""
+    with pytest.raises(TypeError, match="dtype must be .*got 'flaot32'"):
+        Cast(batches_of([1]), 'flaot32')
+
+
+def test_cast_keeps_axis_labels():
+    """They are the stream's."""
+    stream = batches_of([1])
+    stream.axis_labels = {'x': ('batch',)}
+    assert {'x': ('batch',)} == Cast(stream, 'int8').axis_labels
+    assert {'x': ('batch',)} == ForceFloatX(stream).axis_labels
+    assert {'x': ('batch',)} == ScaleAndShift(stream, 1, 0).axis_labels
+    assert {} == Cast(stream, 'int8', axis_labels={}).axis_labels
+
+
+def test_force_float_x_casts_floating_arrays_alone():
+    """Integers, lists and scalars are left as they are."""
+    config.floatX = 'float32'
+    dataset = IndexableDataset({
+        'double': numpy.ones(2), 'single': numpy.ones(2, 'f'),
+        'half': numpy.ones(2, 'e'), 'integer': numpy.ones(2, int),
+        'list': [1., 2.]})
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(2, 2))
+    double, single, half, integer, values = next(
+        ForceFloatX(stream).get_epoch_iterator())
+    assert {'float32'} == {
+        array.dtype.name for array in (double, single, half)}
+    assert 'int64' == integer.dtype
+    assert [1., 2.] == values
+
+
+def test_force_float_x_of_ragged_batch():
+    """The examples are floating arrays."""
+    config.floatX = 'float32'
+    rows = numpy.empty(2, object)
+    rows[:] = [numpy.ones(1), numpy.ones(2, int)]
+    result, = next(ForceFloatX(batches_of(rows)).get_epoch_iterator())
+    assert ['float32', 'int64'] == [row.dtype.name for row in result]
+
+
+def test_force_float_x_after_scaling_equals_two_steps():
+    """It is fused in the same way as Cast."""
+    config.floatX = 'float32'
+    data = numpy.arange(100, dtype='uint8')
+    stage = ScaleAndShift(batches_of(data), 1 / 3, 0.1)
+    result, = next(ForceFloatX(stage).get_epoch_iterator())
+    numpy.testing.assert_array_equal(
+        (data * (1 / 3) + 0.1).astype('f'), result)
+    # What is not float64 by itself is not touched.
+    whole = ForceFloatX(ScaleAndShift(batches_of(data), 2, 1))
+    assert 'int64' == next(whole.get_epoch_iterator())[0].dtype

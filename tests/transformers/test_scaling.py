@@ -1,0 +1,255 @@
+"""ScaleAndShift: its numbers and their types."""
+import fractions
+import tracemalloc
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import SequentialExampleScheme, SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Cast, ScaleAndShift
+
+INTEGERS = '?bhilBHIL'
+
+
+def batches_of(data, size=None):
+    """Return a stream with all data in one batch."""
+    return DataStream(
+        IndexableDataset({'x': data}),
+        iteration_scheme=SequentialScheme(len(data), size or len(data)))
+
+
+def scaled(data, scale, shift):
+    """Return what the stage makes of a batch."""
+    return next(ScaleAndShift(
+        batches_of(data), scale, shift).get_epoch_iterator())[0]
+
+
+@pytest.mark.parametrize('one', [
+    1, True, numpy.int8(1), numpy.bool_(True), numpy.array(1)])
+@pytest.mark.parametrize('dtype', INTEGERS)
+def test_integers_with_integers_give_int64(dtype, one):
+    """Whatever kind of integers the data and the scalars are."""
+    result = scaled(numpy.array([0, 1], dtype), one, one)
+    assert numpy.int64 == result.dtype
+    assert [1, 2] == result.tolist()
+
+
+@pytest.mark.parametrize('half', [
+    0.5, numpy.float16(0.5), numpy.float32(0.5), numpy.float64(0.5),
+    numpy.array(0.5, 'f'), fractions.Fraction(1, 2),
+    numpy.longdouble(0.5)])
+@pytest.mark.parametrize('dtype', INTEGERS)
+def test_integers_with_a_float_give_float64(dtype, half):
+    """Scalars of any kind count as Python's numbers."""
+    data = numpy.array([0, 1], dtype)
+    for scale, shift, expected in [
+            (half, 0, [0, 0.5]), (1, half, [0.5, 1.5])]:
+        result = scaled(data, scale, shift)
+        assert numpy.float64 == result.dtype
+        assert expected == result.tolist()
+
+
+@pytest.mark.parametrize('half', [
+    0.5, numpy.float64(0.5), numpy.array(0.5), numpy.longdouble(0.5)])
+@pytest.mark.parametrize('dtype', 'efdgFD')
+def test_floating_data_keep_their_type(dtype, half):
+    """Neither an integer nor a more precise scalar changes it."""
+    data = numpy.array([1, 2], dtype)
+    for scale, shift in [(half, 1), (2, half), (2, 1)]:
+        result = scaled(data, scale, shift)
+        assert numpy.dtype(dtype) == result.dtype
+        assert [float(scale) + float(shift), 2 * float(scale) + float(shift)
+                ] == result.tolist()
+
+
+@given(npst.arrays('float32', 5, elements=st.floats(-1e3, 1e3, width=32)),
+       st.floats(-10, 10), st.floats(-10, 10))
+def test_singles_are_computed_as_singles(data, scale, shift):
+    """So the values are those that they always were."""
+    expected = data * numpy.float32(scale) + numpy.float32(shift)
+    numpy.testing.assert_array_equal(expected, scaled(data, scale, shift))
+
+
+@given(st.sampled_from(INTEGERS).flatmap(lambda dtype: npst.arrays(
+    dtype, npst.array_shapes(max_dims=2, max_side=4))),
+    st.integers(-2 ** 65, 2 ** 65), st.integers(-2 ** 65, 2 ** 65))
+def test_integers_are_exact_or_raise(data, scale, shift):
+    """R28: no integer wraps around, on the way or in the end."""
+    expected = data.astype(object) * scale + shift
+    fits = all(-2 ** 63 <= number < 2 ** 63 for number in expected.flat)
+    if fits:
+        assert expected.tolist() == scaled(data, scale, shift).tolist()
+    else:
+        with pytest.raises(OverflowError, match='does not fit int64'):
+            scaled(data, scale, shift)
+
+
+def test_uint8_times_two_does_not_wrap():
+    """R28: 200 times 2 was 144."""
+    result = scaled(numpy.array([200], 'uint8'), 2, 0)
+    assert [400] == result.tolist()
+    assert numpy.int64 == result.dtype
+
+
+@pytest.mark.parametrize('dtype, scale, shift', [
+    ('e', 2, 0), ('e', 1e5, 0), ('f', 1e300, 0), ('e', 1, 6e4),
+    ('d', 1e308, 0)])
+def test_floating_result_that_does_not_fit_raises(dtype, scale, shift):
+    """Numbers too large for the type of the data do not become inf."""
+    with pytest.raises(OverflowError, match='Cast|too large'):
+        scaled(numpy.array([4e4], dtype), scale, shift)
+
+
+def test_infinite_scale_is_allowed():
+    """What is infinite already does not overflow."""
+    assert [numpy.inf] == scaled(
+        numpy.array([1], 'f'), float('inf'), 0).tolist()
+
+
+def test_examples_follow_the_same_rules_as_batches():
+    """NumPy's scalars had rules of their own."""
+    for dtype, scale, expected in [
+            ('uint8', 2, 'int64'), ('uint8', 0.5, 'float64'),
+            ('float32', 0.5, 'float32'), ('float16', 2, 'float16')]:
+        stream = DataStream(IndexableDataset(numpy.array([200], dtype)),
+                            iteration_scheme=SequentialExampleScheme(1))
+        result = next(
+            ScaleAndShift(stream, scale, 0).get_epoch_iterator())[0]
+        assert numpy.dtype(expected) == result.dtype
+        assert () == result.shape
+        assert 200 * scale == result
+
+
+def test_arrays_broadcast():
+    """One number for each feature was always possible."""
+    data = numpy.array([[1, 2], [3, 4]], 'uint8')
+    result = scaled(data, numpy.array([100, 200]), [1, 2])
+    assert [[101, 402], [301, 802]] == result.tolist()
+    assert numpy.int64 == result.dtype
+    result = scaled(data, numpy.array([0.5, 2]), 1)
+    assert [[1.5, 5], [2.5, 9]] == result.tolist()
+    singles = numpy.array([0.5, 2], 'f')
+    assert numpy.float32 == scaled(data.astype('f'), singles, 1.5).dtype
+
+
+def test_arrays_of_integers_are_exact_or_raise():
+    """Each element counts, not the bounds of all."""
+    data = numpy.array([[2 ** 40, 1]])
+    scale = numpy.array([1, 2 ** 40])
+    assert [[2 ** 40, 2 ** 40]] == scaled(data, scale, 0).tolist()
+    with pytest.raises(OverflowError, match='does not fit int64'):
+        scaled(data, scale[::-1], 0)
+
+
+def test_complex_numbers():
+    """A complex scalar makes complex numbers, of the data's precision."""
+    for dtype, expected in [('f', 'F'), ('d', 'D'), ('B', 'D'), ('F', 'F')]:
+        result = scaled(numpy.array([2], dtype), 1j, 1)
+        assert [1 + 2j] == result.tolist()
+        assert numpy.dtype(expected) == result.dtype
+
+
+def test_lists_count_as_arrays():
+    """So does what numpy.asarray understands."""
+    assert [[2, 3]] == scaled([[1, 2]], 1, 1).tolist()
+
+
+def test_ragged_batch_is_scaled_example_by_example():
+    """Lists of sequences of different lengths, too."""
+    rows = numpy.empty(2, object)
+    rows[:] = [numpy.array([1, 2], 'uint8'), numpy.array([3], 'uint8')]
+    for data in (rows, [[1, 2], [3]]):
+        result = scaled(data, 0.5, 0)
+        assert (2,) == result.shape
+        assert object == result.dtype
+        assert [[0.5, 1], [1.5]] == [row.tolist() for row in result]
+        assert {numpy.dtype('d')} == {row.dtype for row in result}
+
+
+def test_result_shares_no_memory_with_the_data():
+    """Even where nothing changes."""
+    seen = []
+    from fuel.transformers import Mapping
+    stream = Mapping(batches_of(numpy.arange(3.)),
+                     lambda data: (seen.append(data[0]), data)[1])
+    result = next(ScaleAndShift(stream, 1, 0).get_epoch_iterator())[0]
+    assert not numpy.shares_memory(seen[0], result)
+
+
+@pytest.mark.parametrize('name', ['scale', 'shift'])
+def test_scalar_that_is_no_number_raises(name):
+    """When the stage is built."""
+    arguments = {'scale': 1, 'shift': 0, name: '2'}
+    with pytest.raises(TypeError, match=f"{name} must be a number, got '2'"):
+        ScaleAndShift(batches_of([1]), **arguments)
+
+
+# Cast next to it
+
+@pytest.mark.parametrize('dtype', ['float16', 'float32', 'int16', 'complex'])
+@pytest.mark.parametrize('kind', INTEGERS + 'efd')
+def test_cast_after_it_equals_two_steps(kind, dtype):
+    """The fused conversion has the values of a cast of the float64."""
+    data = numpy.arange(50).reshape(10, 5).astype(kind)
+    stage = ScaleAndShift(batches_of(data, 4), 1 / 7, -0.3)
+    expected = [batch[0].astype(dtype)
+                for batch in stage.get_epoch_iterator()]
+    result = [batch[0] for batch in Cast(stage, dtype).get_epoch_iterator()]
+    for one, other in zip(expected, result, strict=True):
+        assert one.dtype == other.dtype
+        numpy.testing.assert_array_equal(one, other)
+
+
+def test_cast_after_it_holds_no_float64_copy():
+    """R28: the result was 8 times as large as the data on the way."""
+    data = numpy.zeros((64, 3, 32, 32), 'uint8')
+    stream = Cast(ScaleAndShift(batches_of(data), 1 / 255., 0), 'float32')
+    epoch = stream.get_epoch_iterator()
+    tracemalloc.start()
+    try:
+        batch = next(epoch)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The taken rows, the result, and small change.
+    assert peak < data.nbytes + batch[0].nbytes + 2 ** 17
+
+
+def test_cast_of_some_sources_leaves_others_float64():
+    """Only what is cast is stored in the other type."""
+    dataset = IndexableDataset({'x': numpy.arange(3), 'y': numpy.arange(3)})
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(3, 3))
+    stage = ScaleAndShift(stream, 0.1, 0)
+    x, y = next(Cast(stage, 'float32',
+                     which_sources=('x',)).get_epoch_iterator())
+    assert ('float32', 'float64') == (x.dtype, y.dtype)
+    # And what reads the stage itself still gets what it computes.
+    x, y = next(stage.get_epoch_iterator())
+    assert ('float64', 'float64') == (x.dtype, y.dtype)
+
+
+def test_cast_after_a_subclass_sees_no_other_type():
+    """A subclass may go on computing with the float64."""
+    class Squared(ScaleAndShift):
+        def transform_any_source(self, source_data, source_name):
+            result = super().transform_any_source(source_data, source_name)
+            assert numpy.float64 == result.dtype
+            return result ** 2
+
+    stream = Cast(Squared(batches_of(numpy.arange(3)), 0.1, 0), 'float32')
+    numpy.testing.assert_array_equal(
+        ((numpy.arange(3) * 0.1) ** 2).astype('f'),
+        next(stream.get_epoch_iterator())[0])
+
+
+def test_cast_that_overflows_after_it_warns_as_alone():
+    """Only the cast is at fault, and it raised nothing before."""
+    stage = ScaleAndShift(batches_of(numpy.array([1e30])), 1e10, 0)
+    with numpy.errstate(over='ignore'):
+        batch, = next(Cast(stage, 'float32').get_epoch_iterator())
+    assert [numpy.inf] == batch.tolist()
