@@ -1,0 +1,228 @@
+"""What an HDF5 file of data sets looks like: splits, labels, shapes."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets._hdf5_splits import (
+    all_sources,
+    all_splits,
+    provided_sources,
+    split_subsets,
+)
+from fuel.utils import Subset
+
+
+class SplitFormat:
+    """The file format of :class:`H5PYDataset`, as static methods."""
+
+    interface_version = '0.3'
+
+    @staticmethod
+    def create_split_array(split_dict: Any) -> Any:
+        """Make the value of the attribute ``split``.
+
+        Parameters
+        ----------
+        split_dict : dict of dict of tuple
+            Maps split names to dictionaries, which map source names to
+            ``(start, stop)``, ``(start, stop, indices)`` or ``(start, stop,
+            indices, comment)``. `indices` is a reference to an HDF5 data
+            set of row indices, which then counts in the place of `start`
+            and `stop`, or None.
+
+        Returns
+        -------
+        numpy.ndarray, shape (splits * sources,)
+            With the fields split, source, start, stop, indices, available
+            and comment. A source that a split does not have is marked as
+            not available.
+
+        Raises
+        ------
+        ValueError
+            For a tuple of another length.
+
+        Examples
+        --------
+        >>> array = H5PYDataset.create_split_array(
+        ...     {'train': {'features': (0, 8), 'targets': (0, 8)},
+        ...      'test': {'features': (8, 10)}})
+        >>> array['available'].tolist()
+        [True, True, True, False]
+
+        """
+        return _split_array(split_dict)
+
+    @staticmethod
+    def get_all_splits(h5file: Any) -> tuple[str, ...]:
+        """Return the names of a file's splits, in its order.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+
+        Returns
+        -------
+        tuple of str
+
+        """
+        return all_splits(h5file)
+
+    @staticmethod
+    def get_all_sources(h5file: Any) -> tuple[str, ...]:
+        """Return the names of a file's sources, in alphabetical order.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+
+        Returns
+        -------
+        tuple of str
+
+        """
+        return all_sources(h5file)
+
+    @staticmethod
+    def get_provided_sources(h5file: Any, which_sets: Any) -> tuple[str, ...]:
+        """Return the sources that all of some splits have.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+        which_sets : tuple of str
+
+        Returns
+        -------
+        tuple of str
+            In alphabetical order.
+
+        """
+        return provided_sources(h5file, which_sets)
+
+    @staticmethod
+    def get_vlen_sources(h5file: Any) -> tuple[str, ...]:
+        """Return the sources whose examples have a shape each.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+
+        Returns
+        -------
+        tuple of str
+            Those with a dimension scale 'shapes' on their first axis.
+
+        """
+        return tuple(source for source in all_sources(h5file)
+                     if _scale(h5file.get(source), 'shapes') is not None)
+
+    @staticmethod
+    def get_axis_labels(h5file: Any) -> dict[str, Any]:
+        """Return the labels of the axes of each source.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+
+        Returns
+        -------
+        dict
+            Maps source names to tuples of str, one for each axis; those of
+            a variable shape come from the dimension scale 'shape_labels'.
+            None for a source that is a group.
+
+        """
+        return {source: _axis_labels(h5file.get(source))
+                for source in all_sources(h5file)}
+
+    @staticmethod
+    def get_subsets(h5file: Any, which_sets: Any,
+                    sources: Any) -> list[Subset]:
+        """Return the rows that the sources have in some splits.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+        which_sets : tuple of str
+        sources : tuple of str
+
+        Returns
+        -------
+        list of Subset
+            One for each of `sources`.
+
+        Raises
+        ------
+        ValueError
+            For sources of unequal length within a split, and for rows that
+            are not there.
+
+        """
+        return split_subsets(h5file, which_sets, sources)
+
+
+def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]
+                 ) -> NDArray[Any]:
+    sources = sorted({source for split in split_dict.values()
+                      for source in split})
+    rows = [_row(split, source, content.get(source))
+            for split, content in split_dict.items() for source in sources]
+    array = numpy.zeros(len(rows), dtype=[
+        ('split', f'S{_longest(row[0] for row in rows)}'),
+        ('source', f'S{_longest(row[1] for row in rows)}'),
+        ('start', numpy.int64),
+        ('stop', numpy.int64),
+        ('indices', h5py.ref_dtype),
+        ('available', numpy.bool_),
+        ('comment', f'S{_longest(row[6] for row in rows)}')])
+    for place, row in enumerate(rows):
+        array[place] = row
+    return array
+
+
+def _longest(texts: Iterable[bytes]) -> int:
+    return max((len(text) for text in texts), default=1) or 1
+
+
+def _row(split: str, source: str,
+         content: Sequence[Any] | None) -> tuple[Any, ...]:
+    names = split.encode('utf8'), source.encode('utf8')
+    if content is None:
+        return (*names, 0, 0, h5py.Reference(), False, b'.')
+    if not 2 <= len(content) <= 4:
+        raise ValueError(
+            f'expected (start, stop), (start, stop, indices) or (start, '
+            f'stop, indices, comment) for source {source!r} in split '
+            f'{split!r}, got {content!r}')
+    start, stop, indices, comment = (*content, None, None)[:4]
+    # NumPy and HDF5 disagree on empty strings, so none is ever written.
+    return (*names, start, stop, indices or h5py.Reference(), True,
+            (comment or '.').encode('utf8'))
+
+
+def _scale(node: Any, name: str) -> Any:
+    """Return the dimension scale of that name on the first axis, or None."""
+    if not isinstance(node, h5py.Dataset) or not node.shape:
+        return None
+    return dict(node.dims[0].items()).get(name)
+
+
+def _axis_labels(node: Any) -> tuple[str, ...] | None:
+    if not isinstance(node, h5py.Dataset):
+        return None
+    labels = tuple(axis.label for axis in node.dims)
+    shapes = _scale(node, 'shapes')
+    if shapes is None:
+        return labels
+    names = _scale(node, 'shape_labels')
+    if names is None:
+        return labels + ('',) * int(shapes.shape[1])
+    return labels + tuple(
+        name.decode('utf8') if isinstance(name, bytes) else str(name)
+        for name in names[...].tolist())

@@ -1,0 +1,437 @@
+"""Data sets in HDF5 files."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.datasets._hdf5_files import FileAccess, OpenFile
+from fuel.datasets._hdf5_format import SplitFormat
+from fuel.datasets._hdf5_rows import Selection, pick
+from fuel.datasets._hdf5_splits import check_splits
+from fuel.datasets._pytables import PytablesDataset
+from fuel.datasets._rows import (
+    as_batch,
+    as_index,
+    check_slice,
+    get_rows,
+    is_batch,
+)
+from fuel.datasets.base import Dataset
+from fuel.exceptions import StateMismatchError
+from fuel.schemes import SequentialExampleScheme
+from fuel.utils import Subset, do_not_pickle_attributes
+
+__all__ = ['H5PYDataset', 'PytablesDataset']
+
+
+@do_not_pickle_attributes('data_sources', 'source_shapes')
+class H5PYDataset(SplitFormat, Dataset):
+    """A data set in an HDF5 file, read with h5py.
+
+    Each source is an HDF5 data set in the root group, one row an example.
+    The attribute ``split`` of the root group says which rows of which
+    source belong to a split; :meth:`create_split_array` makes it.
+
+    Parameters
+    ----------
+    file_or_path : str, path-like or h5py.File
+        The file. An open handle is used as long as it is open, and is
+        never closed.
+    which_sets : tuple of str
+        The splits to use, concatenated in this order. The sources are those
+        that all of them have.
+    subset : slice, list of int or integer array, optional
+        Which examples of the (concatenated) splits to use; lists are sorted
+        and made unique. Defaults to all.
+    load_in_memory : bool, optional
+        Whether to read the examples once and keep them in memory. Defaults
+        to False.
+    driver : str, optional
+        HDF5 driver for opening the file. Defaults to None, h5py's choice.
+    sort_indices : bool, optional
+        Kept for old scripts. Rows come back in the order of the request
+        either way. Defaults to True.
+    **kwargs
+        `sources`, which also gives their order (it is alphabetical
+        otherwise), and `axis_labels`, for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    which_sets : tuple of str
+    user_given_subset : slice or list of int
+    subsets : list of Subset
+        For each source, its rows in ascending order.
+    data_sources : list of numpy.ndarray, or None if not in memory
+    source_shapes : list of numpy.ndarray or None, or None if not in memory
+        The shapes of the examples of variable-length sources.
+    in_memory_subset : Subset
+        All of the examples in memory.
+    vlen_sources : tuple of str
+        The sources with examples of variable shape.
+    default_axis_labels : dict
+        Axis labels from the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    OSError
+        If the file is not a whole HDF5 file.
+    ValueError
+        For unknown splits or sources, a string in the place of a tuple, an
+        empty or too large subset, sources of unequal length, and a file
+        without splits.
+
+    Notes
+    -----
+    Within a split, sources are paired by position. Where all of its sources
+    share one list of indices, that is used in ascending order; otherwise
+    the stored order is kept.
+
+    Requests are an integer (one example), a slice, or a list or array of
+    integers in any order, also with repetitions. What comes back is the
+    caller's own. A source of variable shape gives an array of objects.
+
+    A pickle holds the path, not the data. Several threads may read at once,
+    also after a fork: a process opens the file for itself.
+
+    Subclasses may override `_parse_dataset_info`, `get_subsets`,
+    `get_vlen_sources`, `get_axis_labels`, `load`, `get_data`,
+    `_in_memory_get_data` and `_out_of_memory_get_data`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'squares.hdf5')
+    >>> with h5py.File(path, 'w') as file:
+    ...     file['roots'] = numpy.arange(10)
+    ...     file['squares'] = numpy.arange(10) ** 2
+    ...     file.attrs['split'] = H5PYDataset.create_split_array(
+    ...         {'train': {'roots': (0, 8), 'squares': (0, 8)},
+    ...          'test': {'roots': (8, 10)}})
+    >>> train_set = H5PYDataset(path, ('train',), subset=slice(2, 8))
+    >>> train_set.num_examples
+    6
+    >>> train_set.get_data(request=[3, 0])
+    (array([5, 2]), array([25,  4]))
+    >>> train_set.close(None)
+    >>> folder.cleanup()
+
+    """
+
+    data_sources: Any
+    source_shapes: Any
+
+    def __init__(self, file_or_path: Any, which_sets: Sequence[str],
+                 subset: Any = None, load_in_memory: bool = False,
+                 driver: str | None = None, sort_indices: bool = True,
+                 **kwargs: Any) -> None:
+        self._access = _access_to(file_or_path, driver)
+        self.driver = driver
+        self.which_sets = _checked_names(which_sets)
+        self.user_given_subset = _checked_subset(subset)
+        self.load_in_memory = load_in_memory
+        self.sort_indices = sort_indices
+        self._selection: Selection | None = None
+        with self._reading():
+            self._parse_dataset_info()
+            kwargs.setdefault('axis_labels', self.default_axis_labels)
+            super().__init__(**kwargs)
+            self._select()
+            self.example_iteration_scheme = SequentialExampleScheme(
+                self.num_examples)
+            if load_in_memory:
+                self.load()
+            else:
+                self.data_sources = self.source_shapes = None
+
+    @property
+    def path(self) -> str:
+        """Path of the file, as it was given."""
+        return self._access.path
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        if self._selection is None:
+            return self._select().num_examples
+        return self._selection.num_examples
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """The rows of each source in ascending order (list of Subset)."""
+        selection = self._selected()
+        assert selection.subsets is not None
+        return selection.subsets
+
+    @property
+    def rows_are_examples(self) -> bool:
+        """Whether the rows of a batch are the single examples (bool).
+
+        They are, unless a subclass reads in its own way. A stream of
+        examples then reads several of them at a time.
+        """
+        cls = type(self)
+        if not self.load_in_memory:
+            return (cls._out_of_memory_get_data
+                    is H5PYDataset._out_of_memory_get_data)
+        return (cls._in_memory_get_data is H5PYDataset._in_memory_get_data
+                and all(type(part) is numpy.ndarray
+                        for part in self.data_sources))
+
+    def _selected(self) -> Selection:
+        selection = self._selection
+        if selection is None or selection.subsets is None:
+            return self._select()
+        return selection
+
+    def _select(self) -> Selection:
+        """Find the rows of each source in the file."""
+        before = self._selection
+        with self._reading() as h5file:
+            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
+        selection = Selection(self.sources, subsets, self.user_given_subset)
+        if before and before.num_examples != selection.num_examples:
+            raise StateMismatchError(
+                f'{self.path!r} had {before.num_examples} examples when the '
+                f'data set was pickled, and now has '
+                f'{selection.num_examples}: it is another file, or was made '
+                'again; make the data set again too')
+        self._selection = selection
+        return selection
+
+    def _parse_dataset_info(self) -> None:
+        """Set what the file says of itself: the sources that the splits
+        have (`provides_sources`), which of them have a variable shape
+        (`vlen_sources`), and their labels (`default_axis_labels`)."""
+        with self._reading() as h5file:
+            check_splits(h5file, self.which_sets)
+            self.provides_sources = self.get_provided_sources(
+                h5file, self.which_sets)
+            if not self.provides_sources:
+                raise ValueError(
+                    f'no source is in all of the splits {self.which_sets} '
+                    f'of {self.path!r}; use fewer splits at a time')
+            self.vlen_sources = self.get_vlen_sources(h5file)
+            self.default_axis_labels = self.get_axis_labels(h5file)
+
+    def load(self) -> None:
+        """Read the examples into memory, if that is where they should be.
+
+        Sets `data_sources` and `source_shapes`.
+        """
+        if not self.load_in_memory:
+            self.data_sources = self.source_shapes = None
+            return
+        with self._reading():
+            data, shapes = self._read(slice(None))
+        self.data_sources = data
+        self.source_shapes = shapes
+        self.in_memory_subset = Subset(slice(None), self.num_examples)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Lend the file handle, and close it again if it was not open."""
+        was_open = self._access.current is not None
+        opened = self._access.open()
+        try:
+            yield opened.file
+        finally:
+            if not was_open:
+                self._access.close()
+
+    @property
+    def _file_handle(self) -> Any:
+        opened = self._access.current
+        if opened is None:
+            raise OSError(f'{self.path!r} is not open; call open() first')
+        return opened.file
+
+    @property
+    def _external_file_handle(self) -> Any:
+        return self._access.external
+
+    @_external_file_handle.setter
+    def _external_file_handle(self, handle: Any) -> None:
+        self._access.external = handle
+
+    def _out_of_memory_open(self) -> None:
+        self._access.open()
+
+    def _out_of_memory_close(self) -> None:
+        self._access.close()
+
+    def open(self) -> Any:
+        """Open the file, unless the examples are in memory.
+
+        Returns
+        -------
+        None
+            There is no state: :meth:`get_data` opens the file if needed.
+
+        """
+        if not self.load_in_memory:
+            self._out_of_memory_open()
+
+    def close(self, state: Any) -> None:
+        """Close the file, unless another data set reads it as well.
+
+        Parameters
+        ----------
+        state : None
+
+        """
+        if not self.load_in_memory:
+            self._out_of_memory_close()
+
+    def reset(self, state: Any) -> Any:
+        """Return the state for a fresh start; the file stays open.
+
+        Parameters
+        ----------
+        state : None
+
+        Returns
+        -------
+        None
+
+        """
+        return state
+
+    def get_data(self, state: Any = None,
+                 request: Any = None) -> tuple[Any, ...]:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None, optional
+        request : int, slice, list of int or integer numpy.ndarray
+            Which examples, from 0 to ``num_examples - 1``.
+
+        Returns
+        -------
+        tuple
+            One array for each of `sources`: one example, or a batch of
+            them. They may be written to.
+
+        Raises
+        ------
+        ValueError
+            If the request is of another kind, empty, negative or out of
+            range.
+
+        """
+        if self.load_in_memory:
+            data, shapes = self._in_memory_get_data(state, request)
+        else:
+            data, shapes = self._out_of_memory_get_data(state, request)
+        if shapes is not None:
+            for place, shape in enumerate(shapes):
+                if shape is not None:
+                    data[place] = self._reshape(place, data[place], shape)
+        return tuple(data)
+
+    def _reshape(self, place: int, data: Any, shapes: Any) -> Any:
+        """Give the examples of a variable-length source their shapes."""
+        try:
+            if numpy.ndim(shapes) == 1:
+                return data.reshape(shapes)
+            for row, shape in enumerate(shapes):
+                data[row] = data[row].reshape(shape)
+        except ValueError as error:
+            raise ValueError(
+                f'the shapes of source {self.sources[place]!r} of '
+                f'{self.path!r} do not fit its examples: {error}') from error
+        return data
+
+    def _in_memory_get_data(self, state: Any = None, request: Any = None
+                            ) -> tuple[list[Any], Any]:
+        """Return data, and shapes for the variable-length sources."""
+        if state is not None or request is None:
+            raise ValueError(
+                'examples in memory are read with state None and a request, '
+                f'got state {state!r} and request {request!r}')
+        data = [get_rows(source, request) for source in self.data_sources]
+        shapes = [None if shape is None else get_rows(shape, request)
+                  for shape in self.source_shapes]
+        return data, shapes
+
+    def _out_of_memory_get_data(self, state: Any = None, request: Any = None
+                                ) -> tuple[list[Any], Any]:
+        """Return data, and shapes for the variable-length sources."""
+        if is_batch(request):
+            return self._read(as_batch(request, self.num_examples))
+        if isinstance(request, slice):
+            check_slice(request, self.num_examples)
+            return self._read(request)
+        return self._read(as_index(request, self.num_examples))
+
+    def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
+        """Read the examples at checked positions."""
+        opened = self._access.open()
+        data, shapes = [], []
+        orders = self._selected().orders
+        for source, order in zip(self.sources, orders, strict=True):
+            rows = pick(order, positions)
+            data.append(self._read_rows(opened, source, rows))
+            shapes.append(opened.shape_reader(source).read(rows)
+                          if source in self.vlen_sources else None)
+        return data, shapes
+
+    def _read_rows(self, opened: OpenFile, source: str, rows: Any) -> Any:
+        try:
+            return opened.reader(source).read(rows)
+        except OSError as error:
+            raise OSError(
+                f'source {source!r} of {self.path!r} cannot be read; the '
+                f'file may be damaged: {error}') from error
+
+
+def _access_to(file_or_path: Any, driver: str | None) -> FileAccess:
+    if isinstance(file_or_path, h5py.File):
+        return FileAccess(os.fsdecode(file_or_path.filename), driver,
+                          file_or_path)
+    try:
+        path = os.fsdecode(file_or_path)
+    except TypeError:
+        raise TypeError(
+            'file_or_path must be a path or an open h5py.File, got '
+            f'{file_or_path!r}') from None
+    return FileAccess(path, driver)
+
+
+def _checked_names(which_sets: Any) -> tuple[str, ...]:
+    if isinstance(which_sets, (str, bytes)):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    names = tuple(which_sets)
+    if not names:
+        raise ValueError('which_sets must name at least one split, got '
+                         f'{which_sets!r}')
+    return names
+
+
+def _checked_subset(subset: Any) -> Any:
+    if subset is None:
+        return slice(None)
+    if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
+        raise ValueError(
+            'subset must be a slice, or a list or array of integers, got '
+            f'{subset!r}')
+    if not isinstance(subset, slice) and not len(subset):
+        raise ValueError(
+            'subset must name at least one example, got an empty one; leave '
+            'it out to have all examples')
+    return subset
+
+
+# Pickles and error texts name the public path.
+PytablesDataset.__module__ = __name__

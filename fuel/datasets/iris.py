@@ -1,0 +1,37 @@
+"""Fisher's Iris measurements."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.utils import find_in_data_path
+
+
+class Iris(H5PYDataset):
+    """Iris, 150 measurements of three kinds of iris plants.
+
+    Sources: `features`, float32 of shape ``(150, 4)`` with the axes
+    ``('batch', 'feature')``: sepal length, sepal width, petal length and
+    petal width in centimetres; `targets`, uint8 of shape ``(150, 1)`` with
+    the axes ``('batch', 'index')``: 0 setosa, 1 versicolor, 2 virginica.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        The only split is 'all'.
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
+        defaults to True.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``iris.hdf5``; ``fuel-convert iris`` makes
+        it.
+
+    """
+
+    filename: Any = 'iris.hdf5'
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('load_in_memory', True)
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

@@ -1,0 +1,134 @@
+"""Toy data sets: points on spirals and on a Swiss roll."""
+from collections import OrderedDict
+from typing import Any
+
+import numpy
+
+from fuel import config
+from fuel.datasets.base import IndexableDataset
+
+
+class Spiral(IndexableDataset):
+    """Points on spirals in the plane.
+
+    Sources, in this order: `features`, float32 of shape ``(examples, 2)``,
+    the points, without noise and for one cycle within the unit circle;
+    `position`, float64 of shape ``(examples,)``, how far along its arm a
+    point is, from 0 to `cycles`; `label`, integers of shape
+    ``(examples,)``, the arm.
+
+    Parameters
+    ----------
+    num_examples : int, optional
+        Number of points. Defaults to 1000.
+    classes : int, optional
+        Number of spiral arms. Defaults to 1.
+    cycles : float, optional
+        Number of turns that an arm takes. Defaults to 1.
+    noise : float, optional
+        Standard deviation of normal noise added to the points. Defaults to
+        0.
+    seed : int, optional
+        Defaults to ``config.default_seed``.
+    **kwargs
+        For :class:`~fuel.datasets.base.IndexableDataset`.
+
+    Raises
+    ------
+    ValueError
+        If there is no point, no arm, or the noise is negative.
+
+    Examples
+    --------
+    >>> features, position, label = Spiral(100, classes=3).get_data(
+    ...     request=slice(0, 10))
+    >>> features.shape, position.shape, sorted(set(label.tolist()))
+    ((10, 2), (10,), [0, 1, 2])
+
+    """
+
+    def __init__(self, num_examples: int = 1000, classes: int = 1,
+                 cycles: float = 1.0, noise: float = 0.0,
+                 seed: int | None = None, **kwargs: Any) -> None:
+        _check(num_examples=num_examples, classes=classes)
+        _check_noise(noise)
+        rng = _generator(seed)
+        position = rng.uniform(0, cycles, num_examples)
+        label = rng.randint(0, classes, num_examples)
+        radius = (1 + 2 * position) / 3
+        angle = 2 * numpy.pi * (position + label / classes)
+        points = numpy.stack(
+            [radius * numpy.sin(angle), radius * numpy.cos(angle)], axis=1)
+        points += noise * rng.normal(size=points.shape)
+        super().__init__(
+            OrderedDict([('features', points.astype(numpy.float32)),
+                         ('position', position), ('label', label)]),
+            **kwargs)
+
+
+class SwissRoll(IndexableDataset):
+    """Points on a Swiss roll: a plane rolled up in three dimensions.
+
+    Sources, in this order: `features`, float32 of shape ``(examples, 3)``,
+    the points x, y, z, without noise within ``[-1, 1]``; `position`, float64
+    of shape ``(examples, 2)``, where on the plane a point is: how far along
+    the roll, from 0 to 1, and its z.
+
+    Parameters
+    ----------
+    num_examples : int, optional
+        Number of points. Defaults to 1000.
+    noise : float, optional
+        Standard deviation of normal noise added to the points. Defaults to
+        0.
+    seed : int, optional
+        Defaults to ``config.default_seed``.
+    **kwargs
+        For :class:`~fuel.datasets.base.IndexableDataset`.
+
+    Raises
+    ------
+    ValueError
+        If there is no point, or the noise is negative.
+
+    Examples
+    --------
+    >>> features, position = SwissRoll(100).get_data(request=[4, 2])
+    >>> features.shape, position.shape
+    ((2, 3), (2, 2))
+
+    """
+
+    def __init__(self, num_examples: int = 1000, noise: float = 0.0,
+                 seed: int | None = None, **kwargs: Any) -> None:
+        _check(num_examples=num_examples)
+        _check_noise(noise)
+        rng = _generator(seed)
+        along = rng.uniform(0, 1, num_examples)
+        height = rng.uniform(-1, 1, num_examples)
+        radius = (1 + 2 * along) / 3
+        angle = 1.5 * numpy.pi * (1 + 2 * along)
+        points = numpy.stack([radius * numpy.sin(angle),
+                              radius * numpy.cos(angle), height], axis=1)
+        points += noise * rng.normal(size=points.shape)
+        super().__init__(
+            OrderedDict([('features', points.astype(numpy.float32)),
+                         ('position', numpy.stack([along, height], axis=1))]),
+            **kwargs)
+
+
+def _generator(seed: int | None) -> numpy.random.RandomState:
+    return numpy.random.RandomState(
+        config.default_seed if seed is None else seed)
+
+
+def _check(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f'{name} must be at least 1, got {count!r}')
+
+
+def _check_noise(noise: float) -> None:
+    if not noise >= 0:
+        raise ValueError(
+            f'noise is a standard deviation, at least 0, got {noise!r}')
