@@ -1,4 +1,7 @@
 """Data sets: the interface to data on disk and in memory."""
 from fuel.datasets.base import Dataset, IndexableDataset, IterableDataset
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.iris import Iris
 
-__all__ = ['Dataset', 'IndexableDataset', 'IterableDataset']
+__all__ = ['Dataset', 'H5PYDataset', 'IndexableDataset', 'Iris',
+           'IterableDataset']

@@ -16,7 +16,6 @@ import h5py
 
 from fuel.datasets._hdf5_readers import SourceReader, open_reader
 from fuel.utils import find_in_data_path
-from fuel.utils.cache import cache_file
 
 logger = logging.getLogger(__name__)
 
@@ -164,7 +163,7 @@ class FileAccess:
             return self.path
         for path in (self._absolute_path, self.path):
             if os.path.exists(path):
-                return str(cache_file(path))
+                return _local_copy(path)
         try:
             path = find_in_data_path(os.path.basename(self.path))
         except FileNotFoundError as error:
@@ -173,7 +172,7 @@ class FileAccess:
                 f'none of its name in the data path: {error}') from error
         logger.warning('%s is gone, reading %s instead',
                        self._absolute_path, path)
-        return str(cache_file(path))
+        return _local_copy(path)
 
 
 class _Registry:
@@ -231,6 +230,12 @@ def shared_file(path: str, driver: str | None = None) -> OpenFile:
 
     """
     return _registry.get(path, driver)
+
+
+def _local_copy(path: str) -> str:
+    from fuel.utils.cache import cache_file
+
+    return cache_file(path)
 
 
 def _identity(path: str) -> Any:

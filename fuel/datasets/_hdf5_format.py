@@ -49,6 +49,7 @@ class SplitFormat:
 
         Examples
         --------
+        >>> from fuel.datasets import H5PYDataset
         >>> array = H5PYDataset.create_split_array(
         ...     {'train': {'features': (0, 8), 'targets': (0, 8)},
         ...      'test': {'features': (8, 10)}})

@@ -28,6 +28,10 @@ class Case(NamedTuple):
     # For each source, its examples in order.
     expected: dict
 
+    def __repr__(self):
+        return (f'<{len(self.file)} bytes, which_sets={self.which_sets}, '
+                f'sources={self.sources}, subset={self.subset}>')
+
 
 def make_source(draw, file, name, num_rows):
     """Write a random source; return its rows."""
