@@ -59,12 +59,15 @@ def _as_array(order: Order) -> IndexArray:
 
 
 def same(first: Order, second: Order) -> bool:
+    """Return whether two orders, both simplified, have the same rows."""
     if isinstance(first, slice) or isinstance(second, slice):
-        return isinstance(first, slice) and first == second
+        # Not compared with an array, which would be done row by row.
+        return type(first) is type(second) and first == second
     return numpy.array_equal(first, second)
 
 
 def concatenate(orders: list[Order]) -> Order:
+    """Return several orders after each other as one."""
     if len(orders) == 1:
         return orders[0]
     return simplify(numpy.concatenate([_as_array(o) for o in orders]))

@@ -207,6 +207,19 @@ def test_index_splits_of_different_order_keep_it_r29(
     dataset.close(None)
 
 
+def test_index_split_beside_a_range_keeps_its_order_r29(tmp_path):
+    """R29: a source with a range and one with indices are paired by
+    position as well."""
+    path = write(tmp_path / 'x.hdf5', [
+        ('train', 'f', 2, 5, None, True),
+        ('train', 't', -1, -1, [7, 1, 4], True),
+        ], f=numpy.arange(10), t=numpy.arange(10) * 100)
+    with H5PYDataset(path, ('train',)) as dataset:
+        features, targets = dataset.get_data(request=slice(None))
+    assert features.tolist() == [2, 3, 4]
+    assert targets.tolist() == [700, 100, 400]
+
+
 def test_index_split_shared_by_all_sources_is_read_in_ascending_order(
         tmp_path):
     """One list of indices for all sources says nothing about order: as
