@@ -22,6 +22,8 @@ num_threads         FUEL_NUM_THREADS          as many as this process has
                                               cores
 extra_downloaders   FUEL_EXTRA_DOWNLOADERS    ``[]``
 extra_converters    FUEL_EXTRA_CONVERTERS     ``[]``
+chunk_cache_bytes   FUEL_CHUNK_CACHE_BYTES    for each HDF5 file 2 GiB, at
+                                              most a quarter of the memory
 ==================  ========================  ==============================
 
 """
@@ -112,6 +114,16 @@ def _num_threads(value: Any) -> int:
     number = int(value)
     if number < 1:
         raise ValueError('at least one thread is needed')
+    return number
+
+
+def _num_bytes(value: Any) -> int | None:
+    """Return a number of bytes; ``None`` is left to whoever needs it."""
+    if value is None:
+        return None
+    number = int(value)
+    if number < 0:
+        raise ValueError('a number of bytes cannot be negative')
     return number
 
 
@@ -348,3 +360,5 @@ config.add_config('extra_downloaders', extra_downloader_converter,
                   default=[], env_var='FUEL_EXTRA_DOWNLOADERS')
 config.add_config('extra_converters', extra_downloader_converter,
                   default=[], env_var='FUEL_EXTRA_CONVERTERS')
+config.add_config('chunk_cache_bytes', _num_bytes, default=None,
+                  env_var='FUEL_CHUNK_CACHE_BYTES')

@@ -7,13 +7,15 @@
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
+    +-- DamagedFileError             a file's bytes are not what they were
 
 Each class also derives from the built-in error that a caller would already
 catch, so ``except ValueError`` goes on working.
 """
 
-__all__ = ['AxisLabelsMismatchError', 'ConfigurationError', 'FuelError',
-           'StateMismatchError', 'WorkerError']
+__all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
+           'DamagedFileError', 'FuelError', 'StateMismatchError',
+           'WorkerError']
 
 
 class FuelError(Exception):
@@ -39,3 +41,7 @@ class StateMismatchError(FuelError, ValueError):
 
 class WorkerError(FuelError, RuntimeError):
     """A worker process died, stalled, or failed with an unknown error."""
+
+
+class DamagedFileError(FuelError, OSError):
+    """A file is cut, damaged, or was changed while it was in use."""

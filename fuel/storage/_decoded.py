@@ -1,0 +1,158 @@
+"""Rows of chunks that went through filters, each decoded once."""
+from __future__ import annotations
+
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels._gather import (
+    MISSING, OUTSIDE, Copies, cached_rows, chunk_rows)
+from fuel.storage._cache import Decoded, cache_of
+from fuel.storage._chunks import read_chunk_table
+from fuel.storage._layout import Layout
+from fuel.storage._mapped import DirectReader
+from fuel.storage._pipeline import decode, is_known
+from fuel.utils._threads import map_chunks
+
+
+class DecodedReader(DirectReader):
+    """Rows copied out of decoded chunks.
+
+    Chunks are read and decoded on all cores and remembered within the
+    budget of the file.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Chunked, with filters.
+    layout : Layout
+    cache_bytes : int
+        How many bytes of decoded chunks may be remembered, for all readers
+        of this file together.
+
+    Attributes
+    ----------
+    store : ChunkStore
+        What is remembered.
+
+    """
+
+    # Rows of a range that are listed at once.
+    PORTION = 1 << 16
+
+    def __init__(self, dataset: h5py.Dataset, layout: Layout,
+                 cache_bytes: int) -> None:
+        super().__init__(dataset, layout)
+        self._table = read_chunk_table(dataset, self._file)
+        self._known = is_known(layout.filters)
+        # Without a name a data set cannot be told from others of the file.
+        name = dataset.name or object()
+        self.store = cache_of(self._file.identity, cache_bytes).store(
+            name, self._table.addresses.size, self._tiles.chunk_nbytes)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        batch = self._new_batch(stop - start)
+        for low in range(start, stop, self.PORTION):
+            high = min(stop, low + self.PORTION)
+            self._copy(numpy.arange(low, high, dtype=numpy.intp),
+                       batch[low - start:high - start])
+        return self._in_native_order(batch)
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        batch = self._new_batch(len(rows))
+        self._copy(rows, batch)
+        return self._in_native_order(batch)
+
+    def _copy(self, rows: NDArray[numpy.intp], batch: NDArray[Any]) -> None:
+        try:
+            copies = self._plan(rows, batch)
+        except IndexError as error:
+            raise IndexError(
+                f'{self.path}, source {self.name!r}: {error}') from None
+        copies.run()
+        if not copies.absent:
+            return
+        # In the order of the file, which is that of the disk.
+        absent = sorted(copies.absent, key=self._address)
+
+        def fetch(begin: int, end: int) -> None:
+            for chunk, tile, places in absent[begin:end]:
+                self._fetch(rows, batch, chunk, tile, places)
+
+        map_chunks(fetch, len(absent))
+        self._file.check()
+
+    def _plan(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
+              ) -> Copies:
+        return cached_rows(
+            self._tiles, self.store.slots, self.store.last_used,
+            self.store.cache.now(), rows, batch, self._fill)
+
+    def _address(self, absent: tuple[int, int, list[int]]) -> int:
+        return int(self._table.addresses[absent[0]])
+
+    def _fetch(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
+               chunk: int, tile: int, places: list[int]) -> None:
+        """Decode a chunk that a batch lacks and copy its rows."""
+        decoded = None
+        if self._table.addresses[chunk] != MISSING:
+            try:
+                decoded = self.store.get(chunk, self._decode)
+            except ValueError as error:
+                raise self._damaged(int(rows[places[0]]), str(error)
+                                    ) from error
+        chunk_rows(self._tiles, decoded, tile, rows, places, batch,
+                   self._fill).run()
+
+    def _decode(self, chunk: int) -> Decoded:
+        """Return the bytes of a chunk as they were before the filters.
+
+        Raises
+        ------
+        ValueError
+            If it is damaged.
+
+        """
+        address = int(self._table.addresses[chunk])
+        nbytes = int(self._table.sizes[chunk])
+        if address == OUTSIDE:
+            raise ValueError(
+                f'the file has {self._file.size} bytes and ends before its '
+                f'chunk, or says it is elsewhere')
+        stored = self._file.read(address, nbytes)
+        if len(stored) < nbytes:
+            self._file.check()
+            raise ValueError(f'the disk gave {len(stored)} of the {nbytes} '
+                             f'bytes of its chunk')
+        mask = int(self._table.masks[chunk])
+        # A chunk at the edge may have been left as it is, without a mask;
+        # a filtered one of exactly this size is rare.
+        doubtful = nbytes == self._tiles.chunk_nbytes and not mask
+        if doubtful or not self._known:
+            return self._decode_with_h5py(chunk)
+        try:
+            return decode(stored, mask, self.layout.filters,
+                          self._tiles.chunk_nbytes,
+                          self._stored_type.itemsize)
+        except ValueError as error:
+            raise ValueError(f'its chunk cannot be decoded: {error}'
+                             ) from error
+
+    def _decode_with_h5py(self, chunk: int) -> Decoded:
+        """Let HDF5 decode, which knows more filters than Fuel."""
+        assert self.layout.chunk_shape is not None
+        corner = self._table.corner(chunk, self.layout.chunk_shape)
+        try:
+            part = self._dataset[tuple(
+                slice(start, start + length) for start, length in zip(
+                    corner, self.layout.chunk_shape, strict=True))]
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f'HDF5 cannot decode its chunk: {error}'
+                             ) from error
+        # At the edge of the data set, a chunk is larger than its content.
+        whole = numpy.zeros(self.layout.chunk_shape, self._stored_type)
+        whole[tuple(map(slice, part.shape))] = part
+        decoded: Decoded = whole.reshape(-1).view(numpy.uint8)
+        return decoded

@@ -1,0 +1,103 @@
+"""A file that HDF5 has open, read beside it."""
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+
+import h5py
+
+from fuel.exceptions import DamagedFileError
+
+
+class OpenFile:
+    """The bytes of an open HDF5 file, with a watch on it.
+
+    The file is found through HDF5's own descriptor, so it is the same one
+    even if another now has its name. It should not change: reads after it
+    was cut or rewritten in place raise an error. A file that was replaced
+    (a new one was renamed onto it) goes on being read as it was.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Any data set of the file.
+
+    Attributes
+    ----------
+    path : str
+    size : int
+        Bytes.
+    identity : tuple of int
+        Device, inode, size and time of the last change: equal for two
+        handles of one file in one state.
+
+    """
+
+    def __init__(self, dataset: h5py.Dataset) -> None:
+        file = h5py.h5i.get_file_id(dataset.id)
+        self.path = os.fsdecode(file.name)
+        self._descriptor = os.dup(int(file.get_vfd_handle()))
+        # Not __del__, which would run when __init__ fails half-way too.
+        weakref.finalize(self, os.close, self._descriptor)
+        status = os.fstat(self._descriptor)
+        self.size = status.st_size
+        self._changed = status.st_mtime_ns
+        self.identity = (
+            status.st_dev, status.st_ino, self.size, self._changed)
+
+    def map(self) -> mmap.mmap:
+        """Return the file as read-only memory."""
+        return mmap.mmap(self._descriptor, self.size,
+                         access=mmap.ACCESS_READ)
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of the file.
+
+        Parameters
+        ----------
+        address, nbytes : int
+
+        Returns
+        -------
+        bytes
+            Fewer than `nbytes` at the end of the file.
+
+        """
+        data = os.pread(self._descriptor, nbytes, address)
+        while 0 < len(data) < nbytes:
+            more = os.pread(self._descriptor, nbytes - len(data),
+                            address + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def check(self) -> None:
+        """Raise an error if the file is not what it was when opened.
+
+        Called after bytes were read and before they are handed out.
+
+        Raises
+        ------
+        DamagedFileError
+            If it was cut, or written to.
+
+        """
+        status = os.fstat(self._descriptor)
+        if status.st_size != self.size:
+            raise DamagedFileError(
+                f'{self.path} had {self.size} bytes when it was opened and '
+                f'has {status.st_size} now: it was cut or overwritten while '
+                f'in use; restore it and open the data set again')
+        if status.st_mtime_ns != self._changed:
+            raise DamagedFileError(
+                f'{self.path} was written to while it was in use, so old '
+                f'and new rows would be mixed: open the data set again (to '
+                f'replace a file in use, rename the new one onto it)')
+
+    def advise(self, address: int, nbytes: int) -> None:
+        """Ask the system to read a part of the file in the background."""
+        if hasattr(os, 'posix_fadvise'):
+            os.posix_fadvise(self._descriptor, address, nbytes,
+                             os.POSIX_FADV_WILLNEED)

@@ -1,0 +1,55 @@
+"""How much memory this process may use."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+# Where the limit of a Linux control group is, as seen from inside: the new
+# tree and the old one.
+GROUP_ROOT = Path('/sys/fs/cgroup')
+GROUP_LIMITS = ('memory.max', 'memory/memory.limit_in_bytes')
+
+
+def usable_memory() -> int:
+    """Return the bytes of memory that this process may use at most.
+
+    Returns
+    -------
+    int
+        The machine's memory, or the limit of the control group if that is
+        less. 8 GiB if the system does not tell.
+
+    """
+    limits = [_physical_memory(), *_group_limits()]
+    return min(limit for limit in limits if limit > 0)
+
+
+def _physical_memory() -> int:
+    try:
+        return os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30
+
+
+def _group_limits() -> list[int]:
+    """Return the limits of this process's control group and those above."""
+    paths = [GROUP_ROOT / name for name in GROUP_LIMITS]
+    try:
+        for line in Path('/proc/self/cgroup').read_text().splitlines():
+            number, _, inner = line.split(':', 2)
+            if number == '0':
+                group = GROUP_ROOT / inner.lstrip('/')
+                while group != GROUP_ROOT and GROUP_ROOT in group.parents:
+                    paths.append(group / 'memory.max')
+                    group = group.parent
+    except (OSError, ValueError):
+        pass
+    return [limit for limit in map(_read_limit, paths) if limit]
+
+
+def _read_limit(path: Path) -> int:
+    """Return the number in a file, 0 if there is none ("max", no file)."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,174 @@
+"""What every reader of a data set does, and the one through h5py."""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.storage._layout import Layout, native_type
+
+Rows = int | slice | NDArray[numpy.intp]
+
+
+class Reader(ABC):
+    """Rows of one HDF5 data set, by their place in it.
+
+    A reader may be used by several threads at once, and in a child made by
+    a fork. It belongs to an open file and cannot be pickled.
+
+    Attributes
+    ----------
+    layout : Layout
+        How the data set is stored.
+    name : str
+        Of the data set, for errors.
+    path : str
+        Of the file, for errors.
+    shape : tuple of int
+    dtype : numpy.dtype
+        In native byte order.
+
+    """
+
+    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
+        self.layout = layout
+        self.name = (dataset.name or '<no name>').lstrip('/')
+        self.path = dataset.file.filename
+        self.shape: tuple[int, ...] = dataset.shape
+        self.dtype = native_type(dataset.dtype)
+        self._dataset = dataset
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def read(self, rows: Rows) -> Any:
+        """Return rows of the data set.
+
+        Parameters
+        ----------
+        rows : int, slice or numpy.ndarray, shape (batch,), dtype intp
+            Places from 0; an array in any order, with repetitions. Slices
+            mean what they mean for a list.
+
+        Returns
+        -------
+        numpy.ndarray, shape (batch, ...)
+            New, contiguous, writable, in native byte order. For an integer
+            without the first axis, and a NumPy scalar if that was the only
+            one.
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        DamagedFileError
+            If the file is damaged where these rows are, or was changed
+            while in use.
+
+        """
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._read_range(start, max(start, stop))
+            return self._read_list(
+                numpy.arange(start, stop, step, dtype=numpy.intp))
+        if isinstance(rows, numpy.ndarray):
+            return self._read_list(
+                numpy.ascontiguousarray(rows, dtype=numpy.intp))
+        return self._read_range(rows, rows + 1)[0]
+
+    def expect(self, rows: NDArray[numpy.intp]) -> None:  # noqa: B027
+        """Learn that rows will soon be read; prepare them if that helps.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray, shape (batch,), dtype intp
+            As for `read`.
+
+        """
+
+    @abstractmethod
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return rows in the order asked for."""
+
+    @abstractmethod
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows from `start` to `stop`."""
+
+    def _check_rows(self, low: int, high: int) -> None:
+        for row in (low, high):
+            if not 0 <= row < len(self):
+                raise IndexError(
+                    f'{self.path}, source {self.name!r}: rows must lie in '
+                    f'0 to {len(self) - 1}, got {row}')
+
+    def _damaged(self, row: int, reason: str) -> DamagedFileError:
+        return DamagedFileError(
+            f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
+            f'file is damaged: restore it from its origin')
+
+
+class OrdinaryReader(Reader):
+    """Rows through h5py, whatever the data set is.
+
+    HDF5 wants indices that grow: rows are read in that order, each once,
+    and then put in the order asked for.
+
+    """
+
+    # Up to this many times as many rows as needed are read as one range,
+    # which costs less than a list.
+    WASTE = 2
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        if not rows.size:
+            return numpy.empty((0, *self.shape[1:]), self.dtype)
+        self._check_rows(int(rows.min()), int(rows.max()))
+        ordered, places = numpy.unique(rows, return_inverse=True)
+        low, high = int(ordered[0]), int(ordered[-1]) + 1
+        if high - low <= self.WASTE * ordered.size:
+            found = self._h5py_read(slice(low, high), low)
+            places = rows - low
+        else:
+            found = self._h5py_read(ordered, low)
+        if len(found) == len(rows) and (places[1:] > places[:-1]).all():
+            return found
+        batch: NDArray[Any] = found.take(places, axis=0)
+        if batch.dtype.hasobject and ordered.size < rows.size:
+            _separate_repeated(batch, places)
+        return batch
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        if start == stop:
+            return numpy.empty((0, *self.shape[1:]), self.dtype)
+        self._check_rows(start, stop - 1)
+        return self._h5py_read(slice(start, stop), start)
+
+    def _h5py_read(self, selection: Any, first: int) -> NDArray[Any]:
+        try:
+            found = self._dataset[selection]
+        except (OSError, RuntimeError) as error:
+            raise self._damaged(
+                first, f'HDF5 cannot read this or a later row of the batch: '
+                f'{error}') from error
+        found = numpy.asarray(found)
+        result: NDArray[Any] = found.astype(
+            native_type(found.dtype), copy=False)
+        return result
+
+
+def _separate_repeated(batch: NDArray[Any],
+                       places: NDArray[numpy.intp]) -> None:
+    """Give each repetition of a row objects of its own."""
+    seen: set[int] = set()
+    for position, place in enumerate(places.tolist()):
+        if place in seen:
+            row = batch[position:position + 1]
+            for index, value in numpy.ndenumerate(row):
+                if isinstance(value, numpy.ndarray):
+                    row[index] = value.copy()
+        seen.add(place)

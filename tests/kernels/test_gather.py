@@ -1,0 +1,159 @@
+"""Gathering from maps and chunks against a plain twin in NumPy."""
+import math
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.kernels._gather import (
+    MISSING, OUTSIDE, Tiles, cached_rows, chunk_rows, mapped_rows)
+
+
+def grid_of(shape, chunk_shape):
+    """Return how many chunks there are along each axis."""
+    return [-(-length // part)
+            for length, part in zip(shape, chunk_shape, strict=True)]
+
+
+@st.composite
+def stored(draw):
+    """Draw an array, how it is cut in chunks, and which are missing."""
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
+    chunk_shape = tuple(draw(st.integers(1, 7)) for _ in shape)
+    itemsize = draw(st.sampled_from([1, 2, 3, 8]))
+    data = numpy.random.RandomState(draw(st.integers(0, 99))).randint(
+        1, 256, (*shape, itemsize)).astype('u1')
+    grid = grid_of(shape, chunk_shape)
+    missing = draw(st.sets(st.integers(0, math.prod(grid) - 1)))
+    rows = draw(st.lists(st.integers(0, shape[0] - 1), max_size=20))
+    return data, chunk_shape, missing, numpy.array(rows, numpy.intp)
+
+
+def cut(data, chunk_shape, missing):
+    """Return the chunks as bytes, and the data with zeros for missing
+    ones."""
+    chunks, content = [], data.copy()
+    shape = data.shape[:-1]
+    grid = grid_of(shape, chunk_shape)
+    for number, place in enumerate(numpy.ndindex(*grid)):
+        where = tuple(slice(index * part, (index + 1) * part)
+                      for index, part in zip(
+                          place, chunk_shape, strict=True))
+        if number in missing:
+            content[where] = 0
+            chunks.append(None)
+            continue
+        whole = numpy.full((*chunk_shape, data.shape[-1]), 99, 'u1')
+        part = data[where]
+        whole[tuple(map(slice, part.shape))] = part
+        chunks.append(whole.reshape(-1))
+    return chunks, content
+
+
+@given(case=stored(), seed=st.integers(0, 99))
+def test_mapped_rows_equal_those_of_numpy(case, seed):
+    """Chunks in any order in the file; lists, and ranges of rows."""
+    data, chunk_shape, missing, rows = case
+    chunks, content = cut(data, chunk_shape, missing)
+    addresses = numpy.full(len(chunks), MISSING, numpy.int64)
+    memory = b'head'
+    for number in numpy.random.RandomState(seed).permutation(len(chunks)):
+        if chunks[number] is not None:
+            addresses[number] = len(memory)
+            memory += chunks[number].tobytes()
+    tiles = Tiles(data.shape[:-1], chunk_shape, data.shape[-1])
+    fill = numpy.zeros(data.shape[1:], 'u1')
+    out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
+    copies = mapped_rows(tiles, memory, addresses, rows, out, fill)
+    assert copies.run()
+    assert content[rows].tolist() == out.tolist()
+    if len(rows):
+        start, stop = int(rows.min()), int(rows.max()) + 1
+        out = numpy.empty((stop - start, *data.shape[1:]), 'u1')
+        copies = mapped_rows(
+            tiles, memory, addresses, (start, stop), out, fill)
+        middle = copies.count // 2
+        assert copies.run(0, middle)
+        assert copies.run(middle)
+        assert content[start:stop].tolist() == out.tolist()
+
+
+@given(case=stored(), absent=st.sets(st.integers(0, 50)))
+def test_cached_rows_equal_those_of_numpy(case, absent):
+    """What is remembered is copied, the rest is listed, then copied chunk
+    by chunk."""
+    data, chunk_shape, missing, rows = case
+    chunks, content = cut(data, chunk_shape, missing)
+    slots = [None if number in absent else chunk
+             for number, chunk in enumerate(chunks)]
+    used = numpy.zeros(len(chunks), numpy.int64)
+    tiles = Tiles(data.shape[:-1], chunk_shape, data.shape[-1])
+    fill = numpy.zeros(data.shape[1:], 'u1')
+    out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
+    copies = cached_rows(tiles, slots, used, 5, rows, out, fill)
+    copies.run()
+    for chunk, tile, places in copies.absent:
+        assert slots[chunk] is None
+        chunk_rows(tiles, chunks[chunk], tile, rows, places, out,
+                   fill).run()
+    assert content[rows].tolist() == out.tolist()
+    blocks = set((rows // chunk_shape[0]).tolist())
+    assert {number // tiles.num_tiles
+            for number in numpy.flatnonzero(used == 5)} == blocks
+
+
+def test_large_pieces_are_cut_for_threads():
+    """A range of one chunk becomes several pieces."""
+    data = numpy.random.RandomState(0).randint(
+        0, 256, (3000, 1000)).astype('u1')
+    tiles = Tiles(data.shape, data.shape, 1)
+    out = numpy.empty_like(data)
+    copies = mapped_rows(tiles, data.tobytes(), numpy.zeros(1, numpy.int64),
+                         (0, 3000), out, numpy.zeros(1000, 'u1'))
+    assert copies.count > 1
+    copies.run()
+    assert (data == out).all()
+
+
+def test_wrong_arguments_are_refused():
+    """The wrapper checks, so that the kernel need not."""
+    tiles = Tiles((4, 2), (2, 2), 1)
+    memory, addresses = bytes(8), numpy.array([0, 4], numpy.int64)
+    fill, out = numpy.zeros(2, 'u1'), numpy.empty((1, 2), 'u1')
+    one = numpy.array([0])
+
+    def plan(rows=one, out=out, fill=fill, addresses=addresses):
+        return mapped_rows(tiles, memory, addresses, rows, out, fill)
+
+    for rows in (numpy.array([4]), numpy.array([-1])):
+        with pytest.raises(IndexError, match='0 to 3'):
+            plan(rows)
+    with pytest.raises(IndexError, match='0 to 3, got 3 to 4'):
+        plan((3, 5))
+    with pytest.raises(ValueError, match='intp'):
+        plan(numpy.array([0], 'i2'))
+    with pytest.raises(ValueError, match='do not fit'):
+        plan(out=numpy.empty((2, 2), 'u1'))
+    with pytest.raises(ValueError, match='do not fit'):
+        plan(out=numpy.empty((1, 4), 'u1')[:, ::2])
+    with pytest.raises(ValueError, match='fill value'):
+        plan(fill=numpy.zeros(3, 'u1'))
+    with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
+        plan(addresses=addresses[:1])
+    for address in (OUTSIDE, 5, 1 << 62):
+        with pytest.raises(LookupError) as caught:
+            plan(numpy.array([2]),
+                 addresses=numpy.array([0, address], numpy.int64))
+        assert 1 == caught.value.args[0]
+    with pytest.raises(ValueError, match='decoded chunk must have 4'):
+        cached_rows(tiles, [numpy.zeros(3, 'u1'), None],
+                    numpy.zeros(2, numpy.int64), 1, one, out, fill)
+    with pytest.raises(ValueError, match='pieces 0 to 7 of 1'):
+        plan().run(0, 7)
+    with pytest.raises(ValueError, match='cannot hold'):
+        Tiles((4, 2), (2,), 1)
+    with pytest.raises(ValueError, match='are empty'):
+        Tiles((4, 0), (2, 1), 1)
+    with pytest.raises(ValueError, match='too many segments'):
+        Tiles((4, 300000), (4, 1), 1)

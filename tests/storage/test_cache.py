@@ -1,0 +1,251 @@
+"""Decoded chunks: decoded once while remembered, within a budget."""
+import gc
+import os
+import threading
+import time
+
+import h5py
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel import config
+from fuel.storage import open_reader
+from fuel.storage._cache import ChunkCache, default_budget
+from fuel.storage._decoded import DecodedReader
+
+CHUNK = 8 * 1000
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return the path of a file with 20 chunks of 8 rows of 1000 bytes."""
+    target = tmp_path / 'cached.hdf5'
+    data = numpy.arange(160 * 1000).reshape(160, 1000) // 256
+    with h5py.File(target, 'w') as file:
+        for name in ('x', 'y'):
+            file.create_dataset(name, data=data.astype('u1'),
+                                chunks=(8, 1000), compression='gzip')
+    return target
+
+
+@pytest.fixture
+def file(path):
+    """Return the file, open for reading."""
+    with h5py.File(path, 'r') as opened:
+        yield opened
+
+
+def test_chunk_is_decoded_once_while_it_is_remembered(file):
+    """Three shuffled epochs of a file that fits decode each chunk once."""
+    reader = open_reader(file['x'], 20 * CHUNK)
+    rng = numpy.random.RandomState(0)
+    whole = file['x'][...]
+    for _ in range(3):
+        order = rng.permutation(160)
+        for start in range(0, 160, 16):
+            rows = order[start:start + 16]
+            assert (whole[rows] == reader.read(rows)).all()
+    assert 20 == reader.store.num_decoded
+    assert 20 * CHUNK == reader.store.used_bytes
+
+
+def test_batch_decodes_a_chunk_once_even_without_a_budget(file):
+    """A batch that comes back to a chunk has it decoded once."""
+    reader = open_reader(file['x'], 0)
+    rows = numpy.array([0, 100, 1, 101, 0, 7])
+    assert (file['x'][...][rows] == reader.read(rows)).all()
+    assert 2 == reader.store.num_decoded
+    reader.read(slice(None))
+    assert 22 == reader.store.num_decoded
+    assert 0 == reader.store.used_bytes
+
+
+def test_readers_of_one_file_share_chunks_and_budget(path, file):
+    """Two handles of one file, and two of its data sets."""
+    first = open_reader(file['x'], 10 * CHUNK)
+    with h5py.File(path, 'r') as again:
+        second = open_reader(again['x'], 10 * CHUNK)
+        first.read(slice(0, 40))
+        second.read(slice(0, 40))
+        assert 5 == second.store.num_decoded
+        other = open_reader(again['y'], 4 * CHUNK)
+        other.read(slice(0, 80))
+        assert first.store.cache is other.store.cache
+        assert 10 * CHUNK >= first.store.cache.used
+        assert 10 * CHUNK == first.store.cache.budget
+
+
+def test_cache_ends_with_its_last_reader(path):
+    """Nothing is remembered for files that nobody reads."""
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        reader.read(slice(None))
+        del reader
+        gc.collect()
+        reader = open_reader(file['x'])
+        reader.read(3)
+        assert 1 == reader.store.num_decoded
+
+
+def test_what_was_not_used_for_longest_is_forgotten(file):
+    """A chunk that is used again and again stays."""
+    reader = open_reader(file['x'], 4 * CHUNK)
+    for row in range(0, 160, 8):
+        reader.read(0)
+        reader.read(row)
+    assert 20 == reader.store.num_decoded
+    assert reader.store.slots[0] is not None
+    assert reader.store.slots[19] is not None
+    assert 4 * CHUNK >= reader.store.cache.used
+
+
+def test_batch_in_flight_keeps_a_forgotten_chunk_alive(file):
+    """Forgetting a chunk does not free it under a kernel."""
+    reader = open_reader(file['x'], CHUNK)
+    rows = numpy.arange(8)
+    reader.read(rows)
+    batch = numpy.empty((8, 1000), 'u1')
+    copies = reader._plan(rows, batch)
+    reader.read(slice(8, None))
+    assert reader.store.slots[0] is None
+    gc.collect()
+    copies.run()
+    assert (file['x'][:8] == batch).all()
+
+
+def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
+    """The second one waits for the first."""
+    decode = DecodedReader._decode
+
+    def slow(self, chunk):
+        time.sleep(0.05)
+        return decode(self, chunk)
+
+    monkeypatch.setattr(DecodedReader, '_decode', slow)
+    reader = open_reader(file['x'])
+    whole = file['x'][...]
+    right = []
+
+    def read():
+        right.append((whole[:16] == reader.read(slice(0, 16))).all())
+
+    threads = [threading.Thread(target=read) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [True] * 6 == right
+    assert 2 == reader.store.num_decoded
+
+
+def test_threads_with_a_small_budget_get_right_rows(file):
+    """Many threads that make each other forget."""
+    reader = open_reader(file['x'], 3 * CHUNK)
+    whole = file['x'][...]
+    wrong = []
+
+    def read(seed):
+        rng = numpy.random.RandomState(seed)
+        for _ in range(50):
+            rows = rng.randint(0, 160, 20)
+            if not (whole[rows] == reader.read(rows)).all():
+                wrong.append(rows)
+
+    threads = [threading.Thread(target=read, args=(seed,))
+               for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == wrong
+    assert 3 * CHUNK >= reader.store.cache.used
+    assert reader.store.cache.used == sum(
+        CHUNK for decoded in reader.store.slots if decoded is not None)
+
+
+@given(budget=st.integers(0, 6), wanted=st.lists(st.integers(0, 9)))
+def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
+    """Compared with a model: the most recent that fit are remembered."""
+    cache = ChunkCache(budget)
+    store = cache.store('x', 10, 1)
+    model = []
+    for chunk in wanted:
+        store.last_used[chunk] = cache.now()
+        store.get(chunk, lambda chunk: numpy.full(1, chunk, 'u1'))
+        model = ([chunk] + [one for one in model if one != chunk])[:budget]
+        assert sorted(model) == store.remembered().tolist()
+        assert len(model) == cache.used
+
+
+def test_failed_decoding_is_tried_again(file, monkeypatch):
+    """An error of one read is not remembered."""
+    reader = open_reader(file['x'])
+    with monkeypatch.context() as patch:
+        patch.setattr(DecodedReader, '_decode', _fail)
+        with pytest.raises(OSError, match='no luck'):
+            reader.read(5)
+    assert (file['x'][5] == reader.read(5)).all()
+
+
+def _fail(self, chunk):
+    raise OSError('no luck')
+
+
+def test_budget_comes_from_the_settings():
+    """The default is a share of the memory; the setting wins."""
+    assert 0 < default_budget() <= 2 << 30
+    config.chunk_cache_bytes = 12345
+    assert 12345 == default_budget()
+
+
+def test_forked_child_reads_what_its_parent_had_open(file):
+    """Threads of the parent, which the child lacks, keep it from nothing."""
+    reader = open_reader(file['x'])
+    mapped = open_reader(file['x'], 0)
+    whole = file['x'][...]
+    busy = threading.Event()
+
+    def hold():
+        with reader.store.cache.lock:
+            busy.set()
+            time.sleep(0.5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    busy.wait()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            right = (whole == reader.read(slice(None))).all()
+            right = right and (whole == mapped.read(slice(None))).all()
+            code = 0 if right else 2
+        finally:
+            os._exit(code)
+    holder.join()
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert (whole == reader.read(slice(None))).all()
+
+
+def test_thousand_openings_leak_nothing(path):
+    """File descriptors and maps end with their readers."""
+    def descriptors():
+        return len(os.listdir('/proc/self/fd'))
+
+    def maps():
+        with open('/proc/self/maps', encoding='utf-8') as lines:
+            return sum('cached.hdf5' in line for line in lines)
+
+    with h5py.File(path, 'a') as file:
+        file['plain'] = numpy.arange(10)
+    gc.collect()
+    before = descriptors()
+    for _ in range(1000):
+        with h5py.File(path, 'r') as file:
+            for name in ('x', 'plain'):
+                open_reader(file[name], 0).read(3)
+    gc.collect()
+    assert before == descriptors()
+    assert 0 == maps()
