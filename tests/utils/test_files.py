@@ -35,10 +35,13 @@ def test_atomic_path_failing_block_leaves_nothing(tmp_path, old, error):
     path = tmp_path / 'a'
     if old is not None:
         path.write_bytes(old)
-    with pytest.raises(error, match='half'), atomic_path(path) as temporary:
-        with open(temporary, 'wb') as file:
-            file.write(b'half')
-        raise error('half')
+    def fail_in_the_middle():
+        with atomic_path(path) as temporary:
+            (tmp_path / temporary).write_bytes(b'half')
+            raise error('half')
+
+    with pytest.raises(error, match='half'):
+        fail_in_the_middle()
     assert ([path] if old else []) == list(tmp_path.iterdir())
     assert old is None or old == path.read_bytes()
 
@@ -49,9 +52,9 @@ def test_atomic_path_failing_check_leaves_nothing(tmp_path):
         raise ValueError(f'{os.path.getsize(temporary)} bytes')
 
     with (pytest.raises(ValueError, match='^4 bytes'),
-          atomic_path(tmp_path / 'a', check) as temporary):
-        with open(temporary, 'wb') as file:
-            file.write(b'data')
+          atomic_path(tmp_path / 'a', check) as temporary,
+          open(temporary, 'wb') as file):
+        file.write(b'data')
     assert [] == list(tmp_path.iterdir())
 
 

@@ -60,7 +60,11 @@ def test_find_in_data_path_missing_says_where_it_looked(folders):
 def test_remember_cwd_returns_after_an_exception(tmp_path):
     """The working directory is the same afterwards, whatever happens."""
     before = Path.cwd()
-    with pytest.raises(KeyError, match='left'), remember_cwd():
-        os.chdir(tmp_path)
-        raise KeyError('left')
+    def leave():
+        with remember_cwd():
+            os.chdir(tmp_path)
+            raise KeyError('left')
+
+    with pytest.raises(KeyError, match='left'):
+        leave()
     assert before == Path.cwd()
