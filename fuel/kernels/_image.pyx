@@ -44,8 +44,8 @@ cdef extern from *:
         memcpy(out + size - 16, source + size - 16, 16);
     }
 
-    /* The bytes from `source` backwards, from the last to the first; eight at a
-       time where the compiler knows how. */
+    /* The bytes from `source` backwards; eight at a
+       time where the compiler can. */
     static inline void fuel_reverse_row(
             char *out, const char *source, Py_ssize_t size) {
         Py_ssize_t at = 0;

@@ -1,0 +1,132 @@
+"""Sequences of different lengths made into one array and a mask."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.kernels._sequences import pad_arrays, pad_lists
+
+__all__ = ['pad_sequences']
+
+
+def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
+    """Return sequences as one array, filled up with zeros, and its mask.
+
+    Parameters
+    ----------
+    sequences : list, tuple or numpy.ndarray
+        Lists, tuples or arrays of shape (length, ...); lengths may differ
+        and may be 0, what follows may not differ. An array of at least two
+        axes, whose rows have one length, will do too.
+    mask_dtype : dtype, optional
+        A number type or bool.
+
+    Returns
+    -------
+    padded : numpy.ndarray, shape (batch, longest, ...)
+        Of the common dtype of the sequences, in native byte order. Empty
+        lists say nothing about it; nothing but empty lists gives float64.
+    mask : numpy.ndarray, shape (batch, longest), dtype mask_dtype
+        One where there are data, zero behind them.
+
+    Raises
+    ------
+    ValueError
+        If a sequence is a scalar or itself ragged, or if shapes behind the
+        first axis differ. The text names the sequence.
+
+    Examples
+    --------
+    >>> padded, mask = pad_sequences([[1, 2], [], [3.5]])
+    >>> padded
+    array([[1. , 2. ],
+           [0. , 0. ],
+           [3.5, 0. ]])
+    >>> mask
+    array([[1., 1.],
+           [0., 0.],
+           [1., 0.]])
+
+    """
+    mask_dtype = numpy.dtype(mask_dtype).newbyteorder('=')
+    if mask_dtype.kind not in 'biufc':
+        raise ValueError('the mask must be of a type of number or bool, got '
+                         f'{mask_dtype}')
+    if isinstance(sequences, numpy.ndarray):
+        if sequences.ndim > 1 and sequences.dtype != object:
+            return _pad_equal(sequences, mask_dtype)
+        sequences = sequences.tolist() if sequences.dtype == object else [
+            *sequences]
+    elif type(sequences) is not list:
+        sequences = list(sequences)
+    result = pad_lists(sequences, mask_dtype)
+    if result is None:
+        result = pad_arrays(sequences, mask_dtype)
+    if result is None:
+        result = _pad_any(sequences, mask_dtype)
+    return result
+
+
+def _pad_equal(array: Any, mask_dtype: Any) -> Any:
+    """Pad an array whose rows have equal lengths: there is nothing to pad."""
+    dtype = array.dtype.newbyteorder('=')
+    return (numpy.array(array, dtype=dtype, order='C'),
+            numpy.ones(array.shape[:2], mask_dtype))
+
+
+def _pad_any(sequences: Any, mask_dtype: Any) -> Any:
+    arrays = [_as_sequence(i, item) for i, item in enumerate(sequences)]
+    typed = [array for array in arrays if array is not None]
+    dtype = _common_dtype(typed)
+    rest = _common_rest(arrays)
+    longest = max((len(array) for array in typed), default=0)
+    padded = numpy.zeros((len(arrays), longest, *rest), dtype)
+    mask = numpy.zeros((len(arrays), longest), mask_dtype)
+    for i, array in enumerate(arrays):
+        if array is not None:
+            padded[i, :len(array)] = array
+            mask[i, :len(array)] = 1
+    return padded, mask
+
+
+def _as_sequence(place: int, item: Any) -> Any:
+    """Return a sequence as an array; None for an empty list."""
+    if not isinstance(item, numpy.ndarray):
+        try:
+            if len(item) == 0:
+                return None
+            item = numpy.asarray(item)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f'sequence {place} of the batch cannot be made into an '
+                f'array: {error}') from error
+    if item.ndim == 0:
+        raise ValueError(
+            f'sequence {place} of the batch is a single value, {item!r}: '
+            'only sequences can be padded')
+    return item
+
+
+def _common_dtype(arrays: list[Any]) -> Any:
+    dtypes = {array.dtype for array in arrays}
+    if not dtypes:
+        return numpy.dtype(numpy.float64)
+    return numpy.result_type(*dtypes).newbyteorder('=')
+
+
+def _common_rest(arrays: list[Any]) -> tuple[int, ...]:
+    """Return the shape of one element, the same in all sequences."""
+    rests = [(i, array.shape[1:]) for i, array in enumerate(arrays)
+             if array is not None]
+    if not rests:
+        return ()
+    first, rest = rests[0]
+    for i, other in rests:
+        if other != rest:
+            raise ValueError(
+                'all dimensions but the first must be equal to pad a batch: '
+                f'an element of sequence {first} has the shape {rest}, one '
+                f'of sequence {i} the shape {other}')
+    found: tuple[int, ...] = rest
+    return found

@@ -1,0 +1,13 @@
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+Padded = tuple[NDArray[Any], NDArray[Any]] | None
+
+def pad_lists(
+    sequences: list[Any], mask_dtype: numpy.dtype[Any],
+) -> Padded: ...
+def pad_arrays(
+    sequences: list[Any], mask_dtype: numpy.dtype[Any],
+) -> Padded: ...
