@@ -114,20 +114,6 @@ def test_map_chunks_around_a_fork_works_in_both_processes():
     sender.close()
 
 
-@pytest.mark.skipif(not hasattr(os, 'fork'), reason='no fork on this system')
-@pytest.mark.filterwarnings('ignore:This process:DeprecationWarning')
-def test_map_chunks_a_chunk_that_forks_does_not_deadlock():
-    """A thread of the pool may fork: it does not wait for itself."""
-    def fork(start, stop):
-        pid = os.fork()
-        if pid == 0:
-            map_chunks(lambda start, stop: None, 8, num_threads=2)
-            os._exit(7)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-    assert [7] * 4 == map_chunks(fork, 4, num_threads=2)
-
-
 def test_number_of_threads_default_is_the_cores_of_the_process():
     """The setting has a default, and is checked."""
     assert number_of_threads() >= 1
