@@ -27,7 +27,7 @@ def changes(old: Any, new: Any) -> Changes:
 
 
 def _compare(old: Any, new: Any, path: list[Any], found: Changes) -> None:
-    if old is new:
+    if type(old) is type(new) and old == new:
         return
     if isinstance(old, dict) and isinstance(new, dict) \
             and old.keys() == new.keys():
@@ -38,7 +38,7 @@ def _compare(old: Any, new: Any, path: list[Any], found: Changes) -> None:
         for place, (before, after) in enumerate(
                 zip(old, new, strict=True)):
             _compare(before, after, [*path, place], found)
-    elif type(old) is not type(new) or old != new:
+    else:
         found.append((path, new))
 
 
