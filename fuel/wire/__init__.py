@@ -1,0 +1,14 @@
+"""What crosses a network: a checked header in JSON and raw frames.
+
+Pure functions over bytes; the format is specified in ``docs/format``.
+"""
+from fuel.wire._data import decode, encode
+from fuel.wire._header import (
+    Limits,
+    WireError,
+    pack_header,
+    unpack_header,
+)
+
+__all__ = ['Limits', 'WireError', 'decode', 'encode', 'pack_header',
+           'unpack_header']
