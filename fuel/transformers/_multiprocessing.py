@@ -150,14 +150,14 @@ class MultiProcessing(Transformer):
         self._after: Any = None
         self._calls: tuple[str, ...] = ()
 
-    def get_epoch_iterator(self, **kwargs: Any) -> Any:
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over a new epoch of the worker.
 
         See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
         """
         with runtime_of(self).lock:
             self.feed = self._open_feed()
-            return AbstractDataStream.get_epoch_iterator(self, **kwargs)
+            return AbstractDataStream.get_epoch_iterator(self, as_dict)
 
     def get_data(self, request: Any = None) -> Any:
         """Return the next batch that the worker made."""

@@ -270,7 +270,7 @@ def fuzz_measured(count, seed):
 def test_mutations_of_valid_headers_do_no_harm():
     """No crash, no allocation above the limit; the seed is in the error."""
     seed = random.randrange(2 ** 32)
-    print('seed', seed)
+    print('seed', seed)  # noqa: T201 - to repeat it
     fuzz_measured(5000, seed)
     fuzz(100000, seed + 1)
 
@@ -280,5 +280,5 @@ def test_mutations_of_valid_headers_do_no_harm():
 def test_a_million_mutations_do_no_harm():
     """The long form."""
     seed = random.randrange(2 ** 32)
-    print('seed', seed)
+    print('seed', seed)  # noqa: T201 - to repeat it
     fuzz(1000000, seed)
