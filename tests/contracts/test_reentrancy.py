@@ -1,0 +1,63 @@
+"""Several epoch iterators of one stream do not disturb each other."""
+import threading
+
+import pipelines
+import pytest
+
+
+def epochs_of(name, folder, count):
+    """Return the digests of some epochs, one after the other."""
+    with pipelines.build(name, folder) as stream:
+        return [[pipelines.digest(data)
+                 for data in stream.get_epoch_iterator()]
+                for _ in range(count)]
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_two_interleaved_epochs_are_both_whole(name, tmp_path):
+    """R1, R3, A5: in turns two iterators give what they give alone."""
+    pipelines.write_files(tmp_path)
+    expected = epochs_of(name, tmp_path, 2)
+    with pipelines.build(name, tmp_path) as stream:
+        first = stream.get_epoch_iterator()
+        second = stream.get_epoch_iterator()
+        seen = [], []
+        for _ in range(max(map(len, expected)) + 1):
+            for epoch, digests in zip((first, second), seen, strict=True):
+                for data in epoch:
+                    digests.append(pipelines.digest(data))
+                    break
+        assert expected == list(seen)
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_two_epochs_in_two_threads_are_both_whole(name, tmp_path):
+    """Two threads may each have an iterator of one stream."""
+    pipelines.write_files(tmp_path)
+    expected = epochs_of(name, tmp_path, 2)
+    with pipelines.build(name, tmp_path) as stream:
+        epochs = [stream.get_epoch_iterator() for _ in range(2)]
+        seen = [[], []]
+
+        def read(place):
+            seen[place] += [pipelines.digest(data)
+                            for data in epochs[place]]
+
+        threads = [threading.Thread(target=read, args=(place,))
+                   for place in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert expected == seen
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_an_abandoned_epoch_leaves_nothing_behind(name, tmp_path):
+    """R17, A5, A17: after leaving an epoch the next one is whole."""
+    pipelines.write_files(tmp_path)
+    expected = epochs_of(name, tmp_path, 2)[1]
+    with pipelines.build(name, tmp_path) as stream:
+        next(stream.get_epoch_iterator())
+        assert expected == [pipelines.digest(data)
+                            for data in stream.get_epoch_iterator()]

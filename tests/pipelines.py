@@ -1,0 +1,254 @@
+"""One small pipeline for each data set, scheme and stage.
+
+The contract tests run every one of them.  A new data set, scheme or stage
+joins them here.
+"""
+import hashlib
+import random
+from pathlib import Path
+
+import h5py
+import numpy
+
+from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
+from fuel.datasets.hdf5 import PytablesDataset
+from fuel.datasets.toy import Spiral, SwissRoll
+from fuel.schemes import (
+    ConcatenatedScheme,
+    ConstantScheme,
+    SequentialExampleScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+)
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Batch,
+    Cache,
+    Cast,
+    Filter,
+    FilterSources,
+    Flatten,
+    ForceFloatX,
+    Mapping,
+    Merge,
+    MultiProcessing,
+    Padding,
+    Rename,
+    ScaleAndShift,
+    SortMapping,
+    Unpack,
+)
+
+N = 14
+
+
+def write_files(folder):
+    """Write the files that the pipelines read into a folder."""
+    rng = numpy.random.RandomState(7)
+    with h5py.File(folder / 'data.hdf5', 'w') as file:
+        file['features'] = rng.randint(0, 256, (N, 3, 2)).astype('uint8')
+        file['targets'] = numpy.arange(N, dtype='uint8')[:, None]
+        chosen = file.create_dataset(
+            'chosen', data=numpy.array([11, 3, 7, 0, 5, 9]))
+        vlen = file.create_dataset(
+            'images', (N,), h5py.special_dtype(vlen=numpy.dtype('uint8')))
+        shapes = numpy.array([(1 + i % 3, 2) for i in range(N)])
+        for i, shape in enumerate(shapes):
+            vlen[i] = rng.randint(0, 256, shape.prod()).astype('uint8')
+        file['images_shapes'] = shapes
+        file['images_shapes'].make_scale('shapes')
+        vlen.dims[0].attach_scale(file['images_shapes'])
+        splits = {
+            'train': {source: (0, 10) for source in
+                      ('features', 'targets', 'images')},
+            'test': {source: (10, N) for source in
+                     ('features', 'targets', 'images')},
+            'some': {source: (-1, -1, chosen.ref) for source in
+                     ('features', 'targets')}}
+        file.attrs['split'] = H5PYDataset.create_split_array(splits)
+    import tables
+    with tables.open_file(str(folder / 'data.tables'), 'w') as file:
+        file.create_array('/', 'x', numpy.arange(N * 2).reshape(N, 2))
+
+
+def arrays():
+    """Return a data set of two arrays."""
+    return IndexableDataset({
+        'x': numpy.arange(N * 6, dtype='uint8').reshape(N, 3, 2),
+        'y': numpy.arange(N)},
+        axis_labels={'x': ('batch', 'height', 'width'), 'y': ('batch',)})
+
+
+def batches(scheme=None, dataset=None):
+    """Return a stream of batches."""
+    return DataStream(dataset or arrays(),
+                      iteration_scheme=scheme or ShuffledScheme(N, 4))
+
+
+def examples(scheme=None, dataset=None):
+    """Return a stream of single examples."""
+    return DataStream(dataset or arrays(), iteration_scheme=(
+        scheme or ShuffledExampleScheme(N)))
+
+
+def sentences():
+    """Return a stream of examples of different lengths."""
+    return DataStream(IterableDataset(
+        {'s': [list(range(n % 5)) for n in range(N)]}))
+
+
+def hdf5(folder, which, examples_=False, **kwargs):
+    """Return a stream over the HDF5 file."""
+    kwargs.setdefault('sources', ('features', 'targets'))
+    dataset = H5PYDataset(folder / 'data.hdf5', which, **kwargs)
+    count = dataset.num_examples
+    return DataStream(dataset, iteration_scheme=(
+        ShuffledExampleScheme(count) if examples_
+        else ShuffledScheme(count, 4)))
+
+
+def double(data):
+    """Return twice the data."""
+    return tuple(2 * part for part in data)
+
+
+def is_even(data):
+    """Tell whether an example is kept."""
+    return int(data[1]) % 2 == 0
+
+
+def second(data):
+    """Return what to sort by."""
+    return data[1]
+
+
+PIPELINES = {
+    # Schemes.
+    'SequentialScheme': lambda f: batches(SequentialScheme(N, 4)),
+    'ShuffledScheme': lambda f: batches(ShuffledScheme(N, 4)),
+    'ShuffledScheme sorted': lambda f: batches(
+        ShuffledScheme(N, 4, sorted_indices=True)),
+    'ShuffledScheme list': lambda f: batches(
+        ShuffledScheme([3, 3, 1, 9, 2], 2)),
+    'ShuffledScheme Generator': lambda f: batches(
+        ShuffledScheme(N, 4, rng=numpy.random.default_rng(3))),
+    'ShuffledScheme Random': lambda f: batches(
+        ShuffledScheme(N, 4, rng=random.Random(3))),
+    'SequentialExampleScheme': lambda f: examples(
+        SequentialExampleScheme(N)),
+    'ShuffledExampleScheme': lambda f: examples(),
+    'ConcatenatedScheme': lambda f: batches(ConcatenatedScheme(
+        [ShuffledScheme(9, 4), SequentialScheme([9, 13], 2)])),
+    'ConstantScheme': lambda f: Batch(
+        examples(), iteration_scheme=ConstantScheme(4, times=3)),
+    # Data sets.
+    'IterableDataset': lambda f: sentences(),
+    'IterableDataset array': lambda f: DataStream(IterableDataset(
+        {'a': numpy.arange(10).reshape(5, 2), 'b': 'abcde'})),
+    'IndexableDataset list': lambda f: batches(
+        dataset=IndexableDataset([[n, n] for n in range(N)])),
+    'H5PYDataset': lambda f: hdf5(f, ('train',)),
+    'H5PYDataset two splits': lambda f: hdf5(f, ('test', 'train')),
+    'H5PYDataset subset': lambda f: hdf5(
+        f, ('train',), subset=[1, 2, 5, 7, 8]),
+    'H5PYDataset index split': lambda f: hdf5(f, ('some',)),
+    'H5PYDataset in memory': lambda f: hdf5(
+        f, ('train',), load_in_memory=True),
+    'H5PYDataset vlen': lambda f: hdf5(
+        f, ('train',), sources=('images', 'targets')),
+    'H5PYDataset vlen in memory': lambda f: hdf5(
+        f, ('train',), sources=('images',), load_in_memory=True),
+    'H5PYDataset examples': lambda f: hdf5(f, ('train',), True),
+    'H5PYDataset examples in memory': lambda f: hdf5(
+        f, ('train',), True, load_in_memory=True),
+    'H5PYDataset vlen examples': lambda f: hdf5(
+        f, ('train',), True, sources=('images',)),
+    'PytablesDataset': lambda f: batches(
+        dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
+    'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
+    'SwissRoll': lambda f: batches(dataset=SwissRoll(num_examples=N)),
+    # Stages.
+    'Mapping': lambda f: Mapping(batches(), double),
+    'Mapping add_sources': lambda f: Mapping(
+        batches(), double, add_sources=('u', 'v')),
+    'SortMapping': lambda f: Mapping(batches(), SortMapping(second)),
+    'Filter': lambda f: Filter(examples(), is_even),
+    'Flatten': lambda f: Flatten(batches(), which_sources=('x',)),
+    'ScaleAndShift': lambda f: ScaleAndShift(
+        batches(), 1 / 255, -1, which_sources=('x',)),
+    'Cast': lambda f: Cast(batches(), 'float32'),
+    'Cast fused': lambda f: Cast(
+        ScaleAndShift(batches(), 1 / 255, 0), 'float32'),
+    'ForceFloatX': lambda f: ForceFloatX(Cast(batches(), 'float32')),
+    'Cache': lambda f: Cache(batches(), ConstantScheme(3)),
+    'Cache refilled': lambda f: Cache(batches(), ConstantScheme(9)),
+    'Batch': lambda f: Batch(examples(), ConstantScheme(4)),
+    'Batch strict': lambda f: Batch(
+        examples(), ConstantScheme(4), strictness=1),
+    'Unpack': lambda f: Unpack(batches()),
+    'Unpack Batch Unpack': lambda f: Unpack(
+        Batch(Unpack(batches()), ConstantScheme(3))),
+    'Padding': lambda f: Padding(Batch(sentences(), ConstantScheme(4))),
+    'Merge': lambda f: Merge(
+        (batches(), batches(SequentialScheme(N, 4))),
+        ('a', 'b', 'c', 'd')),
+    'Rename': lambda f: Rename(batches(), {'x': 'z'}),
+    'FilterSources': lambda f: FilterSources(batches(), ('y',)),
+    'MultiProcessing': lambda f: Flatten(MultiProcessing(
+        Mapping(batches(), double)), which_sources=('x',)),
+}
+
+
+def build(name, folder):
+    """Return a new pipeline."""
+    return PIPELINES[name](Path(folder))
+
+
+def digest(data):
+    """Return a short text that is equal for equal data of equal types."""
+    return hashlib.sha256(repr(_plain(data)).encode()).hexdigest()[:16]
+
+
+def _plain(data):
+    if isinstance(data, numpy.ndarray) and data.dtype.hasobject:
+        return ('objects', data.shape, [_plain(part) for part in data.flat])
+    if isinstance(data, (numpy.ndarray, numpy.generic)):
+        return type(data).__name__, data.dtype.str, data.shape, data.tobytes()
+    if isinstance(data, (list, tuple)):
+        return type(data).__name__, [_plain(part) for part in data]
+    return data
+
+
+def leaves(stream):
+    """Return the streams over data sets that a pipeline reads here."""
+    if isinstance(stream, MultiProcessing):
+        return []
+    if isinstance(stream, Merge):
+        return [leaf for child in stream.data_streams
+                for leaf in leaves(child)]
+    if hasattr(stream, 'data_stream'):
+        return leaves(stream.data_stream)
+    return [stream]
+
+
+def count_requests(stream):
+    """Count the calls of the data sets' ``get_data`` from now on.
+
+    Returns
+    -------
+    list
+        As many items as there were calls.
+
+    """
+    calls = []
+
+    def counted(get_data):
+        def wrapper(*args, **kwargs):
+            calls.append(args)
+            return get_data(*args, **kwargs)
+        return wrapper
+
+    for leaf in leaves(stream):
+        leaf.dataset.get_data = counted(leaf.dataset.get_data)
+    return calls
