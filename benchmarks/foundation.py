@@ -1,0 +1,211 @@
+"""Streams over data in memory, beside what NumPy does with the same bytes.
+
+Each reference is the fastest plain way of doing the same, and stands in full
+beside the candidate.
+"""
+import json
+import pickle
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import h5py
+import measure
+import numpy
+
+from fuel.datasets import H5PYDataset, IndexableDataset
+from fuel.schemes import SequentialExampleScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import Cast, ScaleAndShift
+
+BATCH = 128
+IMPORTS = ('import fuel.datasets, fuel.streams, fuel.schemes, '
+           'fuel.transformers')
+
+
+def write_images(path, count):
+    """Write an HDF5 file of random images and targets."""
+    rng = numpy.random.RandomState(0)
+    features = rng.randint(0, 256, (count, 3, 32, 32)).astype('uint8')
+    targets = rng.randint(0, 10, (count, 1)).astype('uint8')
+    with h5py.File(path, 'w') as file:
+        file['features'], file['targets'] = features, targets
+        file.attrs['split'] = H5PYDataset.create_split_array({
+            'train': {'features': (0, count), 'targets': (0, count)}})
+    return features, targets
+
+
+def compare_epochs(reference, stream, how):
+    """Compare whole epochs; drawing the order does not count."""
+    ratios = []
+    for _ in range(how['rounds'] + 1):
+        taken = [0.0, 0.0]
+        while min(taken) <= how['seconds']:
+            epoch = stream.get_epoch_iterator()
+            start = time.perf_counter()
+            reference()
+            middle = time.perf_counter()
+            for _ in epoch:
+                pass
+            taken[0] += middle - start
+            taken[1] += time.perf_counter() - middle
+        ratios.append(taken[0] / taken[1])
+    # The first round only warms up.
+    ratios = ratios[1:]
+    return measure.Ratio(
+        statistics.median(ratios), min(ratios), max(ratios))
+
+
+def orders(count):
+    """Return the batches of a shuffled epoch as index arrays."""
+    order = numpy.random.RandomState(1).permutation(count)
+    return [order[start:start + BATCH] for start in range(0, count, BATCH)]
+
+
+def shuffled_batches(dataset, features, targets, how):
+    """Shuffled batches against one ``take`` for each source."""
+    indices = orders(len(features))
+
+    def reference():
+        for index in indices:
+            features.take(index, axis=0)
+            targets.take(index, axis=0)
+
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+        len(features), BATCH))
+    return compare_epochs(reference, stream, how)
+
+
+def scaled_batches(dataset, features, targets, how):
+    """The same scaled to float32, against one take and one multiply."""
+    indices = orders(len(features))
+    scale = numpy.float32(1 / 255)
+
+    def reference():
+        for index in indices:
+            numpy.multiply(features.take(index, axis=0), scale,
+                           dtype='float32')
+            targets.take(index, axis=0)
+
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+        len(features), BATCH))
+    stream = Cast(
+        ScaleAndShift(stream, 1 / 255, 0, which_sources=('features',)),
+        'float32', which_sources=('features',))
+    return compare_epochs(reference, stream, how)
+
+
+def single_examples(features, targets, how):
+    """Single examples, each the user's own, against views of rows."""
+    dataset = IndexableDataset({'x': features, 'y': targets})
+    stream = DataStream(dataset, iteration_scheme=SequentialExampleScheme(
+        len(features)))
+
+    def reference():
+        for _ in zip(features, targets):  # noqa: B905 (as users write it)
+            pass
+
+    return compare_epochs(reference, stream, how)
+
+
+class Peak:
+    """The highest private memory while a block runs, in bytes."""
+
+    def __enter__(self):
+        self.before = self.bytes = measure.private_memory()
+        self.done = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def watch(self):
+        """Look every millisecond."""
+        while not self.done.wait(0.001):
+            self.bytes = max(self.bytes, measure.private_memory())
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+        self.bytes = max(self.bytes, measure.private_memory()) - self.before
+
+
+def first_request(count, how):
+    """Time and memory until the first request of a shuffled epoch."""
+    def candidate():
+        next(ShuffledScheme(count, BATCH).get_request_iterator())
+
+    ratio = measure.compare(
+        lambda: numpy.random.RandomState(1).permutation(count), candidate,
+        **how)
+    with Peak() as peak:
+        candidate()
+    return 1 / ratio.median, peak.bytes / (8 * count)
+
+
+def saved_position(count):
+    """Return the size of a pickle, and of a state, in mid-epoch."""
+    stream = DataStream(IndexableDataset(range(count)),
+                        iteration_scheme=ShuffledScheme(count, BATCH))
+    epoch = stream.get_epoch_iterator()
+    for _ in range(10):
+        next(epoch)
+    return (len(pickle.dumps((stream, epoch))),
+            len(json.dumps(stream.state_dict())))
+
+
+def import_time(rounds):
+    """Time of importing Fuel as a multiple of NumPy and h5py alone."""
+    def seconds(statement):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, '-c', statement], check=True)
+        return time.perf_counter() - start
+
+    ratios = []
+    for _ in range(rounds):
+        bare = seconds('pass')
+        ratios.append((seconds(IMPORTS) - bare)
+                      / (seconds('import numpy, h5py') - bare))
+    return statistics.median(ratios)
+
+
+def main():
+    """Print the table."""
+    arguments = measure.options(__doc__)
+    how, tiny = arguments.how, arguments.tiny
+    count, many = (500, 10 ** 4) if tiny else (50_000, 10 ** 7)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / 'images.hdf5'
+        features, targets = write_images(path, count)
+        with H5PYDataset(path, ('train',), load_in_memory=True) as dataset:
+            batches = shuffled_batches(dataset, features, targets, how)
+            scaled = scaled_batches(dataset, features, targets, how)
+    small = numpy.random.RandomState(0).normal(size=(count, 4))
+    duration, memory = first_request(many, how)
+    pickled, state = saved_position(many)
+    measure.print_table([
+        ('shuffled batches of 128 from memory, of take', batches,
+         'at least 0.8'),
+        ('... scaled and cast to float32, of take and multiply', scaled,
+         'at least 0.6'),
+        ('single examples of 3 KB, of zip', single_examples(
+            features, targets, how), 'at least 0.3'),
+        ('single examples of 32 B, of zip', single_examples(
+            small, targets, how), 'at least 0.3'),
+        (f'first request of {many:.0e} shuffled, of permutation',
+         f'{duration:.2f}', 'at most 1.3'),
+        ('... its peak memory, of 8 B an example', f'{memory:.2f}',
+         'at most 1.3'),
+        ('pickle of stream and iterator in that epoch',
+         f'{pickled / 1000:.1f} KB', 'under 16 KB'),
+        ('state_dict in that epoch, as JSON', f'{state / 1000:.1f} KB', ''),
+        ('import, of importing numpy and h5py',
+         f'{import_time(1 if tiny else 15):.2f}', 'at most 1.5'),
+    ])
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,133 @@
+"""Measure two ways of doing the same work side by side, as a ratio.
+
+Absolute numbers mean little on shared machines.  So the reference (what the
+machine can do, or what one would otherwise write) and the candidate take
+turns in one process, at least a second each, five times; the median of the
+ratios and their spread are what counts.
+"""
+import argparse
+import statistics
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+FULL = {'seconds': 1.0, 'rounds': 5}
+TINY = {'seconds': 0.0, 'rounds': 1}
+
+
+class Ratio(NamedTuple):
+    """How fast the candidate was, as a multiple of the reference."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self):
+        return f'{self.median:.2f} ({self.low:.2f}-{self.high:.2f})'
+
+
+def rate(work, seconds):
+    """Return how often a piece of work was done in a second.
+
+    Parameters
+    ----------
+    work : callable
+        Done at least once, until `seconds` have passed.
+    seconds : float
+
+    Returns
+    -------
+    float
+
+    """
+    count = 0
+    start = time.perf_counter()
+    while True:
+        work()
+        count += 1
+        elapsed = time.perf_counter() - start
+        if elapsed >= seconds:
+            return count / elapsed
+
+
+def compare(reference, candidate, seconds=1.0, rounds=5):
+    """Return the speed of `candidate` as a multiple of `reference`'s.
+
+    Parameters
+    ----------
+    reference, candidate : callable
+        Each does the same work once.
+    seconds : float, optional
+        How long each is measured in a round.  Defaults to 1.
+    rounds : int, optional
+        Defaults to 5.
+
+    Returns
+    -------
+    Ratio
+
+    """
+    reference()
+    candidate()
+    ratios = []
+    for _ in range(rounds):
+        base = rate(reference, seconds)
+        ratios.append(rate(candidate, seconds) / base)
+    return Ratio(statistics.median(ratios), min(ratios), max(ratios))
+
+
+def private_memory():
+    """Return the memory of this process that is no file's, in bytes.
+
+    Returns
+    -------
+    int
+        ``RssAnon + RssShmem``; Linux only.
+
+    """
+    fields = dict(line.split(':', 1) for line in
+                  Path('/proc/self/status').read_text().splitlines())
+    return sum(int(fields[name].split()[0]) * 1024
+               for name in ('RssAnon', 'RssShmem'))
+
+
+def print_table(rows, header=('workload', 'measured', 'target')):
+    """Print rows of text as a table.
+
+    Parameters
+    ----------
+    rows : list of tuple of str
+    header : tuple of str, optional
+
+    """
+    table = [header, *rows]
+    widths = [max(len(str(row[column])) for row in table)
+              for column in range(len(header))]
+    for number, row in enumerate(table):
+        print('  '.join(str(cell).ljust(width) for cell, width in
+                        zip(row, widths, strict=True)).rstrip())
+        if number == 0:
+            print('  '.join('-' * width for width in widths))
+
+
+def options(description):
+    """Return the options of a benchmark's command line.
+
+    Parameters
+    ----------
+    description : str
+
+    Returns
+    -------
+    argparse.Namespace
+        ``tiny`` (bool) and ``how``, the arguments of :func:`compare`.
+
+    """
+    parser = argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--tiny', action='store_true',
+                        help='run everything once, at a tiny size')
+    arguments = parser.parse_args()
+    arguments.how = TINY if arguments.tiny else FULL
+    return arguments
