@@ -393,7 +393,9 @@ def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
         'dataset': _checked(position),
         'rng': generator_state(getattr(stream, 'rng', None)),
         'leftover': None,
-        'children': [state_between_epochs(child, epoch)
+        'children': [child._state_between_epochs(epoch)
+                     if hasattr(child, '_state_between_epochs')
+                     else state_between_epochs(child, epoch)
                      for child in child_streams(stream)],
     }
 

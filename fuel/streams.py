@@ -285,7 +285,7 @@ class AbstractDataStream:
                 return runtime.pending
             if runtime.epoch is None:
                 self._check_not_started()
-                return state_between_epochs(self, NOT_STARTED)
+                return self._state_between_epochs(NOT_STARTED)
             return self._state_of(runtime.epoch)
 
     def _check_not_started(self) -> None:
@@ -303,8 +303,12 @@ class AbstractDataStream:
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:
         if epoch.finished:
-            return state_between_epochs(self, FINISHED)
+            return self._state_between_epochs(FINISHED)
         return as_state(epoch.mark(self))
+
+    def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
+        """Return the state while no epoch is running."""
+        return state_between_epochs(self, epoch)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where another stream, built in the same way, stood.
