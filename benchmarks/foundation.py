@@ -67,7 +67,7 @@ def orders(count):
 
 
 def shuffled_batches(dataset, features, targets, how):
-    """Shuffled batches against one ``take`` for each source."""
+    """Compare shuffled batches to one ``take`` for each source."""
     indices = orders(len(features))
 
     def reference():
@@ -81,7 +81,7 @@ def shuffled_batches(dataset, features, targets, how):
 
 
 def scaled_batches(dataset, features, targets, how):
-    """The same scaled to float32, against one take and one multiply."""
+    """Compare scaled float32 batches to one take and one multiply."""
     indices = orders(len(features))
     scale = numpy.float32(1 / 255)
 
@@ -100,7 +100,7 @@ def scaled_batches(dataset, features, targets, how):
 
 
 def single_examples(features, targets, how):
-    """Single examples, each the user's own, against views of rows."""
+    """Compare single examples, the user's own, to views of rows."""
     dataset = IndexableDataset({'x': features, 'y': targets})
     stream = DataStream(dataset, iteration_scheme=SequentialExampleScheme(
         len(features)))
@@ -134,7 +134,7 @@ class Peak:
 
 
 def first_request(count, how):
-    """Time and memory until the first request of a shuffled epoch."""
+    """Measure the first request of a shuffled epoch: time and memory."""
     def candidate():
         next(ShuffledScheme(count, BATCH).get_request_iterator())
 
@@ -158,7 +158,7 @@ def saved_position(count):
 
 
 def import_time(rounds):
-    """Time of importing Fuel as a multiple of NumPy and h5py alone."""
+    """Measure importing Fuel, as a multiple of NumPy and h5py alone."""
     def seconds(statement):
         start = time.perf_counter()
         subprocess.run([sys.executable, '-c', statement], check=True)
