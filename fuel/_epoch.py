@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 # How many examples are read ahead at once, and how many bytes of them.
 # Each is a view of its own part of one array, so somebody who keeps a single
 # example keeps as much alive.
-READ_AHEAD = 64
+READ_AHEAD = 128
 READ_AHEAD_BYTES = 2 ** 18
 
 

@@ -1,7 +1,6 @@
 """The interface to data, and data sets over objects in memory."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -267,6 +266,7 @@ def check_sources(sources: Any, provided: Any) -> None:
                          f'{sources!r}; available are {tuple(provided)}')
     for source in sources:
         if source not in provided:
+            import difflib
             near = difflib.get_close_matches(str(source), provided, 1)
             hint = f'did you mean {near[0]!r}? ' if near else ''
             raise ValueError(
