@@ -32,7 +32,6 @@ from fuel.transformers import (
     ForceFloatX,
     Mapping,
     Merge,
-    MultiProcessing,
     Padding,
     Rename,
     ScaleAndShift,
@@ -195,8 +194,6 @@ PIPELINES = {
         ('a', 'b', 'c', 'd')),
     'Rename': lambda f: Rename(batches(), {'x': 'z'}),
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
-    'MultiProcessing': lambda f: Flatten(MultiProcessing(
-        Mapping(batches(), double)), which_sources=('x',)),
 }
 
 
@@ -222,8 +219,6 @@ def _plain(data):
 
 def leaves(stream):
     """Return the streams over data sets that a pipeline reads here."""
-    if isinstance(stream, MultiProcessing):
-        return []
     if isinstance(stream, Merge):
         return [leaf for child in stream.data_streams
                 for leaf in leaves(child)]
