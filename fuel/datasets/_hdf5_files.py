@@ -14,7 +14,7 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets._hdf5_readers import SourceReader, open_reader
+from fuel.storage import Reader, open_reader
 from fuel.utils import find_in_data_path
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class OpenFile:
     def __init__(self, file: h5py.File, owned: bool) -> None:
         self.file = file
         self._pid = os.getpid()
-        self._readers: dict[tuple[str, bool], SourceReader] = {}
+        self._readers: dict[tuple[str, bool, int | None], Reader] = {}
         if owned:
             weakref.finalize(self, _close, file, self._pid)
 
@@ -51,23 +51,46 @@ class OpenFile:
         """Whether this process opened the file and it is still open."""
         return self._pid == os.getpid() and bool(self.file)
 
-    def reader(self, source: str) -> SourceReader:
-        """Return what reads the rows of a source."""
-        return self._reader(source, of_shapes=False)
+    def reader(self, source: str, of_shapes: bool = False,
+               cache_bytes: int | None = None) -> Reader:
+        """Return what reads the rows of a source.
 
-    def shape_reader(self, source: str) -> SourceReader:
-        """Return what reads the shapes of a variable-length source."""
-        return self._reader(source, of_shapes=True)
+        Parameters
+        ----------
+        source : str
+        of_shapes : bool, optional
+            Read the shapes of a variable-length source instead.
+        cache_bytes : int, optional
+            See :func:`fuel.storage.open_reader`.
 
-    def _reader(self, source: str, of_shapes: bool) -> SourceReader:
-        reader = self._readers.get((source, of_shapes))
+        Raises
+        ------
+        ValueError
+            If the source has no rows to read: a group or a scalar.
+
+        """
+        key = source, of_shapes, cache_bytes
+        reader = self._readers.get(key)
         if reader is None:
-            dataset = self.file[source]
+            dataset = _with_rows(self.file[source], source)
             if of_shapes:
                 dataset = dataset.dims[0]['shapes']
-            reader = open_reader(dataset, source)
-            self._readers[source, of_shapes] = reader
+            reader = self._readers[key] = open_reader(dataset, cache_bytes)
         return reader
+
+
+def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
+    """Return an HDF5 data set; refuse what has no rows."""
+    if not isinstance(dataset, h5py.Dataset):
+        raise ValueError(
+            f'source {source!r} is an HDF5 {type(dataset).__name__.lower()}, '
+            'which has no rows; a subclass of H5PYDataset that overrides '
+            'load and _out_of_memory_get_data may read it')
+    if not dataset.shape:
+        raise ValueError(
+            f'source {source!r} is a scalar; its first axis should count '
+            'examples')
+    return dataset
 
 
 class FileAccess:

@@ -9,7 +9,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.datasets._hdf5_files import FileAccess, OpenFile
+from fuel.datasets._hdf5_files import FileAccess
 from fuel.datasets._hdf5_format import SplitFormat
 from fuel.datasets._hdf5_rows import Selection, pick
 from fuel.datasets._hdf5_splits import check_splits
@@ -56,6 +56,11 @@ class H5PYDataset(SplitFormat, Dataset):
     sort_indices : bool, optional
         Kept for old scripts. Rows come back in the order of the request
         either way. Defaults to True.
+    cache_bytes : int, optional
+        How many bytes of decoded chunks may be remembered for this file, by
+        all data sets that read it in this process; the largest number that
+        one of them asks for counts. It matters for compressed files only.
+        Defaults to the setting ``chunk_cache_bytes``.
     **kwargs
         `sources`, which also gives their order (it is alphabetical
         otherwise), and `axis_labels`, for :class:`Dataset`.
@@ -132,13 +137,14 @@ class H5PYDataset(SplitFormat, Dataset):
     def __init__(self, file_or_path: Any, which_sets: Sequence[str],
                  subset: Any = None, load_in_memory: bool = False,
                  driver: str | None = None, sort_indices: bool = True,
-                 **kwargs: Any) -> None:
+                 cache_bytes: int | None = None, **kwargs: Any) -> None:
         self._access = _access_to(file_or_path, driver)
         self.driver = driver
         self.which_sets = _checked_names(which_sets)
         self.user_given_subset = _checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
+        self.cache_bytes = cache_bytes
         self._selection: Selection | None = None
         with self._reading():
             self._parse_dataset_info()
@@ -380,18 +386,11 @@ class H5PYDataset(SplitFormat, Dataset):
         orders = self._selected().orders
         for source, order in zip(self.sources, orders, strict=True):
             rows = pick(order, positions)
-            data.append(self._read_rows(opened, source, rows))
-            shapes.append(opened.shape_reader(source).read(rows)
+            reader = opened.reader(source, cache_bytes=self.cache_bytes)
+            data.append(reader.read(rows))
+            shapes.append(opened.reader(source, of_shapes=True).read(rows)
                           if source in self.vlen_sources else None)
         return data, shapes
-
-    def _read_rows(self, opened: OpenFile, source: str, rows: Any) -> Any:
-        try:
-            return opened.reader(source).read(rows)
-        except OSError as error:
-            raise OSError(
-                f'source {source!r} of {self.path!r} cannot be read; the '
-                f'file may be damaged: {error}') from error
 
 
 def _access_to(file_or_path: Any, driver: str | None) -> FileAccess:

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels._gather import MISSING, OUTSIDE
-from fuel.storage._file import OpenFile
+from fuel.storage._file import RawFile
 
 # Larger tables would take more memory than they are worth.
 MOST_CHUNKS = 1 << 26
@@ -52,13 +52,13 @@ class ChunkTable:
                                          strict=True))
 
 
-def read_chunk_table(dataset: h5py.Dataset, file: OpenFile) -> ChunkTable:
+def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
     """Read the table of a chunked data set, in one pass over its index.
 
     Parameters
     ----------
     dataset : h5py.Dataset
-    file : OpenFile
+    file : RawFile
         Its file.
 
     Returns
@@ -109,7 +109,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: OpenFile) -> ChunkTable:
     return table
 
 
-def _add_user_block(dataset: h5py.Dataset, file: OpenFile,
+def _add_user_block(dataset: h5py.Dataset, file: RawFile,
                     table: ChunkTable) -> None:
     """Count addresses from the start of the file, not of its HDF5 part.
 

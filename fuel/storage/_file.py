@@ -1,8 +1,10 @@
 """A file that HDF5 has open, read beside it."""
 from __future__ import annotations
 
+import functools
 import mmap
 import os
+import threading
 import weakref
 
 import h5py
@@ -10,7 +12,47 @@ import h5py
 from fuel.exceptions import DamagedFileError
 
 
-class OpenFile:
+_lock = threading.Lock()
+_files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
+    weakref.WeakValueDictionary())
+
+
+def raw_file(dataset: h5py.Dataset) -> RawFile:
+    """Return the file of a data set, one object for all who read it.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    RawFile
+
+    """
+    handle = h5py.h5i.get_file_id(dataset.id)
+    with _lock:
+        identity = _identity(os.fstat(int(handle.get_vfd_handle())))
+        file = _files.get(identity)
+        if file is None:
+            file = _files[identity] = RawFile(handle)
+        return file
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size,
+            status.st_mtime_ns)
+
+
+def _unlock_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_unlock_after_fork)
+
+
+class RawFile:
     """The bytes of an open HDF5 file, with a watch on it.
 
     The file is found through HDF5's own descriptor, so it is the same one
@@ -20,8 +62,8 @@ class OpenFile:
 
     Parameters
     ----------
-    dataset : h5py.Dataset
-        Any data set of the file.
+    handle : h5py.h5f.FileID
+        HDF5's handle of it.
 
     Attributes
     ----------
@@ -34,20 +76,19 @@ class OpenFile:
 
     """
 
-    def __init__(self, dataset: h5py.Dataset) -> None:
-        file = h5py.h5i.get_file_id(dataset.id)
-        self.path = os.fsdecode(file.name)
-        self._descriptor = os.dup(int(file.get_vfd_handle()))
+    def __init__(self, handle: h5py.h5f.FileID) -> None:
+        self.path = os.fsdecode(handle.name)
+        self._descriptor = os.dup(int(handle.get_vfd_handle()))
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, self._descriptor)
         status = os.fstat(self._descriptor)
         self.size = status.st_size
         self._changed = status.st_mtime_ns
-        self.identity = (
-            status.st_dev, status.st_ino, self.size, self._changed)
+        self.identity = _identity(status)
 
-    def map(self) -> mmap.mmap:
-        """Return the file as read-only memory."""
+    @functools.cached_property
+    def memory(self) -> mmap.mmap:
+        """The file as read-only memory."""
         return mmap.mmap(self._descriptor, self.size,
                          access=mmap.ACCESS_READ)
 

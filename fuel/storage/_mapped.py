@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels._gather import OUTSIDE, Tiles, mapped_rows
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
-from fuel.storage._file import OpenFile
+from fuel.storage._file import raw_file
 from fuel.storage._layout import Layout
 from fuel.storage._reader import Reader
 from fuel.utils._threads import map_chunks
@@ -20,7 +20,7 @@ class DirectReader(Reader):
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
         super().__init__(dataset, layout)
-        self._file = OpenFile(dataset)
+        self._file = raw_file(dataset)
         self._stored_type = dataset.dtype
         self._tiles = Tiles(
             self.shape, layout.chunk_shape or self.shape,
@@ -75,7 +75,7 @@ class MappedReader(DirectReader):
                 raise UnreadableTableError(
                     'its chunks have an unexpected size')
             self._addresses = table.addresses
-        self._memory = self._file.map()
+        self._memory = self._file.memory
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._copy(rows, self._new_batch(len(rows)))

@@ -10,7 +10,8 @@ from fuel.storage._cache import default_budget
 from fuel.storage._decoded import DecodedReader
 from fuel.storage._layout import discover
 from fuel.storage._mapped import MappedReader
-from fuel.storage._reader import OrdinaryReader, Reader
+from fuel.storage._ordinary import OrdinaryReader
+from fuel.storage._reader import Reader
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What every reader of a data set does, and the one through h5py."""
+"""What every reader of a data set does."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -110,65 +110,3 @@ class Reader(ABC):
         return DamagedFileError(
             f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
             f'file is damaged: restore it from its origin')
-
-
-class OrdinaryReader(Reader):
-    """Rows through h5py, whatever the data set is.
-
-    HDF5 wants indices that grow: rows are read in that order, each once,
-    and then put in the order asked for.
-
-    """
-
-    # Up to this many times as many rows as needed are read as one range,
-    # which costs less than a list.
-    WASTE = 2
-
-    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if not rows.size:
-            return numpy.empty((0, *self.shape[1:]), self.dtype)
-        self._check_rows(int(rows.min()), int(rows.max()))
-        ordered, places = numpy.unique(rows, return_inverse=True)
-        low, high = int(ordered[0]), int(ordered[-1]) + 1
-        if high - low <= self.WASTE * ordered.size:
-            found = self._h5py_read(slice(low, high), low)
-            places = rows - low
-        else:
-            found = self._h5py_read(ordered, low)
-        if len(found) == len(rows) and (places[1:] > places[:-1]).all():
-            return found
-        batch: NDArray[Any] = found.take(places, axis=0)
-        if batch.dtype.hasobject and ordered.size < rows.size:
-            _separate_repeated(batch, places)
-        return batch
-
-    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        if start == stop:
-            return numpy.empty((0, *self.shape[1:]), self.dtype)
-        self._check_rows(start, stop - 1)
-        return self._h5py_read(slice(start, stop), start)
-
-    def _h5py_read(self, selection: Any, first: int) -> NDArray[Any]:
-        try:
-            found = self._dataset[selection]
-        except (OSError, RuntimeError) as error:
-            raise self._damaged(
-                first, f'HDF5 cannot read this or a later row of the batch: '
-                f'{error}') from error
-        found = numpy.asarray(found)
-        result: NDArray[Any] = found.astype(
-            native_type(found.dtype), copy=False)
-        return result
-
-
-def _separate_repeated(batch: NDArray[Any],
-                       places: NDArray[numpy.intp]) -> None:
-    """Give each repetition of a row objects of its own."""
-    seen: set[int] = set()
-    for position, place in enumerate(places.tolist()):
-        if place in seen:
-            row = batch[position:position + 1]
-            for index, value in numpy.ndenumerate(row):
-                if isinstance(value, numpy.ndarray):
-                    row[index] = value.copy()
-        seen.add(place)
