@@ -1,0 +1,33 @@
+"""Every example on a page of the manual runs."""
+import doctest
+from pathlib import Path
+
+import pytest
+from doctest_sessions import run_examples
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [
+    ROOT / 'README.rst', *(ROOT / 'docs').rglob('*.rst')])
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_page_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
+    """The examples of a page are one session, in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+    run_examples(doctest.DocTestParser().get_doctest(
+        (ROOT / page).read_text('utf-8'), {'__name__': '__main__'}, page,
+        str(ROOT / page), 0))
+
+
+@pytest.mark.parametrize('page, least', [
+    ('overview', 40), ('your_data', 120), ('extending', 40)])
+def test_page_of_the_old_manual_has_its_examples(page, least):
+    """Chapters 2, 4 and 6 of the old manual are kept alive."""
+    text = (ROOT / 'docs' / f'{page}.rst').read_text('utf-8')
+    assert least <= len(doctest.DocTestParser().get_examples(text))
+
+
+@pytest.mark.parametrize('page', PAGES)
+def test_page_has_no_skipped_example(page):
+    """Examples that are not run would rot."""
+    assert 'doctest: +SKIP' not in (ROOT / page).read_text('utf-8')

@@ -1,0 +1,74 @@
+"""The first thing that a newcomer runs."""
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fuel
+
+SCRIPT = Path(__file__).parents[2] / 'examples' / 'iris_quickstart.py'
+
+
+def run_script(directory):
+    """Run the example in an interpreter of its own; return its output."""
+    environment = {**os.environ,
+                   'PYTHONPATH': str(Path(fuel.__file__).parents[1])}
+    result = subprocess.run(
+        [sys.executable, SCRIPT, directory], env=environment, check=False,
+        capture_output=True, text=True, timeout=100)
+    assert 0 == result.returncode, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def example():
+    """Return the example as a module."""
+    spec = importlib.util.spec_from_file_location('iris_quickstart', SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_quickstart_twice_learns_and_resumes(tmp_path):
+    """It reaches its accuracy, continues exactly, and can be repeated."""
+    first, second = run_script(tmp_path), run_script(tmp_path)
+    assert first == second
+    accuracy = float(re.search(r'held-out flowers: ([\d.]+)', first)[1])
+    assert accuracy >= 0.93
+    assert 'the batches are the same' in first
+    assert '$ fuel-convert iris' in first
+    assert 'fuel.converters' in first
+    assert ['iris.data', 'iris.hdf5'] == sorted(os.listdir(tmp_path))
+
+
+def test_quickstart_raw_file_has_the_original_format(example, tmp_path):
+    """150 lines of four numbers and a name, and an empty one."""
+    example.write_raw_file(tmp_path / 'iris.data')
+    content = (tmp_path / 'iris.data').read_bytes()
+    lines = content.split(b'\n')
+    assert 4551 == len(content)
+    assert [b'', b''] == lines[150:]
+    assert b'5.1,3.5,1.4,0.2,Iris-setosa' == lines[0]
+    row = re.compile(rb'(\d\.\d,){4}Iris-(setosa|versicolor|virginica)')
+    assert all(row.fullmatch(line) for line in lines[:150])
+
+
+def test_quickstart_below_the_accuracy_fails(
+        example, tmp_path, monkeypatch, capsys):
+    """The exit status tells that the model did not learn."""
+    monkeypatch.setattr(example, 'NUM_EPOCHS', 0)
+    assert 1 == example.main([str(tmp_path)])
+    assert 'the batches are the same' in capsys.readouterr().out
+
+
+def test_quickstart_other_batches_are_noticed(example):
+    """The comparison can fail."""
+    batch = example.numpy.zeros((2, 4)), example.numpy.zeros((2, 1))
+    other = batch[0] + 1, batch[1]
+    assert example.are_equal([batch], [batch])
+    assert not example.are_equal([batch], [other])
+    assert not example.are_equal([batch], [])
