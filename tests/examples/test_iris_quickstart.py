@@ -10,16 +10,16 @@ import pytest
 
 import fuel
 
+PACKAGES = str(Path(fuel.__file__).parents[1])
 SCRIPT = Path(__file__).parents[2] / 'examples' / 'iris_quickstart.py'
 
 
 def run_script(directory):
     """Run the example in an interpreter of its own; return its output."""
-    environment = {**os.environ,
-                   'PYTHONPATH': str(Path(fuel.__file__).parents[1])}
     result = subprocess.run(
-        [sys.executable, SCRIPT, directory], env=environment, check=False,
-        capture_output=True, text=True, timeout=100)
+        [sys.executable, SCRIPT, directory], check=False, timeout=100,
+        capture_output=True, text=True,
+        env={**os.environ, 'PYTHONPATH': PACKAGES})
     assert 0 == result.returncode, result.stdout + result.stderr
     return result.stdout
 
@@ -60,6 +60,7 @@ def test_quickstart_raw_file_has_the_original_format(example, tmp_path):
 def test_quickstart_below_the_accuracy_fails(
         example, tmp_path, monkeypatch, capsys):
     """The exit status tells that the model did not learn."""
+    monkeypatch.setenv('PYTHONPATH', PACKAGES)
     monkeypatch.setattr(example, 'NUM_EPOCHS', 0)
     assert 1 == example.main([str(tmp_path)])
     assert 'the batches are the same' in capsys.readouterr().out
