@@ -238,12 +238,16 @@ class AbstractDataStream:
             runtime.iterator = weakref.ref(iterator)
             epoch.install(self)
 
-    def _release_epoch(self) -> None:
-        """Forget the epoch made last if it is finished or abandoned."""
+    def _release_children(self) -> None:
+        """Let go of the children's iterators if nobody reads this stream.
+
+        Called before new ones are made: a child whose iterator is gone goes
+        on to its next epoch, instead of running two at a time.
+        """
         runtime = runtime_of(self)
         if runtime.is_left():
             runtime.epoch = None
-            for name in self.epoch_attributes:
+            for name in ('child_epoch_iterator', 'child_epoch_iterators'):
                 vars(self).pop(name, None)
 
     def state_dict(self) -> dict[str, Any]:

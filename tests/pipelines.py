@@ -58,13 +58,10 @@ def write_files(folder):
         file['images_shapes'] = shapes
         file['images_shapes'].make_scale('shapes')
         vlen.dims[0].attach_scale(file['images_shapes'])
-        splits = {
-            'train': {source: (0, 10) for source in
-                      ('features', 'targets', 'images')},
-            'test': {source: (10, N) for source in
-                     ('features', 'targets', 'images')},
-            'some': {source: (-1, -1, chosen.ref) for source in
-                     ('features', 'targets')}}
+        three, two = ('features', 'targets', 'images'), ('features', 'targets')
+        splits = {'train': dict.fromkeys(three, (0, 10)),
+                  'test': dict.fromkeys(three, (10, N)),
+                  'some': dict.fromkeys(two, (-1, -1, chosen.ref))}
         file.attrs['split'] = H5PYDataset.create_split_array(splits)
     import tables
     with tables.open_file(str(folder / 'data.tables'), 'w') as file:

@@ -1,6 +1,6 @@
 """Take up saved states in a new interpreter, and write what follows.
 
-    python take_up.py FOLDER SAVED RESULTS
+python take_up.py FOLDER SAVED RESULTS
 """
 import json
 import pickle

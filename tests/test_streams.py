@@ -21,6 +21,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import AbstractDataStream, DataStream
+from fuel.transformers import Transformer
 
 ROWS = numpy.arange(20).reshape(10, 2)
 
@@ -352,24 +353,11 @@ def test_close_twice_closes_once():
 
 # Several iterators
 
-class Pulling(AbstractDataStream):
+class Pulling(Transformer):
     """A user's stage, written against `child_epoch_iterator`."""
 
-    epoch_attributes = ('child_epoch_iterator',)
-
     def __init__(self, data_stream):
-        super().__init__()
-        self.data_stream = data_stream
-        self.produces_examples = data_stream.produces_examples
-
-    @property
-    def sources(self):
-        return self.data_stream.sources
-
-    def get_epoch_iterator(self, **kwargs):
-        self._release_epoch()
-        self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
-        return super().get_epoch_iterator(**kwargs)
+        super().__init__(data_stream, data_stream.produces_examples)
 
     def get_data(self, request=None):
         return next(self.child_epoch_iterator)

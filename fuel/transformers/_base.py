@@ -169,13 +169,8 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
         """
-        runtime = runtime_of(self)
-        with runtime.lock:
-            if runtime.is_left():
-                # Nobody reads the last epoch any more: letting go of the
-                # child's iterator tells the child so.
-                runtime.epoch = None
-                vars(self).pop('child_epoch_iterator', None)
+        with runtime_of(self).lock:
+            self._release_children()
             self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
             return super().get_epoch_iterator(as_dict=as_dict)
 

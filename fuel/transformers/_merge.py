@@ -80,11 +80,8 @@ class Merge(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
         """
-        runtime = runtime_of(self)
-        with runtime.lock:
-            if runtime.is_left():
-                runtime.epoch = None
-                vars(self).pop('child_epoch_iterators', None)
+        with runtime_of(self).lock:
+            self._release_children()
             resumed = self._pending_running()
             iterators = []
             for place, stream in enumerate(self.data_streams):
