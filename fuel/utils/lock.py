@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import atexit
 import glob
-import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
+from fuel.utils._lockfile import INTERVAL, LockFile
 from fuel.utils.disk import safe_mkdir
 
 __all__ = ['Unlocker', 'get_lock', 'get_readlock', 'get_writelock', 'lock',
            'refresh_lock', 'release_lock', 'release_readlock',
            'release_writelock']
 
-logger = logging.getLogger(__name__)
-
 # How long to wait for another process, in seconds.
 DEFAULT_TIMEOUT = 120.
-# How often to look, in seconds.
-_INTERVAL = 0.05
 
 
 class Unlocker:
@@ -58,61 +53,8 @@ class Unlocker:
         """Release the lock; harmless if it is not held."""
         self._file.release()
 
-    def _lock(self, timeout: float, interval: float = _INTERVAL) -> None:
+    def _lock(self, timeout: float, interval: float = INTERVAL) -> None:
         self._file.acquire(timeout, interval)
-
-
-class LockFile:
-    """One file, locked by one thread of one process or by nobody."""
-
-    def __init__(self, path: str) -> None:
-        # Only those who lock pay for the import.
-        from filelock import FileLock
-        self.path = path
-        self._pid = os.getpid()
-        self._lock = FileLock(path, thread_local=False)
-
-    @property
-    def is_mine(self) -> bool:
-        """Whether this process made it, not one that forked this one."""
-        return os.getpid() == self._pid
-
-    def acquire(self, timeout: float, interval: float = _INTERVAL) -> None:
-        """Lock the file; TimeoutError after `timeout` seconds."""
-        if self.try_acquire():
-            return
-        logger.info('Waiting for the lock %r', self.path)
-        deadline = time.monotonic() + timeout
-        while not self.try_acquire():
-            if time.monotonic() >= deadline:
-                raise TimeoutError(
-                    f'{self.path!r} has been locked by another process or '
-                    f'thread for {timeout} s; wait for it to finish, or end '
-                    'it')
-            time.sleep(interval)
-
-    def try_acquire(self) -> bool:
-        """Lock the file if nobody has; return whether it is locked now."""
-        from filelock import Timeout
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            return False
-        return True
-
-    def release(self) -> None:
-        """Release the lock, unless it is that of a parent process."""
-        if self.is_mine:
-            self._lock.release()
-
-    @contextmanager
-    def held(self, timeout: float) -> Iterator[None]:
-        """Hold the lock for a block."""
-        self.acquire(timeout)
-        try:
-            yield
-        finally:
-            self.release()
 
 
 class _Held(threading.local):
@@ -127,9 +69,11 @@ _readers: dict[str, LockFile] = {}
 
 
 def _take(path: str, timeout: float) -> None:
-    path = os.path.realpath(path)
+    # Not the real path of the file itself: a link in its place is refused.
+    folder, name = os.path.split(path)
+    path = os.path.join(os.path.realpath(folder), name)
     file = next((file for file in _held.files
-                 if file.path == path and file.is_mine), None)
+                 if file.path == path and file.is_held), None)
     if file is None:
         file = LockFile(path)
         file.acquire(timeout)
@@ -171,7 +115,7 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
 
     """
     unlocker = Unlocker(tmp_dir)
-    unlocker._lock(timeout, _INTERVAL if min_wait is None else min_wait)
+    unlocker._lock(timeout, INTERVAL if min_wait is None else min_wait)
     return unlocker
 
 
@@ -285,7 +229,7 @@ def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
                 raise TimeoutError(
                     f'{filename!r} has been read by other processes for '
                     f'{timeout} s; they hold {", ".join(readers)}')
-            time.sleep(_INTERVAL)
+            time.sleep(INTERVAL)
     except BaseException:
         release_writelock()
         raise
@@ -353,7 +297,7 @@ def release_readlock(lockdir_name: str) -> None:
 
     """
     file = _readers.pop(lockdir_name, None)
-    if file is not None and file.is_mine:
+    if file is not None and file.is_held:
         # Removed while it is locked: nobody can mistake it for a dead one.
         with suppress(OSError):
             os.remove(lockdir_name)
@@ -378,7 +322,7 @@ def other_readers(path: str) -> list[str]:
     """
     alive = []
     for name in sorted(glob.glob(glob.escape(path) + '.readlock.*')):
-        if name in _readers and _readers[name].is_mine:
+        if name in _readers and _readers[name].is_held:
             continue
         file = LockFile(name)
         if not file.try_acquire():
@@ -392,7 +336,7 @@ def other_readers(path: str) -> list[str]:
 
 def holds_readlock(path: str) -> bool:
     """Whether this process holds a read lock on a file."""
-    return any(name.startswith(path + '.readlock.') and file.is_mine
+    return any(name.startswith(path + '.readlock.') and file.is_held
                for name, file in list(_readers.items()))
 
 

@@ -7,7 +7,7 @@ import fuel.utils
 
 def test_import_utils_loads_no_heavy_module():
     """Only NumPy and the standard library are needed."""
-    code = ('import sys, fuel.utils; print(sorted({"zmq", "h5py", "filelock",'
+    code = ('import sys, fuel.utils; print(sorted({"zmq", "h5py",'
             ' "requests", "multiprocessing", "tarfile", "platformdirs"}'
             ' & set(sys.modules)))')
     result = subprocess.run([sys.executable, '-c', code], check=True,

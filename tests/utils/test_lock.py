@@ -77,6 +77,7 @@ def test_lock_of_a_killed_owner_is_free(tmp_path, start):
     """The system frees the lock of a process that was killed."""
     owner = start('get_lock(sys.argv[1])\n'
                   'get_readlock(os.getpid(), sys.argv[1] + "/a")', tmp_path)
+    assert 3 == len(os.listdir(tmp_path))
     owner.send_signal(signal.SIGKILL)
     owner.wait(timeout=30)
     get_lock(str(tmp_path), timeout=30)
@@ -99,6 +100,28 @@ def test_lock_of_a_parent_outlives_its_forked_child(tmp_path, start):
     with pytest.raises(TimeoutError, match='locked by another process'):
         get_lock(str(tmp_path), timeout=0.2)
     finish(owner)
+
+
+def test_lock_of_a_dead_owner_is_free_while_its_child_lives(
+        tmp_path, start):
+    """A forked child does not keep the lock when its parent is killed."""
+    owner = start(
+        'get_lock(sys.argv[1])\n'
+        'if os.fork() == 0:\n'
+        '    sys.stdin.read()\n'
+        '    os._exit(0)', tmp_path)
+    owner.send_signal(signal.SIGKILL)
+    owner.wait(timeout=30)
+    get_lock(str(tmp_path), timeout=30)
+    release_lock()
+
+
+def test_lock_of_a_planted_link_is_refused(tmp_path):
+    """A lock file never is a link to somebody's file."""
+    (tmp_path / 'lock').symlink_to(tmp_path / 'target')
+    with pytest.raises(OSError, match='lock'):
+        get_lock(str(tmp_path), timeout=0)
+    assert not (tmp_path / 'target').exists()
 
 
 def test_lock_is_exclusive_between_threads(tmp_path):

@@ -1,0 +1,132 @@
+"""A file that the operating system locks for one owner.
+
+This is ``flock`` itself, since the packages around it do more than that:
+some let a forked child release its parent's lock, others make a fork fail
+in a program whose threads fork at the same time.
+"""
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+logger = logging.getLogger(__name__)
+
+# How often to look whether a lock is free, in seconds.
+INTERVAL = 0.05
+
+
+class LockFile:
+    """One file, locked by one thread of one process or by nobody.
+
+    The lock ends with the process that took it, however that ends; a child
+    that was forked meanwhile does not have it. The file stays.
+
+    Parameters
+    ----------
+    path : str
+        The file; created if needed, in a folder that exists. A symbolic
+        link is refused.
+
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        _all.add(self)
+
+    def try_acquire(self) -> bool:
+        """Lock the file if nobody has; return whether that was so."""
+        descriptor = os.open(
+            self.path,
+            os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0), 0o666)
+        locked = False
+        try:
+            # A file that was removed meanwhile guards nothing any more.
+            locked = _lock(descriptor) and os.fstat(descriptor).st_nlink > 0
+        finally:
+            if not locked:
+                os.close(descriptor)
+        if locked:
+            self._descriptor = descriptor
+        return locked
+
+    def acquire(self, timeout: float, interval: float = INTERVAL) -> None:
+        """Lock the file; TimeoutError after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        told = False
+        while not self.try_acquire():
+            if time.monotonic() >= deadline:
+                raise TimeoutError(
+                    f'{self.path!r} has been locked by another process or '
+                    f'thread for {timeout} s; wait for it to finish, or end '
+                    'it')
+            if not told:
+                logger.info('Waiting for the lock %r', self.path)
+                told = True
+            time.sleep(interval)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object has locked the file, in this process."""
+        return self._descriptor is not None
+
+    def release(self) -> None:
+        """End the lock; harmless if it is not held."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            _unlock(descriptor)
+            os.close(descriptor)
+
+    def _forget(self) -> None:
+        """Let go of the parent's lock without ending it."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    @contextmanager
+    def held(self, timeout: float) -> Iterator[None]:
+        """Hold the lock for a block."""
+        self.acquire(timeout)
+        try:
+            yield
+        finally:
+            self.release()
+
+
+_all: weakref.WeakSet[LockFile] = weakref.WeakSet()
+
+if sys.platform == 'win32':
+    import msvcrt
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+    def _after_fork_in_child() -> None:
+        for file in list(_all):
+            file._forget()
+
+    os.register_at_fork(after_in_child=_after_fork_in_child)
