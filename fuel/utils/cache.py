@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 
 from fuel.config_parser import config
 from fuel.utils._files import atomic_path
@@ -120,7 +121,7 @@ def _copy_name(original: str) -> str:
 
 def _check_trusted(folder: str, root: str) -> None:
     """Refuse a folder in which somebody else could have put any data."""
-    if os.name == 'nt':
+    if sys.platform == 'win32':
         return
     status = os.lstat(folder)
     owners = {os.geteuid(), 0, os.stat(root).st_uid}
@@ -206,11 +207,13 @@ def copy_from_server_to_local(dataset_remote_dir: str,
         mode &= ~0o070
     with atomic_path(local_fname, check_unchanged, mode) as temporary:
         shutil.copyfile(remote_fname, temporary)
-        if same_group and os.name != 'nt':
+        if sys.platform != 'win32' and same_group:
             os.chown(temporary, -1, before.st_gid)
 
 
 def _may_give_to(group: int) -> bool:
     """Whether this process may make a file belong to a group."""
-    return (os.name == 'nt' or os.geteuid() == 0 or group == os.getegid()
+    if sys.platform == 'win32':
+        return True
+    return (os.geteuid() == 0 or group == os.getegid()
             or group in os.getgroups())
