@@ -32,6 +32,7 @@ from fuel.transformers import (
     ForceFloatX,
     Mapping,
     Merge,
+    MultiProcessing,
     Padding,
     Rename,
     ScaleAndShift,
@@ -191,6 +192,8 @@ PIPELINES = {
         ('a', 'b', 'c', 'd')),
     'Rename': lambda f: Rename(batches(), {'x': 'z'}),
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
+    'MultiProcessing': lambda f: Flatten(MultiProcessing(
+        Mapping(batches(), double)), which_sources=('x',)),
 }
 
 
@@ -216,6 +219,8 @@ def _plain(data):
 
 def leaves(stream):
     """Return the streams over data sets that a pipeline reads here."""
+    if isinstance(stream, MultiProcessing):
+        return []
     if isinstance(stream, Merge):
         return [leaf for child in stream.data_streams
                 for leaf in leaves(child)]

@@ -10,7 +10,6 @@ from typing import Any
 
 from fuel._epoch import (
     FINISHED,
-    NOT_STARTED,
     RUNNING,
     Epoch,
     child_streams,
@@ -271,25 +270,21 @@ class MultiProcessing(Transformer):
             return super()._state_of(epoch)
         return self._between(FINISHED, vars(epoch)['feed'].state())
 
+    def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
+        last = runtime_of(self).epoch
+        feed = None if last is None else vars(last).get('feed')
+        return self._between(
+            epoch, self._after if feed is None else feed.state())
+
     def _between(self, kind: str, child: Any) -> dict[str, Any]:
         """Return the state of a stream none of whose epochs is running."""
         if isinstance(child, Exception):
             raise child
         state = state_between_epochs(self, kind)
-        state['children'] = [child]
+        if child is not None:
+            # The wrapped stream's copy in this process never moves.
+            state['children'] = [child]
         return state
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return where the stream stands, as far as it was handed out.
-
-        See :meth:`~fuel.streams.AbstractDataStream.state_dict`.
-        """
-        runtime = runtime_of(self)
-        with runtime.lock:
-            if (runtime.pending is None and runtime.epoch is None
-                    and self._after is not None):
-                return self._between(NOT_STARTED, self._after)
-            return super().state_dict()
 
     def _load_checked(self, state: dict[str, Any]) -> None:
         # The wrapped stream runs in the worker, and so it is loaded there.
