@@ -39,4 +39,5 @@ def extensions():
         for path in sorted(Path('fuel').rglob('*.pyx'))]
 
 
-setup(ext_modules=cythonize(extensions(), compiler_directives=DIRECTIVES))
+setup(ext_modules=cythonize(extensions(), compiler_directives=DIRECTIVES),
+      options={'build_ext': {'parallel': os.cpu_count()}})

@@ -151,12 +151,16 @@ def test_wheel_installed_away_from_the_checkout_imports(wheel, python):
         assert 'usage' in run(python.with_name(command), '--help')
 
 
+@pytest.mark.full
+@pytest.mark.timeout(600)
 def test_editable_installation_imports_from_the_checkout(source, python):
     """``pip install -e .`` builds in place and links."""
     run(sys.executable, '-m', 'pip', '--python', python, 'install',
         '--no-deps', '--no-build-isolation', '-e',
         source)
     check_imports(python, source)
+    for command in ('fuel-download', 'fuel-convert', 'fuel-info'):
+        assert 'usage' in run(python, source / 'bin' / command, '--help')
 
 
 @pytest.mark.full
