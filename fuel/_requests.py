@@ -107,7 +107,11 @@ class _Shuffled(RequestIterator):
         self.indices = indices
         self._is_identity = indices == range(len(indices))
         self._rng_before = copy.deepcopy(rng)
-        self._order = draw_order(len(indices), rng)
+        self._order = self._draw(rng)
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        """Return the order of the epoch: places in `indices`."""
+        return draw_order(len(self.indices), rng)
 
     def __getstate__(self) -> dict[str, Any]:
         state = {**vars(self), '_order': None}
@@ -125,8 +129,7 @@ class _Shuffled(RequestIterator):
 
     def _pick(self, start: int, stop: int) -> list[Any]:
         if self._order is None:
-            self._order = draw_order(
-                len(self.indices), copy.deepcopy(self._rng_before))
+            self._order = self._draw(copy.deepcopy(self._rng_before))
         picked: list[int] = self._order[start:stop].tolist()
         if self._is_identity:
             return picked

@@ -2,13 +2,9 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy
-
-from fuel import _generators, config
 from fuel._epoch import scheme_state
 from fuel._requests import (
     BatchRequests,
@@ -20,213 +16,30 @@ from fuel._requests import (
     ShuffledExampleRequests,
     num_batches,
 )
+from fuel._sampling_schemes import (
+    BalancedScheme,
+    BlockShuffledScheme,
+    WeightedScheme,
+)
+from fuel._scheme_bases import (
+    BatchScheme,
+    BatchSizeScheme,
+    IndexScheme,
+    IterationScheme,
+    default_rng,
+    load_no_state,
+    load_rng_state,
+    no_state,
+    positive,
+    rng_state,
+)
 
 __all__ = [
-    'BatchScheme', 'BatchSizeScheme', 'ConcatenatedScheme', 'ConstantScheme',
+    'BalancedScheme', 'BatchScheme', 'BatchSizeScheme',
+    'BlockShuffledScheme', 'ConcatenatedScheme', 'ConstantScheme',
     'IndexScheme', 'IterationScheme', 'SequentialExampleScheme',
     'SequentialScheme', 'ShuffledExampleScheme', 'ShuffledScheme',
-    'cross_validation']
-
-
-class IterationScheme:
-    """An iteration scheme: decides which requests an epoch makes.
-
-    Subclasses implement :meth:`get_request_iterator` and set
-    `requests_examples`.
-
-    Attributes
-    ----------
-    requests_examples : bool
-        Whether requests are for single examples (as opposed to batches).
-
-    Notes
-    -----
-    A scheme may also offer two hooks, which let a stream that uses it save
-    its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
-
-    ``state_dict()``
-        returns, as plain data ready for JSON, what the *next* request
-        iterator will be made from, such as the state of a generator, and
-    ``load_state_dict(state)``
-        puts the scheme back to where it was.
-
-    The requests that had been made are then left out.  A class that
-    overrides :meth:`get_request_iterator` overrides the hooks too, or has
-    none.  Random schemes should not be shared by streams, since one stream
-    would then change the order of the other.
-
-    """
-
-    requests_examples: bool
-
-    def get_request_iterator(self) -> Iterator[Any]:
-        """Return an iterator over the requests of a new epoch."""
-        raise NotImplementedError(
-            f'{type(self).__name__} must implement get_request_iterator')
-
-
-# The hooks are assigned in each class beside its get_request_iterator,
-# not inherited: a subclass with other requests must not pass for exact.
-
-def _no_state(self: Any) -> dict[str, Any]:
-    """Return the scheme's state: there is none, all epochs are alike."""
-    return {}
-
-
-def _load_no_state(self: Any, state: dict[str, Any]) -> None:
-    """Take up a state that :meth:`state_dict` returned."""
-
-
-def _rng_state(self: Any) -> dict[str, Any]:
-    """Return the state of the generator, ready for JSON."""
-    return {'rng': _generators.get_state(self.rng)}
-
-
-def _load_rng_state(self: Any, state: dict[str, Any]) -> None:
-    """Take up a state that :meth:`state_dict` returned."""
-    _generators.set_state(self.rng, state['rng'])
-
-
-def _positive(name: str, value: Any) -> int:
-    if isinstance(value, (bool, numpy.bool_)):
-        raise TypeError(f'{name} must be a positive integer, got {value!r}')
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f'{name} must be a positive integer, got {value!r} '
-            f'({type(value).__name__})') from None
-    if number <= 0:
-        raise ValueError(f'{name} must be a positive integer, got {number}')
-    return number
-
-
-def _as_examples(examples: Any) -> Any:
-    """Return `examples` as something to iterate over, checked."""
-    if isinstance(examples, Iterable) and not (
-            isinstance(examples, numpy.ndarray) and examples.ndim == 0):
-        return examples
-    if isinstance(examples, (bool, numpy.bool_)):
-        raise TypeError('examples must be a number of examples or a list of '
-                        f'indices, got {examples!r}')
-    try:
-        number = operator.index(examples)
-    except TypeError:
-        raise TypeError(
-            'examples must be a number of examples or a list of indices, got '
-            f'{examples!r} ({type(examples).__name__})') from None
-    if number < 0:
-        raise ValueError(
-            f'examples must not be negative, got {number}')
-    return range(number)
-
-
-class _Examples:
-    """What schemes over a given set of examples share."""
-
-    indices: Any
-    num_examples: int | None
-    _read_once: bool = False
-
-    def _set_examples(self, examples: Any) -> None:
-        self.indices = _as_examples(examples)
-        self.num_examples = (
-            len(self.indices) if hasattr(self.indices, '__len__') else None)
-
-    def _sequence(self) -> Sequence[Any]:
-        """Return the examples as a sequence of plain Python objects."""
-        indices = self._iterable()
-        if isinstance(indices, numpy.ndarray):
-            return list(indices.tolist())
-        if isinstance(indices, (list, range, tuple)):
-            return indices
-        return list(indices)
-
-    def _iterable(self) -> Any:
-        """Return the examples, and refuse to read an iterator twice."""
-        if isinstance(self.indices, Iterator):
-            if self._read_once:
-                raise ValueError(
-                    f'examples of {type(self).__name__} is an iterator '
-                    f'({type(self.indices).__name__}) and an earlier epoch '
-                    'has read it: pass list(examples) or the number of '
-                    'examples instead')
-            self._read_once = True
-        return self.indices
-
-
-class IndexScheme(_Examples, IterationScheme):
-    """Schemes whose requests are single indices.
-
-    Parameters
-    ----------
-    examples : int or iterable of int
-        The indices of the examples to visit, or how many to visit from the
-        beginning of the data set.
-
-    Attributes
-    ----------
-    indices : iterable of int
-        As given; a range if a number was given.
-    num_examples : int or None
-        How many there are; None for an iterator.
-
-    """
-
-    requests_examples = True
-
-    def __init__(self, examples: Any) -> None:
-        self._set_examples(examples)
-
-    @property
-    def num_requests(self) -> int | None:
-        """Number of requests in an epoch (int), or None if not known."""
-        return self.num_examples
-
-
-class BatchScheme(_Examples, IterationScheme):
-    """Schemes whose requests are lists of indices.
-
-    Parameters
-    ----------
-    examples : int or iterable of int
-        The indices of the examples to visit, or how many to visit from the
-        beginning of the data set.
-    batch_size : int
-        Number of indices in a request.  The last request of an epoch has
-        fewer if the number of examples is no multiple of it.
-
-    Attributes
-    ----------
-    indices : iterable of int
-        As given; a range if a number was given.
-    num_examples : int or None
-        How many there are; None for an iterator.
-
-    """
-
-    requests_examples = False
-
-    def __init__(self, examples: Any, batch_size: int) -> None:
-        self._set_examples(examples)
-        self.batch_size = _positive('batch_size', batch_size)
-
-    @property
-    def num_requests(self) -> int | None:
-        """Number of requests in an epoch (int), or None if not known."""
-        if self.num_examples is None:
-            return None
-        return num_batches(self.num_examples, self.batch_size)
-
-
-class BatchSizeScheme(IterationScheme):
-    """Schemes whose requests are batch sizes.
-
-    For sources that can only be read in order, so that there is nothing to
-    choose but how many examples to take.
-    """
-
-    requests_examples = False
+    'WeightedScheme', 'cross_validation']
 
 
 class ConcatenatedScheme(IterationScheme):
@@ -325,7 +138,7 @@ class ConstantScheme(BatchSizeScheme):
                             ('times', times)):
             if value is not None and value < 0:
                 raise ValueError(f'{name} must not be negative, got {value}')
-        self.batch_size = _positive('batch_size', batch_size)
+        self.batch_size = positive('batch_size', batch_size)
         self.num_examples = num_examples
         self.times = times
 
@@ -350,8 +163,8 @@ class ConstantScheme(BatchSizeScheme):
         return BatchSizeRequests(
             self.batch_size, math.inf if count is None else count, last_size)
 
-    state_dict = _no_state
-    load_state_dict = _load_no_state
+    state_dict = no_state
+    load_state_dict = load_no_state
 
 
 class SequentialScheme(BatchScheme):
@@ -377,8 +190,8 @@ class SequentialScheme(BatchScheme):
             return OneShotRequests(self._iterable(), self.batch_size)
         return BatchRequests(self._sequence(), self.batch_size)
 
-    state_dict = _no_state
-    load_state_dict = _load_no_state
+    state_dict = no_state
+    load_state_dict = load_no_state
 
 
 class ShuffledScheme(BatchScheme):
@@ -414,15 +227,15 @@ class ShuffledScheme(BatchScheme):
                  sorted_indices: bool = False, rng: Any = None) -> None:
         super().__init__(examples, batch_size)
         self.sorted_indices = sorted_indices
-        self.rng = _default_rng() if rng is None else rng
+        self.rng = default_rng() if rng is None else rng
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         return ShuffledBatchRequests(
             self._sequence(), self.batch_size, self.rng, self.sorted_indices)
 
-    state_dict = _rng_state
-    load_state_dict = _load_rng_state
+    state_dict = rng_state
+    load_state_dict = load_rng_state
 
 
 class SequentialExampleScheme(IndexScheme):
@@ -446,8 +259,8 @@ class SequentialExampleScheme(IndexScheme):
             return OneShotRequests(self._iterable())
         return ExampleRequests(self._sequence())
 
-    state_dict = _no_state
-    load_state_dict = _load_no_state
+    state_dict = no_state
+    load_state_dict = load_no_state
 
 
 class ShuffledExampleScheme(IndexScheme):
@@ -469,18 +282,14 @@ class ShuffledExampleScheme(IndexScheme):
 
     def __init__(self, examples: Any, *, rng: Any = None) -> None:
         super().__init__(examples)
-        self.rng = _default_rng() if rng is None else rng
+        self.rng = default_rng() if rng is None else rng
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
         return ShuffledExampleRequests(self._sequence(), self.rng)
 
-    state_dict = _rng_state
-    load_state_dict = _load_rng_state
-
-
-def _default_rng() -> numpy.random.RandomState:
-    return numpy.random.RandomState(config.default_seed)
+    state_dict = rng_state
+    load_state_dict = load_rng_state
 
 
 def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
@@ -522,7 +331,7 @@ def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
     [0, 1] [2, 3]
 
     """
-    _positive('num_folds', num_folds)
+    positive('num_folds', num_folds)
     if strict and num_examples % num_folds != 0:
         raise ValueError(
             f'num_examples ({num_examples}) must be a multiple of num_folds '

@@ -192,6 +192,42 @@ class H5PYDataset(SplitFormat, Dataset):
                 and all(type(part) is numpy.ndarray
                         for part in self.data_sources))
 
+    def chunk_of_examples(self, source: str | None = None) -> Any:
+        """Tell which chunks of the file the examples lie in.
+
+        Parameters
+        ----------
+        source : str, optional
+            Defaults to the source whose chunks cost most to read: the one
+            with the largest examples, among the compressed ones if there
+            are any.
+
+        Returns
+        -------
+        numpy.ndarray, shape (num_examples,), dtype intp
+            Numbers of chunks along the first axis.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source, or it is not chunked.
+
+        """
+        with self._reading() as h5file:
+            if source is None:
+                source = _costliest(h5file, self.sources)
+            if source not in self.sources:
+                raise ValueError(f'there is no source {source!r}; the '
+                                 f'sources are {self.sources}')
+            chunks = getattr(h5file[source], 'chunks', None)
+            if chunks is None:
+                raise ValueError(
+                    f'source {source!r} of {self.path!r} is not chunked: '
+                    f'any order of its examples is as fast as another')
+            rows = numpy.arange(len(h5file[source]))
+        order = self._selected().orders[self.sources.index(source)]
+        return rows[order] // chunks[0]
+
     def _selected(self) -> Selection:
         selection = self._selection
         if selection is None or selection.subsets is None:
@@ -391,6 +427,20 @@ class H5PYDataset(SplitFormat, Dataset):
             shapes.append(opened.reader(source, of_shapes=True).read(rows)
                           if source in self.vlen_sources else None)
         return data, shapes
+
+
+def _costliest(h5file: Any, sources: Sequence[str]) -> str:
+    """Return the chunked source whose examples cost most to read."""
+    def cost(source: str) -> tuple[bool, bool, float]:
+        dataset = h5file[source]
+        chunks = getattr(dataset, 'chunks', None)
+        if chunks is None:
+            return False, False, 0.
+        row = dataset.dtype.itemsize * float(numpy.prod(dataset.shape[1:]))
+        filters = dataset.id.get_create_plist().get_nfilters()
+        return True, bool(filters), row
+
+    return max(sources, key=cost)
 
 
 def _access_to(file_or_path: Any, driver: str | None) -> FileAccess:
