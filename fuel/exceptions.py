@@ -8,6 +8,8 @@
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
     +-- DamagedFileError             a file's bytes are not what they were
+    +-- UndecodableImageError        bytes are no image, or a damaged one
+    +-- UnknownTokenError            a token is not in the vocabulary
 
 Each class also derives from the built-in error that a caller would already
 catch, so ``except ValueError`` goes on working.
@@ -15,7 +17,7 @@ catch, so ``except ValueError`` goes on working.
 
 __all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
            'DamagedFileError', 'FuelError', 'StateMismatchError',
-           'WorkerError']
+           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -45,3 +47,14 @@ class WorkerError(FuelError, RuntimeError):
 
 class DamagedFileError(FuelError, OSError):
     """A file is cut, damaged, or was changed while it was in use."""
+
+
+class UndecodableImageError(FuelError, ValueError, OSError):
+    """Bytes that should be an image file cannot be decoded."""
+
+
+class UnknownTokenError(FuelError, KeyError):
+    """A token is not in the vocabulary, and no other stands for it."""
+
+    # KeyError would show the text as it shows a key, in quotes.
+    __str__ = Exception.__str__

@@ -1,10 +1,10 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-Integers = NDArray[numpy.intp]
-Numbers = NDArray[numpy.float64]
+Integers: TypeAlias = NDArray[numpy.intp]
+Numbers: TypeAlias = NDArray[numpy.float64]
 
 def copy_windows(
     images: NDArray[Any], tops: Integers, lefts: Integers,

@@ -100,7 +100,7 @@ def _as_readable(images: Any, rows: Any, dtype: Any) -> tuple[Any, Any]:
 
 def _per_channel(name: str, values: Any, channels: int) -> Any:
     array = numpy.asarray(values, dtype=numpy.float64)
-    if array.ndim > 1 or array.ndim == 1 and len(array) != channels:
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != channels):
         raise ValueError(
             f'{name} must be one number or one for each of the {channels} '
             f'channels, got the shape {array.shape}')

@@ -1,9 +1,9 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-Padded = tuple[NDArray[Any], NDArray[Any]] | None
+Padded: TypeAlias = tuple[NDArray[Any], NDArray[Any]] | None
 
 def pad_lists(
     sequences: list[Any], mask_dtype: numpy.dtype[Any],

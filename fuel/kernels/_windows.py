@@ -60,7 +60,8 @@ def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,
             (*images.shape[:2], rows, columns), images.dtype)
     else:
         _check_out(out, images)
-        written, rows, columns = out, *out.shape[2:]
+        written = out
+        rows, columns = out.shape[2:]
     tops = _as_offsets('row', tops, len(images), images.shape[2] - rows)
     lefts = _as_offsets(
         'column', lefts, len(images), images.shape[3] - columns)

@@ -1,0 +1,39 @@
+"""The cropping function of old, under its old name."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.kernels import crop_windows
+
+__all__ = ['window_batch_bchw']
+
+
+def window_batch_bchw(batch: Any, height_offsets: Any, width_offsets: Any,
+                      out: Any) -> None:
+    """Copy one window of each image of a batch.
+
+    Parameters
+    ----------
+    batch : numpy.ndarray, shape (batch, channel, height, width)
+    height_offsets, width_offsets : sequence of int, shape (batch,)
+        The first row and the first column of each window.
+    out : numpy.ndarray, shape (batch, channel, rows, columns)
+        Where to write, of the dtype of `batch`.
+
+    Raises
+    ------
+    ValueError
+        If a window leaves its image, or shapes or types do not fit.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> batch = numpy.arange(9).reshape(1, 1, 3, 3)
+    >>> out = numpy.empty((1, 1, 2, 2), batch.dtype)
+    >>> window_batch_bchw(batch, [1], [0], out)
+    >>> out
+    array([[[[3, 4],
+             [6, 7]]]])
+
+    """
+    crop_windows(batch, height_offsets, width_offsets, out=out)

@@ -1,0 +1,15 @@
+"""Stages that decode, move and convert images."""
+from fuel.transformers._image_decode import ImagesFromBytes
+from fuel.transformers._image_old import (
+    MinimumImageDimensions,
+    Random2DRotation,
+    RandomFixedSizeCrop,
+)
+
+__all__ = [
+    'ImagesFromBytes', 'MinimumImageDimensions', 'Random2DRotation',
+    'RandomFixedSizeCrop']
+
+# Classes are pickled, and shown, under the name that users import.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
