@@ -7,7 +7,7 @@ import numpy
 
 from fuel.converters.base import create_source
 
-__all__ = ['create_ragged', 'write_rows', 'write_ragged']
+__all__ = ['create_ragged', 'write_ragged', 'write_rows']
 
 
 def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,

@@ -14,7 +14,7 @@ def create_split_array(
         splits: Mapping[str, Mapping[str, tuple[Any, ...]]]) -> Any:
     """Return an array with one row for each pair of split and source."""
     sources = sorted({name for split in splits.values() for name in split})
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for split, parts in splits.items():
         for source in sources:
             start, stop, *rest = parts.get(source, (0, 0))

@@ -79,8 +79,8 @@ def _read(path: str) -> list[list[str]]:
     refuse_page(path)
     records = []
     with open(path, encoding='ascii', errors='replace') as lines:
-        for number, line in enumerate(lines, 1):
-            line = line.strip()
+        for number, raw in enumerate(lines, 1):
+            line = raw.strip()
             if not line or line.startswith('|'):
                 continue
             fields = [field.strip() for field in line.split(',')]

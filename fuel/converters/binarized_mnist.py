@@ -85,7 +85,8 @@ def _read_any(content: bytes) -> numpy.ndarray[Any, Any] | None:
     tokens = content.split()
     if not set(tokens) <= {b'0', b'1'}:
         return None
-    return (numpy.array(tokens, dtype='S1') == b'1').astype('uint8')
+    return numpy.asarray(
+        numpy.array(tokens, dtype='S1') == b'1', dtype='uint8')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

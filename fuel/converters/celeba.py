@@ -110,7 +110,7 @@ def _convert(directory: str, output_directory: str, output_filename: str,
         _write_images(features, paths[0], size, change)
         # The borders are those of the full data.
         write_splits(h5file, {
-            split: {source: borders for source in ('features', 'targets')}
+            split: dict.fromkeys(('features', 'targets'), borders)
             for split, borders in (('train', (0, TRAIN_STOP)),
                                    ('valid', (TRAIN_STOP, VALID_STOP)),
                                    ('test', (VALID_STOP, TEST_STOP)))})
@@ -161,7 +161,7 @@ def _read_attributes(path: str) -> numpy.ndarray[Any, Any]:
                 path, f'expected {i + 1:06d}.jpg and {NUM_ATTRIBUTES} times '
                 f'-1 or 1 in row {i + 1}, got {" ".join(row)[:60]!r}')
     table = numpy.array([row[1:] for row in rows])
-    return (table == '1').astype('uint8')
+    return numpy.asarray(table == '1', dtype='uint8')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

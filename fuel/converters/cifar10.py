@@ -100,7 +100,8 @@ def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
     try:
         features = numpy.asarray(batch['data'], dtype='uint8').reshape(
             -1, 3, 32, 32)
-        sources = {'features': features}
+        sources: dict[str, numpy.ndarray[Any, Any]] = {
+            'features': features}
         for source, key in labels.items():
             column = numpy.asarray(batch[key])
             if column.size and (column.min() < 0 or column.max() > 255):

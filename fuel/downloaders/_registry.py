@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, Self
 
-__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'owner_of', 'raw_files',
-           'urls']
+__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'owner_of',
+           'raw_files', 'urls']
 
 
 @functools.lru_cache(maxsize=1)

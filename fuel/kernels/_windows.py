@@ -57,7 +57,7 @@ def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,
                              '(height, width), or an array to write to')
         rows, columns = shape
         written = numpy.empty(
-            (*images.shape[:2], rows, columns), images.dtype)
+            (len(images), images.shape[1], rows, columns), images.dtype)
     else:
         _check_out(out, images)
         written = out

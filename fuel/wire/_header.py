@@ -120,7 +120,8 @@ def get_field(fields: dict[str, Any], name: str, kind: type,
     value = fields.get(name)
     if value is None and default is not ...:
         return default
-    if type(value) is not kind or (kind is int and not 0 <= value < 2 ** 63):
+    if type(value) is not kind or (
+            isinstance(value, int) and not 0 <= value < 2 ** 63):
         raise WireError(
             f'the field {name!r} must be of type {kind.__name__}, got '
             f'{str(value)[:80]} ({type(value).__name__})')

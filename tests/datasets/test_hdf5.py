@@ -834,7 +834,8 @@ def test_damaged_chunk_raises_oserror_with_source_and_file(tmp_path):
         file.write(b'\xff' * 20)
     with H5PYDataset(path, ('train',)) as dataset:
         assert dataset.get_data(None, [5])[0] == 5
-        with pytest.raises(OSError, match=r"x\.hdf5, source 'x', row 350: .*damaged"):
+        with pytest.raises(
+                OSError, match=r"x\.hdf5, source 'x', row 350: .*damaged"):
             dataset.get_data(None, [350])
 
 
