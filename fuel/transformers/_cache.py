@@ -40,9 +40,10 @@ class Chunk:
     """
 
     def __init__(self, batch: Any, sources: Any, mark: Any) -> None:
-        self.parts = [part if isinstance(part, (numpy.ndarray, list))
-                      else list(part) for part in batch]
-        check_count(self.parts, sources)
+        batch = tuple(batch)
+        check_count(batch, sources)
+        self.parts = [_as_rows(part, source) for part, source
+                      in zip(batch, sources, strict=True)]
         lengths = [len(part) for part in self.parts]
         if len(set(lengths)) > 1:
             raise ValueError(
@@ -62,6 +63,18 @@ class Chunk:
                 f'saved, but now it has only {self.length}: the data have '
                 'changed')
         self.used = used
+
+
+def _as_rows(part: Any, source: str) -> Any:
+    if isinstance(part, list) or (
+            isinstance(part, numpy.ndarray) and part.ndim):
+        return part
+    try:
+        return list(part)
+    except TypeError:
+        raise ValueError(
+            f'source {source!r} of a batch must have one item for each '
+            f'example, got {part!r:.80} ({type(part).__name__})') from None
 
 
 class Cache(Transformer):
