@@ -1,7 +1,6 @@
 """A stage that makes sequences of different lengths equally long."""
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -155,6 +154,7 @@ def pad_sequences(batch: Any, mask_dtype: Any,
     """
     if isinstance(batch, numpy.ndarray) and batch.ndim > 1:
         return batch, numpy.ones(batch.shape[:2], mask_dtype)
+    batch = list(batch)
     sequences = [numpy.asarray(sequence) for sequence in batch]
     rest, dtype = _common(batch, sequences)
     longest = max(map(len, sequences), default=0)
@@ -168,7 +168,7 @@ def pad_sequences(batch: Any, mask_dtype: Any,
     return padded, mask
 
 
-def _common(batch: Sequence[Any], sequences: list[NDArray[Any]],
+def _common(batch: list[Any], sequences: list[NDArray[Any]],
             ) -> tuple[tuple[int, ...], Any]:
     """Return what the sequences share: shape but for length, and type."""
     for place, sequence in enumerate(sequences):

@@ -17,6 +17,7 @@ import numbers
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import numpy
@@ -245,6 +246,7 @@ def _range_of(operand: Any) -> tuple[int, int]:
     return int(operand.min()), int(operand.max())
 
 
+@lru_cache
 def _range_of_type(dtype: Any) -> tuple[int, int]:
     if dtype.kind == 'b':
         return 0, 1

@@ -1,0 +1,38 @@
+"""What ``import fuel.transformers`` gives, and what it costs."""
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from fuel import transformers
+
+EAGER = sorted(set(transformers.__all__)
+               - {'BackgroundProcess', 'MultiProcessing'})
+
+
+@pytest.mark.parametrize('name', EAGER)
+def test_class_is_pickled_under_its_public_path(name):
+    """Not under that of the file which it happens to be in."""
+    cls = getattr(transformers, name)
+    assert ('fuel.transformers', name) == (cls.__module__, cls.__qualname__)
+    assert cls is pickle.loads(pickle.dumps(cls))
+    assert b'transformers._' not in pickle.dumps(cls)
+
+
+def test_unknown_name_raises():
+    """As any module does."""
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = transformers.Nothing
+
+
+def test_import_is_cheap():
+    """Neither processes nor images nor ZeroMQ are needed for it."""
+    code = (
+        'import fuel.transformers, fuel.transformers.defaults, sys\n'
+        "print(sorted(set(sys.modules) & {'multiprocessing', 'zmq', 'PIL', "
+        "'scipy', 'tables', 'requests', 'h5py'}))")
+    output = subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True,
+        check=True, timeout=60)
+    assert '[]\n' == output.stdout
