@@ -55,6 +55,32 @@ def test_scale_and_shift_equals_doubles_rounded_once(
     assert not numpy.shares_memory(array, result)
 
 
+@pytest.mark.parametrize('dtype', 'efd')
+@pytest.mark.parametrize('kind', NUMBERS)
+@pytest.mark.parametrize('size', [1, 15, 64, 1003])
+def test_scale_and_shift_of_any_length_equals_numpy(kind, dtype, size):
+    """Whatever the width of the registers, the rest is not forgotten."""
+    array = (numpy.arange(size) * 7 % 256).astype(kind)
+    expected = (array.astype('d') * (1 / 3) - 0.1).astype(dtype)
+    result = scale_and_shift(array, 1 / 3, -0.1, dtype)
+    numpy.testing.assert_array_equal(expected, result)
+    assert numpy.dtype(dtype) == result.dtype
+
+
+def test_scale_and_shift_of_every_pixel_that_overflows_is_noticed():
+    """Also where the processor's widest registers are used."""
+    pixels = numpy.zeros(1000, 'uint8')
+    for place in (0, 500, 999):
+        pixels[:] = 0
+        pixels[place] = 255
+        with numpy.errstate(over='ignore'):
+            assert numpy.inf == scale_and_shift(
+                pixels, 1e38, 0, 'float32')[place]
+        with pytest.raises(OverflowError, match='too large for float64'):
+            scale_and_shift(pixels, 1e307, 0, 'float32')
+        assert not scale_and_shift(1 - pixels // 255, 1e38, 0, 'f')[place]
+
+
 @pytest.mark.parametrize('dtype', ['uint8', 'int64', 'float16'])
 def test_scale_and_shift_of_many_blocks_equals_numpy(dtype):
     """The ends of the blocks that NumPy converts meet."""
