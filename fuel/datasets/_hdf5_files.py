@@ -15,7 +15,7 @@ from typing import Any
 import h5py
 
 from fuel.storage import Reader, open_reader
-from fuel.utils import find_in_data_path
+from fuel.utils import _h5py_lock, find_in_data_path  # noqa: F401
 
 logger = logging.getLogger(__name__)
 
@@ -281,6 +281,32 @@ def _open(path: str, driver: str | None) -> h5py.File:
         # With a number, OSError becomes the subclass that belongs to it.
         raise (OSError(error.errno, text) if error.errno else
                OSError(text)) from error
+
+
+def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
+    """Return the access to a file given as a path or an open handle.
+
+    Parameters
+    ----------
+    file_or_path : str, path-like or h5py.File
+    driver : str or None
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+
+    """
+    if isinstance(file_or_path, h5py.File):
+        return FileAccess(os.fsdecode(file_or_path.filename), driver,
+                          file_or_path)
+    try:
+        path = os.fsdecode(file_or_path)
+    except TypeError:
+        raise TypeError(
+            'file_or_path must be a path or an open h5py.File, got '
+            f'{file_or_path!r}') from None
+    return FileAccess(path, driver)
 
 
 def _diagnosis(path: str, error: OSError) -> str:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import h5py
@@ -45,7 +46,7 @@ class SplitFormat:
         Raises
         ------
         ValueError
-            For a tuple of another length.
+            For a tuple of another length, or borders that are no integers.
 
         Examples
         --------
@@ -202,6 +203,11 @@ def _row(split: str, source: str,
             f'stop, indices, comment) for source {source!r} in split '
             f'{split!r}, got {content!r}')
     start, stop, indices, comment = (*content, None, None)[:4]
+    for border in (start, stop):
+        if not isinstance(border, Integral):
+            raise ValueError(
+                f'start and stop of source {source!r} in split {split!r} '
+                f'must be integers, got {content!r}')
     # NumPy and HDF5 disagree on empty strings, so none is ever written.
     return (*names, start, stop, indices or h5py.Reference(), True,
             (comment or '.').encode('utf8'))
@@ -227,3 +233,17 @@ def _axis_labels(node: Any) -> tuple[str, ...] | None:
     return labels + tuple(
         name.decode('utf8') if isinstance(name, bytes) else str(name)
         for name in names[...].tolist())
+
+
+def costliest_source(h5file: Any, sources: Sequence[str]) -> str:
+    """Return the chunked source whose examples cost most to read."""
+    def cost(source: str) -> tuple[bool, bool, float]:
+        dataset = h5file[source]
+        chunks = getattr(dataset, 'chunks', None)
+        if chunks is None:
+            return False, False, 0.
+        row = dataset.dtype.itemsize * float(numpy.prod(dataset.shape[1:]))
+        filters = dataset.id.get_create_plist().get_nfilters()
+        return True, bool(filters), row
+
+    return max(sources, key=cost)

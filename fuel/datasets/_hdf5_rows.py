@@ -120,6 +120,28 @@ def pick(order: Order, positions: Any) -> Any:
     return slice(order.start + start, order.start + stop, step)
 
 
+def checked_subset(subset: Any) -> Any:
+    """Return the argument `subset`, or a slice of everything for None.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, or neither a slice nor a list of indices.
+
+    """
+    if subset is None:
+        return slice(None)
+    if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
+        raise ValueError(
+            'subset must be a slice, or a list or array of integers, got '
+            f'{subset!r}')
+    if not isinstance(subset, slice) and not len(subset):
+        raise ValueError(
+            'subset must name at least one example, got an empty one; leave '
+            'it out to have all examples')
+    return subset
+
+
 class Selection:
     """Which rows of each source a data set has, and in what order.
 

@@ -105,6 +105,26 @@ def provided_sources(h5file: h5py.File,
     return tuple(sorted(common))
 
 
+def checked_names(which_sets: Any) -> tuple[str, ...]:
+    """Return the argument `which_sets` as a tuple.
+
+    Raises
+    ------
+    ValueError
+        If it is a string, or empty.
+
+    """
+    if isinstance(which_sets, (str, bytes)):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    names = tuple(which_sets)
+    if not names:
+        raise ValueError('which_sets must name at least one split, got '
+                         f'{which_sets!r}')
+    return names
+
+
 def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
     """Raise ValueError for the first name that is no split of the file."""
     known = all_splits(h5file)

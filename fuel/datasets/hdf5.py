@@ -1,18 +1,17 @@
 """Data sets in HDF5 files."""
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import h5py
+import h5py  # noqa: F401 (scripts reach it through this module)
 import numpy
 
-from fuel.datasets._hdf5_files import FileAccess
-from fuel.datasets._hdf5_format import SplitFormat
-from fuel.datasets._hdf5_rows import Selection, pick
-from fuel.datasets._hdf5_splits import check_splits
+from fuel.datasets._hdf5_files import access_to
+from fuel.datasets._hdf5_format import SplitFormat, costliest_source
+from fuel.datasets._hdf5_rows import Selection, checked_subset, pick
+from fuel.datasets._hdf5_splits import check_splits, checked_names
 from fuel.datasets._pytables import PytablesDataset
 from fuel.datasets._rows import (
     as_batch,
@@ -138,10 +137,10 @@ class H5PYDataset(SplitFormat, Dataset):
                  subset: Any = None, load_in_memory: bool = False,
                  driver: str | None = None, sort_indices: bool = True,
                  cache_bytes: int | None = None, **kwargs: Any) -> None:
-        self._access = _access_to(file_or_path, driver)
+        self._access = access_to(file_or_path, driver)
         self.driver = driver
-        self.which_sets = _checked_names(which_sets)
-        self.user_given_subset = _checked_subset(subset)
+        self.which_sets = checked_names(which_sets)
+        self.user_given_subset = checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
         self.cache_bytes = cache_bytes
@@ -157,6 +156,20 @@ class H5PYDataset(SplitFormat, Dataset):
                 self.load()
             else:
                 self.data_sources = self.source_shapes = None
+
+    @property
+    def sources(self) -> Any:
+        """The sources that are returned, in order (tuple of str)."""
+        return vars(self).get('_sources', self.provides_sources)
+
+    @sources.setter
+    def sources(self, sources: Any) -> None:
+        self._sources = sources
+        if vars(self).get('_selection') is not None:
+            # The rows, and what is in memory, are in the order of sources.
+            self._select()
+            if self.load_in_memory:
+                self.load()
 
     @property
     def path(self) -> str:
@@ -215,7 +228,7 @@ class H5PYDataset(SplitFormat, Dataset):
         """
         with self._reading() as h5file:
             if source is None:
-                source = _costliest(h5file, self.sources)
+                source = costliest_source(h5file, self.sources)
             if source not in self.sources:
                 raise ValueError(f'there is no source {source!r}; the '
                                  f'sources are {self.sources}')
@@ -427,59 +440,6 @@ class H5PYDataset(SplitFormat, Dataset):
             shapes.append(opened.reader(source, of_shapes=True).read(rows)
                           if source in self.vlen_sources else None)
         return data, shapes
-
-
-def _costliest(h5file: Any, sources: Sequence[str]) -> str:
-    """Return the chunked source whose examples cost most to read."""
-    def cost(source: str) -> tuple[bool, bool, float]:
-        dataset = h5file[source]
-        chunks = getattr(dataset, 'chunks', None)
-        if chunks is None:
-            return False, False, 0.
-        row = dataset.dtype.itemsize * float(numpy.prod(dataset.shape[1:]))
-        filters = dataset.id.get_create_plist().get_nfilters()
-        return True, bool(filters), row
-
-    return max(sources, key=cost)
-
-
-def _access_to(file_or_path: Any, driver: str | None) -> FileAccess:
-    if isinstance(file_or_path, h5py.File):
-        return FileAccess(os.fsdecode(file_or_path.filename), driver,
-                          file_or_path)
-    try:
-        path = os.fsdecode(file_or_path)
-    except TypeError:
-        raise TypeError(
-            'file_or_path must be a path or an open h5py.File, got '
-            f'{file_or_path!r}') from None
-    return FileAccess(path, driver)
-
-
-def _checked_names(which_sets: Any) -> tuple[str, ...]:
-    if isinstance(which_sets, (str, bytes)):
-        raise ValueError(
-            'which_sets must be a tuple of split names, got the string '
-            f'{which_sets!r}: write ({which_sets!r},)')
-    names = tuple(which_sets)
-    if not names:
-        raise ValueError('which_sets must name at least one split, got '
-                         f'{which_sets!r}')
-    return names
-
-
-def _checked_subset(subset: Any) -> Any:
-    if subset is None:
-        return slice(None)
-    if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
-        raise ValueError(
-            'subset must be a slice, or a list or array of integers, got '
-            f'{subset!r}')
-    if not isinstance(subset, slice) and not len(subset):
-        raise ValueError(
-            'subset must name at least one example, got an empty one; leave '
-            'it out to have all examples')
-    return subset
 
 
 # Pickles and error texts name the public path.

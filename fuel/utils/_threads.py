@@ -13,9 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-import h5py  # noqa: F401
-
 from fuel.config_parser import config
+from fuel.utils import _h5py_lock  # noqa: F401 (registers its handlers)
 
 __all__ = ['map_chunks', 'number_of_threads']
 

@@ -78,6 +78,19 @@ def test_h5pydataset_sources_order_is_the_users_a19(path, load_in_memory):
     dataset.close(None)
 
 
+@IN_MEMORY
+def test_h5pydataset_sources_may_be_assigned(path, load_in_memory):
+    """Data follow the names, in memory too."""
+    dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)
+    dataset.sources = ('targets', 'features')
+    targets, features = dataset.get_data(None, [3])
+    assert targets.tolist() == [[30]]
+    assert features.tolist() == [[6, 7]]
+    dataset.sources = ('targets',)
+    assert len(dataset.get_data(None, 3)) == len(dataset.subsets) == 1
+    dataset.close(None)
+
+
 def test_h5pydataset_takes_path_likes(path):
     """A pathlib.Path is as good as a string."""
     assert H5PYDataset(pathlib.Path(path), ('test',)).num_examples == 20
@@ -132,6 +145,8 @@ def test_create_split_array_wrong_tuple_raises_valueerror():
     """A tuple of one or five elements is refused, with its place."""
     with pytest.raises(ValueError, match=r"'x' in split 'train', got \(1,\)"):
         H5PYDataset.create_split_array({'train': {'x': (1,)}})
+    with pytest.raises(ValueError, match=r'be integers, got \(0, 2\.5\)'):
+        H5PYDataset.create_split_array({'train': {'x': (0, 2.5)}})
 
 
 def test_static_methods_list_splits_and_sources_the_same_each_time(tmp_path):
@@ -835,7 +850,8 @@ def test_damaged_chunk_raises_oserror_with_source_and_file(tmp_path):
     with H5PYDataset(path, ('train',)) as dataset:
         assert dataset.get_data(None, [5])[0] == 5
         with pytest.raises(
-                OSError, match=r"x\.hdf5, source 'x', row 350: .*damaged"):
+                OSError,
+                match=r"x\.hdf5, source 'x', row 350: .*damaged"):
             dataset.get_data(None, [350])
 
 

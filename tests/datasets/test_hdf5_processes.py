@@ -1,11 +1,12 @@
 """H5PYDataset across pickles, processes, forks and threads."""
+import copy
 import functools
 import gc
 import os
 import pickle
-import subprocess
-import sys
+import signal
 import threading
+import time
 import traceback
 import warnings
 
@@ -14,6 +15,7 @@ import numpy
 import pytest
 from hdf5_files import write_pairs, write_ragged
 from numpy.testing import assert_array_equal
+from processes import run_python
 
 import fuel
 from fuel.datasets._hdf5_files import shared_file
@@ -78,8 +80,16 @@ def start_child(action):
 
 
 def wait_for(child):
-    """Return the exit status of a child."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """Return the exit status of a child, which is ended if it hangs."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return 'hung'
 
 
 # --- pickles --------------------------------------------------------------
@@ -97,20 +107,29 @@ def test_stream_resumes_in_a_new_process(path, tmp_path, load_in_memory):
     pickled = tmp_path / 'stream.pickle'
     pickled.write_bytes(pickle.dumps((stream, epoch)))
     assert pickled.stat().st_size < 16384
-    code = ('import pickle, sys; '
-            'stream, epoch = pickle.load(open(sys.argv[1], "rb")); '
-            'pickle.dump([list(epoch), list(stream.get_epoch_iterator())], '
-            'open(sys.argv[2], "wb"))')
-    subprocess.run(
-        [sys.executable, '-c', code, str(pickled), str(tmp_path / 'out')],
-        check=True, timeout=60, cwd=tmp_path, env={
-            **os.environ, 'PYTHONPATH': os.path.dirname(
-                os.path.dirname(fuel.__file__))})
+    code = ('import pathlib, pickle, sys; '
+            'pickled, out = map(pathlib.Path, sys.argv[1:]); '
+            'stream, epoch = pickle.loads(pickled.read_bytes()); '
+            'out.write_bytes(pickle.dumps('
+            '[list(epoch), list(stream.get_epoch_iterator())]))')
+    status, _, errors = run_python(
+        '-c', code, str(pickled), str(tmp_path / 'out'))
+    assert status == 0, errors
     rest, following = pickle.loads((tmp_path / 'out').read_bytes())
     assert fingerprint(rest) == fingerprint(epoch)
     assert fingerprint(following) == fingerprint(stream.get_epoch_iterator())
     assert len(rest) == 6
     stream.close()
+
+
+@pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
+def test_every_pickle_protocol_works(path, protocol):
+    """Also those from before new-style classes; copies are like it."""
+    dataset = H5PYDataset(path, ('test', 'train'), load_in_memory=True)
+    for again in (pickle.loads(pickle.dumps(dataset, protocol)),
+                  copy.deepcopy(dataset), copy.copy(dataset)):
+        assert again.num_examples == 100
+        assert again.get_data(None, [0, 20])[1].tolist() == [[800], [0]]
 
 
 def test_pickling_never_touches_the_file():
@@ -225,11 +244,12 @@ def test_epochs_leak_no_file_descriptor(path):
     dataset = H5PYDataset(path, ('train',))
     stream = DataStream(dataset, iteration_scheme=SequentialScheme(80, 80))
     next(stream.get_epoch_iterator())
-    # HDF5's handle, Fuel's own, and that of the map.
-    assert count_open() == 3
+    # HDF5's handle, and two more where the file is read directly.
+    once = count_open()
+    assert once in (1, 3)
     for _ in range(1000):
         next(stream.get_epoch_iterator())
-    assert count_open() == 3
+    assert count_open() == once
     for _ in range(50):
         abandoned = DataStream(H5PYDataset(path, ('train',)),
                                iteration_scheme=SequentialScheme(80, 8))

@@ -1,12 +1,11 @@
 """PytablesDataset, over files that PyTables writes."""
 import pickle
-import subprocess
-import sys
 
 import numpy
 import pytest
 import tables
 from numpy.testing import assert_array_equal
+from processes import run_python
 
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.schemes import SequentialExampleScheme, ShuffledScheme
@@ -171,4 +170,5 @@ def test_pytables_is_imported_only_where_it_is_used():
     """`import fuel.datasets.hdf5` does not import PyTables."""
     code = ('import sys, fuel.datasets.hdf5; '
             'assert "tables" not in sys.modules')
-    subprocess.run([sys.executable, '-c', code], check=True, timeout=60)
+    status, _, errors = run_python('-c', code)
+    assert status == 0, errors
