@@ -110,6 +110,12 @@ def rgb_images_from_encoded_bytes(which_sources: Any) -> Any:
     tuple
         For `default_transformers` of a data set.
 
+    Examples
+    --------
+    >>> stages = rgb_images_from_encoded_bytes(('encoded_images',))
+    >>> [stage.__name__ for stage, _, _ in stages]
+    ['ToBytes', 'ImagesFromBytes']
+
     """
     # Only here, since most data sets have no encoded images.
     from fuel.transformers.image import ImagesFromBytes

@@ -7,7 +7,12 @@ from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, ScaleAndShift
-from fuel.transformers.defaults import ToBytes, uint8_pixels_to_floatX
+from fuel.transformers.defaults import (
+    ToBytes,
+    rgb_images_from_encoded_bytes,
+    uint8_pixels_to_floatX,
+)
+from fuel.transformers.image import ImagesFromBytes
 
 LETTERS = numpy.frombuffer(b'abcd', 'uint8').reshape(2, 2)
 
@@ -72,6 +77,13 @@ def test_uint8_pixels_to_float_x():
         (pixels * (1 / 255.)).astype('float32'), features)
     assert numpy.float32 == features.dtype
     assert 'int64' == targets.dtype
+
+
+def test_rgb_images_from_encoded_bytes():
+    """For the sources that are named, whatever they are called."""
+    which = {'which_sources': ('pictures',)}
+    assert ((ToBytes, [], which), (ImagesFromBytes, [], which)) == (
+        rgb_images_from_encoded_bytes(('pictures',)))
 
 
 def test_default_stream_of_some_sources():
