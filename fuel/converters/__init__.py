@@ -3,12 +3,24 @@
 `all_converters` is a tuple of pairs of a name and a function that fills the
 parser of ``fuel-convert <name>`` and returns the converter.
 """
-from fuel.converters import iris, mnist
+from fuel.converters import (adult, binarized_mnist, caltech101_silhouettes,
+                             celeba, cifar10, cifar100, dogs_vs_cats, emnist,
+                             fashion_mnist, ilsvrc2010, ilsvrc2012, iris,
+                             kmnist, mnist, omniglot, one_billion_word,
+                             stl10, svhn, youtube_audio)
 
 __version__ = '0.2'
 
-__all__ = ['__version__', 'all_converters', 'iris', 'mnist']
+__all__ = ['__version__', 'adult', 'all_converters', 'binarized_mnist',
+           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100',
+           'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
+           'ilsvrc2012', 'iris', 'kmnist', 'mnist', 'omniglot',
+           'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
 
-all_converters = (
-    ('iris', iris.fill_subparser),
-    ('mnist', mnist.fill_subparser))
+all_converters = tuple(
+    (module.__name__.rpartition('.')[2], module.fill_subparser)
+    for module in (
+        adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10,
+        cifar100, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
+        ilsvrc2012, iris, kmnist, mnist, omniglot, one_billion_word, stl10,
+        svhn, youtube_audio))

@@ -1,0 +1,188 @@
+"""ILSVRC 2012 (ImageNet): as 2010, without patches and test classes."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel import config
+from fuel.converters._inputs import MissingInputFiles, input_paths
+from fuel.converters._matlab import read_matlab
+from fuel.converters._tar_index import open_members
+from fuel.converters.base import check_exists, converted_file, write_splits
+from fuel.converters.ilsvrc2010 import (Synsets, add_seed, class_numbers,
+                                        create_sources, process_other_set,
+                                        process_train_set, read_devkit_files,
+                                        synset_table, wnid_classes)
+
+__all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
+           'convert_ilsvrc2012', 'fill_subparser', 'prepare_hdf5_file',
+           'prepare_metadata', 'read_devkit', 'read_metadata_mat_file']
+
+DEVKIT_ARCHIVE = 'ILSVRC2012_devkit_t12.tar.gz'
+DEVKIT_META_PATH = 'ILSVRC2012_devkit_t12/data/meta.mat'
+DEVKIT_VALID_GROUNDTRUTH_PATH = (
+    'ILSVRC2012_devkit_t12/data/ILSVRC2012_validation_ground_truth.txt')
+TRAIN_IMAGES_TAR = 'ILSVRC2012_img_train.tar'
+VALID_IMAGES_TAR = 'ILSVRC2012_img_val.tar'
+TEST_IMAGES_TAR = 'ILSVRC2012_img_test.tar'
+# What is distributed nowadays: images in a folder, some of them others.
+NEW_TEST_IMAGES_TAR = 'ILSVRC2012_img_test_v10102019.tar'
+
+
+@check_exists(required_files=[DEVKIT_ARCHIVE, TRAIN_IMAGES_TAR,
+                              VALID_IMAGES_TAR])
+def convert_ilsvrc2012(directory: str, output_directory: str,
+                       output_filename: str = 'ilsvrc2012.hdf5',
+                       shuffle_seed: int | None = None) -> tuple[str]:
+    """Convert ILSVRC 2012 to HDF5.
+
+    The file has the splits 'train' (1,281,167 examples), 'valid' (50,000)
+    and 'test' (100,000) with the sources of `convert_ilsvrc2010`; 'test' has
+    no targets.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files: the archives of the development kit and of
+        the training, validation and test images.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'ilsvrc2012.hdf5'``.
+    shuffle_seed : int, optional
+        Seed of the order of the training examples. Default
+        ``config.default_seed``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    if shuffle_seed is None:
+        shuffle_seed = config.default_seed
+    paths = input_paths(directory, [DEVKIT_ARCHIVE, TRAIN_IMAGES_TAR,
+                                    VALID_IMAGES_TAR, _test_tar(directory)])
+    devkit, train, valid, test = paths
+    n_train, valid_groundtruth, n_test, wnid_map = prepare_metadata(
+        devkit, test)
+    n_valid = len(valid_groundtruth)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        prepare_hdf5_file(h5file, n_train, n_valid, n_test)
+        process_train_set(h5file, train, None, n_train, wnid_map,
+                          shuffle_seed)
+        process_other_set(h5file, 'valid', valid, None, valid_groundtruth,
+                          n_train)
+        process_other_set(h5file, 'test', test, None, (None,) * n_test,
+                          n_train + n_valid)
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _test_tar(directory: str) -> str:
+    """Return the name of the archive of test images that is there."""
+    for name in (TEST_IMAGES_TAR, NEW_TEST_IMAGES_TAR):
+        if os.path.isfile(os.path.join(directory, name)):
+            return name
+    raise MissingInputFiles(
+        f'Required files missing ({NEW_TEST_IMAGES_TAR} would do as well)',
+        [os.path.join(directory, TEST_IMAGES_TAR)])
+
+
+def prepare_metadata(devkit_archive: Any, test_archive: Any = None
+                     ) -> tuple[int, list[int], int, dict[str, int]]:
+    """Gather what must be known before images are read.
+
+    Parameters
+    ----------
+    devkit_archive : str or file
+        The archive of the development kit.
+    test_archive : str or file, optional
+        The archive of the test images. Default: the one in the folder of
+        the development kit.
+
+    Returns
+    -------
+    n_train : int
+        Number of training images.
+    valid_groundtruth : list of int
+        Classes, from 0 on, of the images in the order of their names.
+    n_test : int
+        Number of test images.
+    wnid_map : dict of str to int
+        The class of each WordNet identifier.
+    """
+    synsets, raw_valid = read_devkit(devkit_archive)
+    if test_archive is None:
+        folder = os.path.dirname(getattr(devkit_archive, 'name',
+                                         devkit_archive))
+        test_archive = os.path.join(folder, _test_tar(folder))
+    with open_members(test_archive) as archive:
+        n_test = len(archive.members())
+    class_of = class_numbers(synsets, 'ILSVRC2012_ID')
+    return (int(synsets['num_train_images'].sum()),
+            [class_of[number] for number in raw_valid.tolist()],
+            n_test, wnid_classes(synsets))
+
+
+def read_devkit(f: Any) -> tuple[Synsets, Any]:
+    """Read the development kit.
+
+    Parameters
+    ----------
+    f : str or file
+        Its archive.
+
+    Returns
+    -------
+    synsets : numpy.ndarray
+        See `fuel.converters.ilsvrc2010.read_metadata_mat_file`.
+    raw_valid_groundtruth : numpy.ndarray
+        Identifiers, from 1 on, of the classes of the validation images.
+    """
+    meta, groundtruth = read_devkit_files(
+        f, DEVKIT_META_PATH, DEVKIT_VALID_GROUNDTRUTH_PATH)
+    return read_metadata_mat_file(meta), groundtruth
+
+
+def read_metadata_mat_file(meta_mat: Any) -> Synsets:
+    """Read the table of synsets.
+
+    Parameters
+    ----------
+    meta_mat : str or file
+        ``meta.mat`` of the development kit.
+
+    Returns
+    -------
+    numpy.ndarray
+        As that of 2010, with the field ILSVRC2012_ID.
+    """
+    content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
+    return synset_table(content['synsets'], 'ILSVRC2012_ID')
+
+
+def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,
+                      n_test: int) -> None:
+    """Create the sources and splits of a file.
+
+    Parameters
+    ----------
+    hdf5_file : h5py.File
+        Open for writing.
+    n_train, n_valid, n_test : int
+        Numbers of examples.
+    """
+    n_labelled = n_train + n_valid
+    n_total = n_labelled + n_test
+    everything = ('encoded_images', 'targets', 'filenames')
+    write_splits(hdf5_file, {
+        'train': dict.fromkeys(everything, (0, n_train)),
+        'valid': dict.fromkeys(everything, (n_train, n_labelled)),
+        'test': dict.fromkeys(('encoded_images', 'filenames'),
+                              (n_labelled, n_total))})
+    create_sources(hdf5_file, n_total, n_labelled)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert ilsvrc2012``."""
+    add_seed(subparser)
+    return convert_ilsvrc2012

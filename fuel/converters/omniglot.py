@@ -1,0 +1,132 @@
+"""Omniglot: PNG files of handwritten characters in two zip archives."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy
+
+from fuel.converters._archives import open_zip, read_zipped
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._parallel import ordered_map
+from fuel.converters._pictures import decode
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes, progress_bar)
+
+__all__ = ['convert_omniglot', 'fill_subparser']
+
+ARCHIVES = {'background': 'images_background.zip',
+            'evaluation': 'images_evaluation.zip'}
+SIZE = (105, 105)
+
+
+class Drawing(NamedTuple):
+    """A drawing by its place in an archive; sorts by character, then by who
+    drew it."""
+
+    alphabet: str
+    character: str
+    drawer: int
+    name: str
+
+
+@check_exists(required_files=ARCHIVES.values())
+def convert_omniglot(directory: str, output_directory: str,
+                     output_filename: str = 'omniglot.hdf5') -> tuple[str]:
+    """Convert Omniglot to HDF5.
+
+    The file has the splits 'background' (19,280 examples) and 'evaluation'
+    (13,180) with the sources 'features', uint8 of shape ``(examples, 1, 105,
+    105)`` and axes (batch, channel, height, width), 1 for paper and 0 for
+    ink; 'targets', int16 of shape ``(examples, 1)``, the character, numbered
+    through both splits; 'alphabets', uint8, likewise; and 'drawers', uint8,
+    from 1 to 20. The names of characters and alphabets are in the HDF5 data
+    sets 'targets_names' and 'alphabets_names'.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``images_{background,evaluation}.zip``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'omniglot.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    paths = input_paths(directory, ARCHIVES.values())
+    characters: list[str] = []
+    alphabets: list[str] = []
+    data: list[tuple[str, str, Any]] = []
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        for split, path in zip(ARCHIVES, paths, strict=True):
+            drawings = _drawings(path)
+            data += [
+                (split, 'features', _read_images(path, drawings)),
+                (split, 'targets', _numbers(
+                    [f'{d.alphabet}/{d.character}' for d in drawings],
+                    characters, 'int16')),
+                (split, 'alphabets', _numbers(
+                    [d.alphabet for d in drawings], alphabets, 'uint8')),
+                (split, 'drawers', numpy.array(
+                    [[d.drawer] for d in drawings], dtype='uint8'))]
+        fill_hdf5_file(h5file, data)
+        for source, names in (('targets', characters),
+                              ('alphabets', alphabets)):
+            h5file[f'{source}_names'] = [name.encode('utf8')
+                                         for name in names]
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS,
+                            'alphabets': LABELS, 'drawers': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _drawings(path: str) -> list[Drawing]:
+    """Return the drawings of an archive, sorted."""
+    drawings = []
+    with open_zip(path) as archive:
+        for name in archive.namelist():
+            parts = name.split('/')
+            if not name.endswith('.png') or len(parts) != 4:
+                continue
+            drawer = parts[3].removesuffix('.png').rpartition('_')[2]
+            if not drawer.isdecimal():
+                raise BadInputFile(path, f'the name {name!r} does not tell '
+                                   'who drew')
+            drawings.append(Drawing(parts[1], parts[2], int(drawer), name))
+    if not drawings:
+        raise BadInputFile(path, 'there are no drawings')
+    return sorted(drawings)
+
+
+def _numbers(names: list[str], known: list[str],
+             dtype: str) -> numpy.ndarray[Any, Any]:
+    """Number sorted names on from those that are known; note them there."""
+    known += sorted(set(names) - set(known))
+    number = {name: i for i, name in enumerate(known)}
+    return numpy.array([[number[name]] for name in names], dtype=dtype)
+
+
+def _read_images(path: str,
+                 drawings: list[Drawing]) -> numpy.ndarray[Any, Any]:
+    images = numpy.empty((len(drawings), 1, *SIZE), dtype='uint8')
+    with (open_zip(path) as archive,
+          progress_bar(os.path.basename(path), len(drawings)) as bar):
+        for i, array in enumerate(ordered_map(
+                lambda item: decode(item[1], f'{path}: {item[0]}', '1'),
+                ((d.name, read_zipped(path, archive, d.name))
+                 for d in drawings))):
+            if array.shape != (1, *SIZE):
+                raise BadInputFile(f'{path}: {drawings[i].name}', 'expected '
+                                   f'{SIZE} pixels, got {array.shape[1:]}')
+            images[i] = array
+            bar.update(i + 1)
+    return images
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert omniglot``."""
+    return convert_omniglot

@@ -1,0 +1,86 @@
+"""One Billion Word: text files, only unpacked."""
+import os
+import re
+import shutil
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+from fuel.converters._archives import open_tar, walk_tar
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters.base import check_exists, progress_bar
+
+__all__ = ['convert_one_billion_word', 'fill_subparser']
+
+ARCHIVE = '1-billion-word-language-modeling-benchmark-r13output.tar.gz'
+FOLDER = '1-billion-word'
+# Where the text is in the archive, and how many files there are.
+TEXT = re.compile(
+    r'[^/]+/((?:training|heldout)-monolingual\.tokenized\.shuffled)'
+    r'/(news\.en[\w.-]*)')
+
+
+@check_exists(required_files=[ARCHIVE])
+def convert_one_billion_word(
+        directory: str, output_directory: str,
+        output_filename: str = FOLDER) -> tuple[()]:
+    """Unpack One Billion Word where `OneBillionWord` finds it.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw archive.
+    output_directory : str
+        Folder in which a folder is made.
+    output_filename : str, optional
+        Name of that folder. Default ``'1-billion-word'``, which
+        `OneBillionWord` looks for in the data path.
+
+    Returns
+    -------
+    tuple
+        Empty: there is no HDF5 file.
+
+    Raises
+    ------
+    FileExistsError
+        If there is such a folder already.
+    """
+    path, = input_paths(directory, [ARCHIVE])
+    target = os.path.join(output_directory, output_filename)
+    if os.path.exists(target):
+        raise FileExistsError(f'{target!r} is there already: delete it to '
+                              'unpack the archive again')
+    scratch = tempfile.mkdtemp(prefix='.fuel-unpack-', dir=output_directory)
+    try:
+        if not _unpack(path, scratch):
+            raise BadInputFile(path, 'there is no text of the benchmark')
+        os.chmod(scratch, 0o755)
+        os.rename(scratch, target)
+    except BaseException:
+        shutil.rmtree(scratch)
+        raise
+    return ()
+
+
+def _unpack(path: str, folder: str) -> int:
+    """Unpack the text files; return their number."""
+    count = 0
+    with open_tar(path) as archive, progress_bar(ARCHIVE, None) as bar:
+        for member in walk_tar(path, archive):
+            parts = TEXT.fullmatch(member.name)
+            raw = archive.extractfile(member)
+            if parts is None or raw is None:
+                continue
+            os.makedirs(os.path.join(folder, parts[1]), exist_ok=True)
+            with open(os.path.join(folder, parts[1], parts[2]), 'xb') as out:
+                shutil.copyfileobj(raw, out, 1 << 20)
+            count += 1
+            bar.update(count)
+    return count
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert one_billion_word``."""
+    return convert_one_billion_word

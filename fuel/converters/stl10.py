@@ -1,0 +1,151 @@
+"""STL-10: headerless arrays in a tar archive."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.converters._archives import open_tar, read_member, walk_tar
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters.base import (check_exists, converted_file,
+                                  create_source, label_axes, progress_bar,
+                                  write_splits)
+
+__all__ = ['convert_stl10', 'fill_subparser']
+
+ARCHIVE = 'stl10_binary.tar.gz'
+FOLDER = 'stl10_binary/'
+SPLITS = ('train', 'test', 'unlabeled')
+LABELLED = ('train', 'test')
+SHAPE = (3, 96, 96)
+IMAGE_SIZE = 3 * 96 * 96
+IMAGES_AT_ONCE = 512
+# The unlabelled images are 2.8 GB.
+MAX_MEMBER = 1 << 33
+
+
+@check_exists(required_files=[ARCHIVE])
+def convert_stl10(directory: str, output_directory: str,
+                  output_filename: str = 'stl10.hdf5') -> tuple[str]:
+    """Convert STL-10 to HDF5.
+
+    The file has the splits 'train' (5,000 examples), 'test' (8,000),
+    'unlabeled' (100,000), and 'fold_0' to 'fold_9', 1,000 examples of
+    'train' each, with the sources 'features', uint8 of shape ``(examples, 3,
+    96, 96)`` and axes (batch, channel, height, width), and 'targets', uint8
+    of shape ``(examples, 1)``, the class from 1 to 10. 'unlabeled' has no
+    targets.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``stl10_binary.tar.gz``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'stl10.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    path, = input_paths(directory, [ARCHIVE])
+    counts, small = _scan(path)
+    borders, start = {}, 0
+    for split in SPLITS:
+        borders[split] = (start, start + counts[split])
+        start += counts[split]
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        features = create_source(
+            h5file, 'features', (borders['unlabeled'][1], *SHAPE), 'uint8')
+        targets = create_source(
+            h5file, 'targets', (borders['test'][1], 1), 'uint8')
+        _write_images(features, path, borders)
+        for split in LABELLED:
+            start, stop = borders[split]
+            targets[start:stop] = _labels(small, split, stop - start, path)
+        splits: dict[str, dict[str, Any]] = {
+            split: {'features': borders[split],
+                    **({'targets': borders[split]} if split in LABELLED
+                       else {})} for split in SPLITS}
+        splits.update(_folds(h5file, small, counts['train'], path))
+        write_splits(h5file, splits)
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
+    """Return the number of images of each split, and the small members."""
+    counts, small = {}, {}
+    with open_tar(path) as archive:
+        for member in walk_tar(path, archive, MAX_MEMBER):
+            name = member.name.removeprefix(FOLDER)
+            split = name.removesuffix('_X.bin')
+            if split in SPLITS:
+                counts[split] = member.size // IMAGE_SIZE
+                if member.size % IMAGE_SIZE:
+                    raise BadInputFile(path, f'the member {name!r} does not '
+                                       'hold whole images')
+            elif name.endswith(('_y.bin', '.txt')):
+                small[name] = read_member(path, archive, member)
+    for split in SPLITS:
+        if split not in counts:
+            raise BadInputFile(path, f'there is no member {split}_X.bin')
+    return counts, small
+
+
+def _write_images(features: h5py.Dataset, path: str,
+                  borders: dict[str, tuple[int, int]]) -> None:
+    with (open_tar(path) as archive,
+          progress_bar(ARCHIVE, len(features)) as bar):
+        for member in walk_tar(path, archive, MAX_MEMBER):
+            split = member.name.removeprefix(FOLDER).removesuffix('_X.bin')
+            raw = archive.extractfile(member)
+            if split not in SPLITS or raw is None:
+                continue
+            start, stop = borders[split]
+            while start < stop:
+                block = raw.read(IMAGES_AT_ONCE * IMAGE_SIZE)
+                # Images are stored column by column.
+                images = numpy.frombuffer(block, 'uint8').reshape(
+                    -1, *SHAPE).swapaxes(2, 3)
+                features[start:start + len(images)] = (
+                    numpy.ascontiguousarray(images))
+                start += len(images)
+                bar.advance(len(images))
+
+
+def _labels(small: dict[str, bytes], split: str, count: int,
+            path: str) -> numpy.ndarray[Any, Any]:
+    labels = numpy.frombuffer(small.get(f'{split}_y.bin', b''), 'uint8')
+    if len(labels) != count:
+        raise BadInputFile(path, f'expected {count} labels in '
+                           f'{split}_y.bin, got {len(labels)}')
+    return labels[:, None]
+
+
+def _folds(h5file: h5py.File, small: dict[str, bytes], n_train: int,
+           path: str) -> dict[str, dict[str, Any]]:
+    """Store the indices of the folds; return their splits."""
+    folds = {}
+    lines = small.get('fold_indices.txt', b'').splitlines()
+    for i, line in enumerate(lines):
+        indices = numpy.array(line.split(), dtype='int64')
+        if not len(indices):
+            continue
+        if indices.min() < 0 or indices.max() >= n_train:
+            raise BadInputFile(path, f'fold {i} goes beyond the {n_train} '
+                               'training examples')
+        stored = h5file.create_dataset(f'fold_{i}_indices', data=indices)
+        folds[f'fold_{i}'] = dict.fromkeys(
+            ('features', 'targets'), (0, n_train, stored.ref))
+    return folds
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert stl10``; return the converter."""
+    return convert_stl10

@@ -1,0 +1,162 @@
+"""Street View House Numbers: whole numbers, or single digits."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._matlab import LazyVariable, read_matlab
+from fuel.converters._svhn_numbers import NumbersSplit, create_sources
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, label_axes, write_splits)
+
+__all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',
+           'fill_subparser']
+
+SPLITS = ('train', 'test', 'extra')
+FORMAT_1_FILES = [f'{split}.tar.gz' for split in SPLITS]
+FORMAT_2_FILES = [f'{split}_32x32.mat' for split in SPLITS]
+
+
+def convert_svhn(which_format: int, directory: str, output_directory: str,
+                 output_filename: str | None = None) -> tuple[str]:
+    """Convert SVHN to HDF5.
+
+    Parameters
+    ----------
+    which_format : {1, 2}
+        1 is for images of whole numbers, 2 for images of single digits.
+    directory : str
+        Folder of the raw files.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default
+        ``'svhn_format_<which_format>.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such format.
+    """
+    if which_format not in (1, 2):
+        raise ValueError(f'SVHN has the formats 1 and 2, got '
+                         f'{which_format!r}')
+    if not output_filename:
+        output_filename = f'svhn_format_{which_format}.hdf5'
+    if which_format == 1:
+        return convert_svhn_format_1(directory, output_directory,
+                                     output_filename)
+    return convert_svhn_format_2(directory, output_directory,
+                                 output_filename)
+
+
+@check_exists(required_files=FORMAT_1_FILES)
+def convert_svhn_format_1(
+        directory: str, output_directory: str,
+        output_filename: str = 'svhn_format_1.hdf5') -> tuple[str]:
+    """Convert the images of whole numbers.
+
+    The file has the splits 'train' (33,402 examples), 'test' (13,068) and
+    'extra' (202,353). All sources differ in shape from example to example:
+    'features', uint8 images (channel, height, width), and, with a row for
+    each digit, 'bbox_labels', uint8, 'bbox_heights', 'bbox_widths',
+    'bbox_lefts' and 'bbox_tops', uint16. The label of the digit zero is 0.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``{train,test,extra}.tar.gz``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'svhn_format_1.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    paths = input_paths(directory, FORMAT_1_FILES)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        splits = [NumbersSplit(path) for path in paths]
+        try:
+            sources = create_sources(h5file, sum(map(len, splits)))
+            borders, start = {}, 0
+            for name, split in zip(SPLITS, splits, strict=True):
+                split.write(sources, start)
+                borders[name] = dict.fromkeys(sources,
+                                              (start, start + len(split)))
+                start += len(split)
+        finally:
+            for split in splits:
+                split.close()
+        write_splits(h5file, borders)
+    return (os.path.join(output_directory, output_filename),)
+
+
+@check_exists(required_files=FORMAT_2_FILES)
+def convert_svhn_format_2(
+        directory: str, output_directory: str,
+        output_filename: str = 'svhn_format_2.hdf5') -> tuple[str]:
+    """Convert the images of single digits.
+
+    The file has the splits 'train' (73,257 examples), 'test' (26,032) and
+    'extra' (531,131) with the sources 'features', uint8 of shape
+    ``(examples, 3, 32, 32)`` and axes (batch, channel, height, width), and
+    'targets', uint8 of shape ``(examples, 1)``, the digit.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw files ``{train,test,extra}_32x32.mat``.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default ``'svhn_format_2.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    paths = input_paths(directory, FORMAT_2_FILES)
+    data = []
+    for split, path in zip(SPLITS, paths, strict=True):
+        features = LazyVariable(path, 'X', lambda x: x.transpose(3, 2, 0, 1))
+        targets = _digits(path)
+        if features.shape != (len(targets), 3, 32, 32):
+            raise BadInputFile(
+                path, f'expected X of shape (32, 32, 3, {len(targets)}) for '
+                f'{len(targets)} labels, got examples of shape '
+                f'{features.shape}')
+        data += [(split, 'features', features), (split, 'targets', targets)]
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _digits(path: str) -> numpy.ndarray[Any, Any]:
+    content = read_matlab(path, path, variable_names=['y'])
+    if 'y' not in content:
+        raise BadInputFile(path, "there is no variable 'y'")
+    targets = numpy.asarray(content['y']).reshape(-1, 1).astype('uint8')
+    targets[targets == 10] = 0
+    return targets
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert svhn FORMAT``."""
+    subparser.add_argument(
+        'which_format', type=int, choices=(1, 2),
+        help='1: images of whole numbers; 2: images of single digits')
+    return convert_svhn

@@ -1,0 +1,92 @@
+"""The sound of a YouTube video, decoded by ffmpeg."""
+import os
+import shutil
+import subprocess
+import tempfile
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+
+__all__ = ['convert_youtube_audio', 'fill_subparser']
+
+
+def convert_youtube_audio(directory: str, output_directory: str,
+                          youtube_id: str, channels: int = 1,
+                          sample: int = 16000,
+                          output_filename: str | None = None) -> tuple[str]:
+    """Convert the sound of a video to HDF5.
+
+    The file has a split 'train' with one example of the source 'features',
+    int16 of shape ``(1, samples, channels)`` and axes (batch, time,
+    feature).
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the raw file ``<youtube_id>.m4a``.
+    output_directory : str
+        Folder of the converted file.
+    youtube_id : str
+        The video's identifier, the end of its address.
+    channels : int, optional
+        Number of channels. Default 1.
+    sample : int, optional
+        Samples per second. Default 16,000.
+    output_filename : str, optional
+        Name of the converted file. Default ``'<youtube_id>.hdf5'``.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no program ffmpeg.
+    """
+    output_filename = output_filename or f'{youtube_id}.hdf5'
+    path, = input_paths(directory, [f'{youtube_id}.m4a'])
+    sound = _decode(path, channels, sample)
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        fill_hdf5_file(h5file, [('train', 'features', sound[None])])
+        label_axes(h5file, {'features': ('batch', 'time', 'feature')})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _decode(path: str, channels: int,
+            sample: int) -> numpy.ndarray[Any, Any]:
+    """Return the sound of a file, of shape ``(samples, channels)``."""
+    from scipy.io import wavfile
+    ffmpeg = shutil.which('ffmpeg')
+    if ffmpeg is None:
+        raise RuntimeError('the program ffmpeg is needed to decode sound and '
+                           'was not found: install it')
+    with tempfile.TemporaryDirectory(prefix='fuel-audio-') as folder:
+        wav = os.path.join(folder, 'sound.wav')
+        done = subprocess.run(
+            [ffmpeg, '-y', '-i', os.path.abspath(path), '-ac', str(channels),
+             '-ar', str(sample), wav], check=False, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            lines = done.stderr.decode('utf8', 'replace').splitlines()
+            raise BadInputFile(path, 'ffmpeg cannot decode it: ' +
+                               ' '.join(lines[-2:]))
+        _, sound = wavfile.read(wav)
+    return sound.reshape(len(sound), -1)  # type: ignore[no-any-return]
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert youtube_audio``."""
+    subparser.add_argument('--youtube-id', required=True,
+                           help='the end of the address of the video')
+    subparser.add_argument('--channels', type=int, default=1,
+                           help='number of channels (default: 1)')
+    subparser.add_argument('--sample', type=int, default=16000,
+                           help='samples per second (default: 16000)')
+    return convert_youtube_audio
