@@ -12,7 +12,7 @@ from fuel.bin._registries import Filler, find_datasets
 from fuel.converters import __version__
 from fuel.converters._output import Settings, tag, use_settings
 from fuel.converters.base import BadInputFile, MissingInputFiles
-from fuel.converters._split import INTERFACE_VERSION
+from fuel.datasets.hdf5 import H5PYDataset
 
 __all__ = ['main']
 
@@ -79,7 +79,7 @@ def _output_filename(name: str) -> str:
 
 
 def _attributes(argv: Sequence[str]) -> dict[str, str]:
-    return {'h5py_interface_version': INTERFACE_VERSION,
+    return {'h5py_interface_version': H5PYDataset.interface_version,
             'fuel_convert_version': __version__,
             'fuel_convert_command': ' '.join(['fuel-convert', *argv])}
 

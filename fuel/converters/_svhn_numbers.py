@@ -173,7 +173,7 @@ class _Reader:
     def images(self) -> list[Any]:
         """Return the key of each image's boxes."""
         keys = self._read(h5py.h5d.open(self._group, b'bbox'))
-        return keys.ravel().tolist()  # type: ignore[no-any-return]
+        return keys.ravel().tolist()
 
     def boxes(self, key: Any) -> list[Any]:
         """Return the boxes that a key leads to."""

@@ -79,8 +79,8 @@ def _read(path: str) -> list[list[str]]:
     refuse_page(path)
     records = []
     with open(path, encoding='ascii', errors='replace') as lines:
-        for number, raw in enumerate(lines, 1):
-            line = raw.strip()
+        for number, raw_line in enumerate(lines, 1):
+            line = raw_line.strip()
             if not line or line.startswith('|'):
                 continue
             fields = [field.strip() for field in line.split(',')]

@@ -11,7 +11,7 @@ import numpy
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
 from fuel.converters._output import (Pieces, converted_file, create_source,
                                      label_axes)
-from fuel.converters._split import create_split_array
+from fuel.datasets.hdf5 import H5PYDataset
 from fuel.utils._progress import Bar, progress
 
 __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
@@ -96,7 +96,8 @@ def fill_hdf5_file(h5file: h5py.File,
     data : iterable of tuple
         One for each pair of split and source: ``(split, source, array)`` or
         ``(split, source, array, comment)``, where `array` is an array of
-        shape ``(examples, ...)``. The splits of a source follow one another
+        shape ``(examples, ...)``, or has such a shape, a type and a method
+        ``write(dataset, start)``. The splits of a source follow one another
         on axis 0 in the order given.
 
     Raises
@@ -155,7 +156,7 @@ def write_splits(h5file: h5py.File,
         followed by a reference to indices and a comment; see
         `H5PYDataset.create_split_array`.
     """
-    h5file.attrs['split'] = create_split_array(splits)
+    h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
 
 
 def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'

@@ -17,6 +17,8 @@ FILES = {split: f'binarized_mnist_{split}.amat'
          for split in ('train', 'valid', 'test')}
 PIXELS = 784
 
+Array = numpy.ndarray[Any, Any]
+
 
 @check_exists(required_files=FILES.values())
 def convert_binarized_mnist(
@@ -51,7 +53,7 @@ def convert_binarized_mnist(
     return (os.path.join(output_directory, output_filename),)
 
 
-def _read(path: str) -> numpy.ndarray[Any, Any]:
+def _read(path: str) -> Array:
     """Return the images of a file."""
     with open(path, 'rb') as raw:
         content = raw.read()
@@ -66,21 +68,21 @@ def _read(path: str) -> numpy.ndarray[Any, Any]:
     return pixels.reshape(-1, 1, 28, 28)
 
 
-def _read_regular(content: bytes) -> numpy.ndarray[Any, Any] | None:
+def _read_regular(content: bytes) -> Array | None:
     """Read the form of the real files: digits, each before one space, or at
     the end of an image before a line feed. None if it is another."""
     stride = 2 * PIXELS
     if len(content) % stride:
         return None
     text = numpy.frombuffer(content, dtype='uint8').reshape(-1, stride)
-    digits = text[:, ::2] - numpy.uint8(ord('0'))
+    digits: Array = text[:, ::2] - numpy.uint8(ord('0'))
     if ((text[:, 1:-1:2] != ord(' ')).any() or
             (text[:, -1] != ord('\n')).any() or (digits > 1).any()):
         return None
     return digits.reshape(-1)
 
 
-def _read_any(content: bytes) -> numpy.ndarray[Any, Any] | None:
+def _read_any(content: bytes) -> Array | None:
     """Read zeros and ones with any white space between them."""
     tokens = content.split()
     if not set(tokens) <= {b'0', b'1'}:

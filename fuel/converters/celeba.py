@@ -160,8 +160,8 @@ def _read_attributes(path: str) -> numpy.ndarray[Any, Any]:
             raise BadInputFile(
                 path, f'expected {i + 1:06d}.jpg and {NUM_ATTRIBUTES} times '
                 f'-1 or 1 in row {i + 1}, got {" ".join(row)[:60]!r}')
-    table = numpy.array([row[1:] for row in rows])
-    return numpy.asarray(table == '1', dtype='uint8')
+    return numpy.array([[value == '1' for value in row[1:]]
+                        for row in rows], dtype='uint8')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -100,8 +100,7 @@ def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
     try:
         features = numpy.asarray(batch['data'], dtype='uint8').reshape(
             -1, 3, 32, 32)
-        sources: dict[str, numpy.ndarray[Any, Any]] = {
-            'features': features}
+        sources: Batch = {'features': features}
         for source, key in labels.items():
             column = numpy.asarray(batch[key])
             if column.size and (column.min() < 0 or column.max() > 255):

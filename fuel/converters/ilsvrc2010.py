@@ -209,7 +209,7 @@ def synset_table(raw: Any, id_field: str) -> Synsets:
     texts = {field: [str(text).encode('utf8') for text in raw[field]]
              for field in ('WNID', 'gloss', 'words')}
     children = [numpy.atleast_1d(ids) for ids in raw['children']]
-    widest = max(max(map(len, children)), 1)
+    widest = max(1, *map(len, children))
     width = {field: max(1, *map(len, column))
              for field, column in texts.items()}
     table = numpy.zeros(len(raw), dtype=[
@@ -358,7 +358,7 @@ def _load(archive: Tar, member: Member, patches: Mapping[str, bytes]
 
 
 def _unpacked(content: bytes, path: str, name: str) -> bytes:
-    """Some images are gzipped, without their name saying so."""
+    """Unpack an image that is gzipped, which its name does not say."""
     if content[:2] != GZIP_MAGIC:
         return content
     try:

@@ -104,7 +104,7 @@ def _drawings(path: str) -> list[Drawing]:
 
 def _numbers(names: list[str], known: list[str],
              dtype: str) -> numpy.ndarray[Any, Any]:
-    """Number sorted names on from those that are known; note them there."""
+    """Give sorted names the numbers after those known; note them there."""
     known += sorted(set(names) - set(known))
     number = {name: i for i, name in enumerate(known)}
     return numpy.array([[number[name]] for name in names], dtype=dtype)

@@ -54,10 +54,11 @@ def convert_one_billion_word(
                               'unpack the archive again')
     scratch = tempfile.mkdtemp(prefix='.fuel-unpack-', dir=output_directory)
     try:
-        if not _unpack(path, scratch):
+        if not _unpack(path, os.path.join(scratch, FOLDER)):
             raise BadInputFile(path, 'there is no text of the benchmark')
-        os.chmod(scratch, 0o755)
-        os.rename(scratch, target)
+        # What is unpacked is in a folder that only its owner could enter.
+        os.rename(os.path.join(scratch, FOLDER), target)
+        os.rmdir(scratch)
     except BaseException:
         shutil.rmtree(scratch)
         raise

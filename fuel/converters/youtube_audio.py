@@ -69,7 +69,7 @@ def _decode(path: str, channels: int,
                            'was not found: install it')
     with tempfile.TemporaryDirectory(prefix='fuel-audio-') as folder:
         wav = os.path.join(folder, 'sound.wav')
-        done = subprocess.run(
+        done = subprocess.run(  # noqa: S603 - a list, without a shell
             [ffmpeg, '-y', '-i', os.path.abspath(path), '-ac', str(channels),
              '-ar', str(sample), wav], check=False, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -43,7 +43,7 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
         return
     ensure_directory_exists(directory)
     try:
-        import yt_dlp
+        import yt_dlp  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise DownloadError('the sound of a video is downloaded with yt-dlp: '
                             'pip install yt-dlp') from error

@@ -1,0 +1,37 @@
+"""MNIST with pixels that are 0 or 1."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.utils import find_in_data_path
+
+__all__ = ['BinarizedMNIST']
+
+
+class BinarizedMNIST(H5PYDataset):
+    """Binarized MNIST, 70,000 images of zeros and ones.
+
+    Source: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
+    axes ``('batch', 'channel', 'height', 'width')``. There are no targets.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (50,000 examples), 'valid' and 'test' (10,000 each).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
+        defaults to True.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``binarized_mnist.hdf5``; ``fuel-download
+        binarized_mnist`` and ``fuel-convert binarized_mnist`` make it.
+
+    """
+
+    filename: Any = 'binarized_mnist.hdf5'
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('load_in_memory', True)
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

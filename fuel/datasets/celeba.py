@@ -1,0 +1,53 @@
+"""Photographs of celebrities' faces."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.utils import find_in_data_path
+
+__all__ = ['CelebA']
+
+
+class CelebA(H5PYDataset):
+    """CelebA, 202,599 photographs of faces, with 40 attributes each.
+
+    Sources: `features`, uint8 of shape ``(examples, 3, 218, 178)`` or
+    ``(examples, 3, 64, 64)`` with the axes ``('batch', 'channel', 'height',
+    'width')``; `targets`, uint8 of shape ``(examples, 40)`` with the axes
+    ``('batch', 'target')``, each 0 or 1.
+
+    The default transformers scale the images to ``[0, 1]`` in
+    ``config.floatX``.
+
+    Parameters
+    ----------
+    which_format : {'aligned_cropped', '64'}
+        Which file to read, ``celeba_aligned_cropped.hdf5`` or
+        ``celeba_64.hdf5``.
+    which_sets : tuple of str
+        Among 'train' (162,770 examples), 'valid' (19,867) and 'test'
+        (19,962).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no such file; ``fuel-download celeba`` and
+        ``fuel-convert celeba`` with the format make it.
+
+    """
+
+    _filename: Any = 'celeba_{}.hdf5'
+    default_transformers: Any = uint8_pixels_to_floatX(('features',))
+
+    def __init__(self, which_format: Any, which_sets: Any,
+                 **kwargs: Any) -> None:
+        self.which_format = which_format
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)
+
+    @property
+    def filename(self) -> Any:
+        """Name of the file, which depends on the format."""
+        return self._filename.format(self.which_format)

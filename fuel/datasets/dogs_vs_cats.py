@@ -1,0 +1,43 @@
+"""Photographs of dogs and cats, of any size."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers import ScaleAndShift
+from fuel.utils import find_in_data_path
+
+__all__ = ['DogsVsCats']
+
+
+class DogsVsCats(H5PYDataset):
+    """Dogs vs. Cats, 37,500 photographs.
+
+    Sources: `image_features`, uint8 images of different shapes ``(channel,
+    height, width)``; `targets`, uint8 of shape ``(examples, 1)`` with the
+    axes ``('batch', 'index')``: 0 for a cat, 1 for a dog.
+
+    The default transformer scales the images to ``[0, 1]``.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (25,000 examples) and 'test' (12,500, without
+        targets).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``dogs_vs_cats.hdf5``; ``fuel-download
+        dogs_vs_cats`` and ``fuel-convert dogs_vs_cats`` make it.
+
+    """
+
+    filename: Any = 'dogs_vs_cats.hdf5'
+    default_transformers: Any = (
+        (ScaleAndShift, [1 / 255., 0],
+         {'which_sources': ('image_features',)}),)
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

@@ -1,0 +1,45 @@
+"""Fashion-MNIST: images of articles of clothing."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.utils import find_in_data_path
+
+__all__ = ['FashionMNIST']
+
+
+class FashionMNIST(H5PYDataset):
+    """Fashion-MNIST, 70,000 images of articles of clothing.
+
+    Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
+    axes ``('batch', 'channel', 'height', 'width')``; `targets`, uint8 of
+    shape ``(examples, 1)`` with the axes ``('batch', 'index')``: 0 T-shirt,
+    1 trouser, 2 pullover, 3 dress, 4 coat, 5 sandal, 6 shirt, 7 sneaker, 8
+    bag, 9 ankle boot.
+
+    The default transformers scale the images to ``[0, 1]`` in
+    ``config.floatX``.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (60,000 examples) and 'test' (10,000).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
+        defaults to True.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``fashion_mnist.hdf5``; ``fuel-download
+        fashion_mnist`` and ``fuel-convert fashion_mnist`` make it.
+
+    """
+
+    filename: Any = 'fashion_mnist.hdf5'
+    default_transformers: Any = uint8_pixels_to_floatX(('features',))
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('load_in_memory', True)
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

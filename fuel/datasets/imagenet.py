@@ -1,0 +1,76 @@
+"""The ImageNet Large Scale Visual Recognition Challenges."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import rgb_images_from_encoded_bytes
+from fuel.utils import find_in_data_path
+
+__all__ = ['ILSVRC2010', 'ILSVRC2012']
+
+
+class ILSVRC2010(H5PYDataset):
+    """ILSVRC 2010, 1.4 million photographs of a thousand classes.
+
+    Sources: `encoded_images`, the bytes of JPEG files; `filenames`, bytes of
+    shape ``(examples, 1)``; `targets`, int16 of shape ``(examples, 1)``, the
+    class from 0 to 999.
+
+    The default transformers decode the images to RGB.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (1,261,406 examples), 'valid' (50,000) and 'test'
+        (150,000).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``ilsvrc2010.hdf5``; ``fuel-download
+        ilsvrc2010`` and ``fuel-convert ilsvrc2010`` make it.
+
+    """
+
+    filename: Any = 'ilsvrc2010.hdf5'
+    default_transformers: Any = rgb_images_from_encoded_bytes(
+        ('encoded_images',))
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)
+
+
+class ILSVRC2012(H5PYDataset):
+    """ILSVRC 2012, 1.4 million photographs of a thousand classes.
+
+    Sources: `encoded_images`, the bytes of JPEG files; `filenames`, bytes of
+    shape ``(examples, 1)``; `targets`, int16 of shape ``(examples, 1)``, the
+    class from 0 to 999; 'test' has none.
+
+    The default transformers decode the images to RGB.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (1,281,167 examples), 'valid' (50,000) and 'test'
+        (100,000).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``ilsvrc2012.hdf5``; ``fuel-download
+        ilsvrc2012`` and ``fuel-convert ilsvrc2012`` make it.
+
+    """
+
+    filename: Any = 'ilsvrc2012.hdf5'
+    default_transformers: Any = rgb_images_from_encoded_bytes(
+        ('encoded_images',))
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

@@ -1,0 +1,44 @@
+"""Colour images of ten classes, most of them unlabelled."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.utils import find_in_data_path
+
+__all__ = ['STL10']
+
+
+class STL10(H5PYDataset):
+    """STL-10, 113,000 images of ten classes.
+
+    Sources: `features`, uint8 of shape ``(examples, 3, 96, 96)`` with the
+    axes ``('batch', 'channel', 'height', 'width')``; `targets`, uint8 of
+    shape ``(examples, 1)`` with the axes ``('batch', 'index')``: 1 airplane,
+    2 bird, 3 car, 4 cat, 5 deer, 6 dog, 7 horse, 8 monkey, 9 ship, 10 truck.
+
+    The default transformers scale the images to ``[0, 1]`` in
+    ``config.floatX``.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        Among 'train' (5,000 examples), 'test' (8,000), 'unlabeled'
+        (100,000, without targets), and 'fold_0' to 'fold_9', 1,000 examples
+        of 'train' each.
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no ``stl10.hdf5``; ``fuel-download
+        stl10`` and ``fuel-convert stl10`` make it.
+
+    """
+
+    filename: Any = 'stl10.hdf5'
+    default_transformers: Any = uint8_pixels_to_floatX(('features',))
+
+    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)

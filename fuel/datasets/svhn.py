@@ -1,0 +1,57 @@
+"""Street View House Numbers."""
+from typing import Any
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.utils import find_in_data_path
+
+__all__ = ['SVHN']
+
+
+class SVHN(H5PYDataset):
+    """SVHN, photographs of house numbers.
+
+    Format 1 has photographs of whole numbers, with a box around each digit;
+    all sources differ in shape from example to example: `bbox_heights`,
+    `bbox_labels`, `bbox_lefts`, `bbox_tops`, `bbox_widths` and `features`.
+
+    Format 2 has single digits: `features`, uint8 of shape ``(examples, 3,
+    32, 32)`` with the axes ``('batch', 'channel', 'height', 'width')``, and
+    `targets`, uint8 of shape ``(examples, 1)`` with the axes ``('batch',
+    'index')``, the digit.
+
+    The default transformers scale the images to ``[0, 1]`` in
+    ``config.floatX``.
+
+    Parameters
+    ----------
+    which_format : {1, 2}
+        Which file to read, ``svhn_format_1.hdf5`` or
+        ``svhn_format_2.hdf5``.
+    which_sets : tuple of str
+        Among 'train' (33,402 examples of format 1, 73,257 of format 2),
+        'test' (13,068, 26,032) and 'extra' (202,353, 531,131).
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no such file; ``fuel-download svhn`` and
+        ``fuel-convert svhn`` with the format make it.
+
+    """
+
+    _filename: Any = 'svhn_format_{}.hdf5'
+    default_transformers: Any = uint8_pixels_to_floatX(('features',))
+
+    def __init__(self, which_format: Any, which_sets: Any,
+                 **kwargs: Any) -> None:
+        self.which_format = which_format
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)
+
+    @property
+    def filename(self) -> Any:
+        """Name of the file, which depends on the format."""
+        return self._filename.format(self.which_format)
