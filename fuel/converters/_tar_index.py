@@ -77,6 +77,7 @@ class Tar:
             elif kind != b'5' and not name.endswith('/'):
                 raise _UnusualError
             position += -(-size // HEADER) * HEADER
+        raise BadInputFile(self.path, 'the archive is cut short')
 
     def _walk_slowly(self) -> Iterator[Member]:
         self._raw.seek(self._start)

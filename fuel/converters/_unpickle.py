@@ -1,4 +1,10 @@
-"""Pickles of strangers: arrays, lists and text, and nothing that runs."""
+"""Pickles of strangers: arrays, lists and text, and nothing that runs.
+
+A pickle names functions and calls them. Here each name that a pickled array
+of numbers needs leads to a stand-in of ours, which looks at its arguments,
+and any other name is an error. Not even NumPy's own functions are called:
+with the right arguments they can be made to read beyond an array.
+"""
 import io
 import pickle
 from typing import Any
@@ -10,7 +16,49 @@ from fuel.converters._inputs import BadInputFile
 __all__ = ['load_arrays']
 
 # The places where NumPy has kept what its pickles name.
-ARRAY_MODULES = ('numpy.core.multiarray', 'numpy._core.multiarray')
+MULTIARRAY = ('numpy.core.multiarray', 'numpy._core.multiarray')
+NUMERIC = ('numpy.core.numeric', 'numpy._core.numeric')
+
+
+class _ArrayClass:
+    """Stands for `numpy.ndarray`."""
+
+
+class _Type:
+    """Stands for the type of an array."""
+
+    def __init__(self, name: Any, *flags: Any) -> None:
+        self.dtype = numpy.dtype(name)
+        if self.dtype.kind not in 'biuf' or self.dtype.fields:
+            raise pickle.UnpicklingError(f'unexpected array type {name!r}')
+
+    def __setstate__(self, state: Any) -> None:
+        if state[1] in ('<', '>'):
+            self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """Stands for an array, until its state arrives and after."""
+
+    def __init__(self, kind: Any, *arguments: Any) -> None:
+        self.array = numpy.empty(0)
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, kind, is_fortran, content = state
+        self.array = _frombuffer(content, kind, shape,
+                                 'F' if is_fortran else 'C')
+
+
+def _frombuffer(content: Any, kind: _Type, shape: Any, order: str) -> Any:
+    """Make an array out of its bytes."""
+    if isinstance(content, str):
+        content = content.encode('latin1')
+    return numpy.frombuffer(content, kind.dtype).reshape(shape, order=order)
+
+
+def _scalar(kind: _Type, content: Any) -> Any:
+    """Make a number."""
+    return _frombuffer(content, kind, (1,), 'C')[0].item()
 
 
 def _encode(text: str, encoding: str) -> bytes:
@@ -20,48 +68,20 @@ def _encode(text: str, encoding: str) -> bytes:
     return text.encode('latin1')
 
 
-def _reconstruct(kind: Any, shape: Any, code: Any) -> Any:
-    """Make an empty array, to be filled by its state."""
-    if kind is not numpy.ndarray:
-        raise pickle.UnpicklingError(f'unexpected array class {kind!r}')
-    return numpy.ndarray.__new__(kind, shape, code)
-
-
-def _dtype(name: Any, *flags: Any) -> Any:
-    """Make a type of numbers."""
-    dtype = numpy.dtype(name)
-    if dtype.kind not in 'biuf':
-        raise pickle.UnpicklingError(f'unexpected array type {dtype}')
-    return dtype
-
-
-def _scalar(dtype: Any, content: Any) -> Any:
-    """Make a number."""
-    if isinstance(content, str):
-        content = content.encode('latin1')
-    return numpy.frombuffer(content, dtype)[0]
-
-
-def _frombuffer(content: Any, dtype: Any, shape: Any, order: Any) -> Any:
-    """Make an array out of its bytes (pickle protocol 5)."""
-    return numpy.frombuffer(content, dtype).reshape(shape, order=order)
-
-
 ALLOWED: dict[tuple[str, str], Any] = {
-    ('numpy', 'ndarray'): numpy.ndarray,
-    ('numpy', 'dtype'): _dtype,
+    ('numpy', 'ndarray'): _ArrayClass,
+    ('numpy', 'dtype'): _Type,
     ('_codecs', 'encode'): _encode,
-    **{(module, '_reconstruct'): _reconstruct for module in ARRAY_MODULES},
-    **{(module, 'scalar'): _scalar for module in ARRAY_MODULES},
-    ('numpy.core.numeric', '_frombuffer'): _frombuffer,
-    ('numpy._core.numeric', '_frombuffer'): _frombuffer}
+    **{(module, '_reconstruct'): _Array for module in MULTIARRAY},
+    **{(module, 'scalar'): _scalar for module in MULTIARRAY},
+    **{(module, '_frombuffer'): _frombuffer for module in NUMERIC}}
 
 
 class _Unpickler(pickle.Unpickler):
     """Knows the names in `ALLOWED`, and no other."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what a pickle names, if that is harmless."""
+        """Return the stand-in for what a pickle names."""
         try:
             return ALLOWED[module, name]
         except KeyError:
@@ -71,7 +91,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load_arrays(content: bytes, path: str) -> Any:
-    """Unpickle text, numbers, lists, dicts and arrays of numbers.
+    """Unpickle a dictionary of text, numbers, lists and arrays of numbers.
 
     Parameters
     ----------
@@ -80,14 +100,24 @@ def load_arrays(content: bytes, path: str) -> Any:
     path : str
         Where it comes from, for error texts.
 
+    Returns
+    -------
+    dict
+        What was pickled.
+
     Raises
     ------
     BadInputFile
-        If the pickle is damaged or names anything else.
+        If the pickle is damaged, names anything else, or is no dictionary.
     """
     try:
-        return _Unpickler(io.BytesIO(content), encoding='latin1').load()
+        loaded = _Unpickler(io.BytesIO(content), encoding='latin1').load()
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError,
             AttributeError, IndexError, KeyError, ImportError,
             OverflowError, MemoryError) as error:
         raise BadInputFile(path, f'cannot be unpickled: {error}') from error
+    if not isinstance(loaded, dict):
+        raise BadInputFile(path, 'expected a pickled dictionary, got '
+                           f'{type(loaded).__name__}')
+    return {key: value.array if isinstance(value, _Array) else value
+            for key, value in loaded.items()}

@@ -134,7 +134,7 @@ def fill_hdf5_file(h5file: h5py.File,
         start = 0
         for split, _, array, *comment in parts:
             stop = start + len(array)
-            if isinstance(array, Pieces):
+            if hasattr(array, 'write'):
                 array.write(dataset, start)
             elif stop > start:
                 dataset[start:stop] = numpy.asarray(array)

@@ -17,9 +17,10 @@ class BinarizedMNIST(H5PYDataset):
     ----------
     which_sets : tuple of str
         Among 'train' (50,000 examples), 'valid' and 'test' (10,000 each).
+    load_in_memory : bool, optional
+        Default True.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Raises
     ------
@@ -31,7 +32,7 @@ class BinarizedMNIST(H5PYDataset):
 
     filename: Any = 'binarized_mnist.hdf5'
 
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
+    def __init__(self, which_sets: Any, load_in_memory: bool = True,
+                 **kwargs: Any) -> None:
         super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+                         load_in_memory=load_in_memory, **kwargs)

@@ -22,9 +22,10 @@ class CalTech101Silhouettes(H5PYDataset):
         2,257) and 'test' (2,307; 2,302).
     size : {16, 28}, optional
         Height and width of the images, in pixels. Default 28.
+    load_in_memory : bool, optional
+        Default True.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Raises
     ------
@@ -38,13 +39,13 @@ class CalTech101Silhouettes(H5PYDataset):
     """
 
     def __init__(self, which_sets: Any, size: Any = 28,
-                 **kwargs: Any) -> None:
+                 load_in_memory: bool = True, **kwargs: Any) -> None:
         if size not in (16, 28):
             raise ValueError('CalTech 101 Silhouettes has the sizes 16 and '
                              f'28, got size={size!r}')
         self.filename: Any = f'caltech101_silhouettes{size}.hdf5'
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(self.data_path, which_sets, **kwargs)
+        super().__init__(self.data_path, which_sets,
+                         load_in_memory=load_in_memory, **kwargs)
 
     @property
     def data_path(self) -> str:

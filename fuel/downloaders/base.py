@@ -185,8 +185,11 @@ def default_downloader(directory: str, urls: Sequence[str | None],
 
 
 def _source(url: str | None, name: str | None, prefix: str | None) -> str:
-    if options().mirror is not None and name is not None:
-        return join(options().mirror or '', name)
+    mirror = options().mirror
+    if mirror is not None and name is not None:
+        return join(mirror, name)
+    if prefix is not None and isinstance(name, RawFile):
+        return join(prefix, name)  # its address is tried afterwards
     if url is not None:
         return url
     if prefix is None:

@@ -27,12 +27,11 @@ def test_fill_subparser_returns_the_converter(name, function):
 
 def test_iris_is_converted(tmp_path):
     """Four float32 features, one label; any values, not just UCI's."""
-    values = raw_data.iris(tmp_path)
+    values = raw_data.iris(tmp_path)['all']['features']
     path, = convert_iris(str(tmp_path), str(tmp_path))
     assert str(tmp_path / 'iris.hdf5') == path
     with h5py.File(path, 'r') as h5file:
-        numpy.testing.assert_array_equal(values.astype('float32'),
-                                         h5file['features'][...])
+        numpy.testing.assert_array_equal(values, h5file['features'][...])
         assert numpy.dtype('float32') == h5file['features'].dtype
         numpy.testing.assert_array_equal(
             numpy.repeat([0, 1, 2], 50)[:, None], h5file['targets'][...])
@@ -68,16 +67,15 @@ def test_iris_bad_input_leaves_the_old_file(tmp_path, content, text):
 
 def test_mnist_is_converted(tmp_path):
     """Images become (batch, channel, height, width), labels a column."""
-    arrays = list(raw_data.mnist(tmp_path).values())
+    expected = raw_data.mnist(tmp_path)
     path, = convert_mnist(str(tmp_path), str(tmp_path))
     assert str(tmp_path / 'mnist.hdf5') == path
     with h5py.File(path, 'r') as h5file:
-        numpy.testing.assert_array_equal(
-            numpy.concatenate([arrays[0], arrays[2]])[:, None],
-            h5file['features'][...])
-        numpy.testing.assert_array_equal(
-            numpy.concatenate([arrays[1], arrays[3]])[:, None],
-            h5file['targets'][...])
+        for source in ('features', 'targets'):
+            numpy.testing.assert_array_equal(
+                numpy.concatenate([expected['train'][source],
+                                   expected['test'][source]]),
+                h5file[source][...])
         assert numpy.dtype('uint8') == h5file['targets'].dtype
         assert ['batch', 'channel', 'height', 'width'] == [
             dim.label for dim in h5file['features'].dims]
@@ -88,14 +86,14 @@ def test_mnist_is_converted(tmp_path):
 @pytest.mark.parametrize('dtype', ['float32', 'float64', 'bool'])
 def test_mnist_dtype_names_the_file(tmp_path, dtype):
     """Another type has another name, and values in the unit interval."""
-    images = raw_data.mnist(tmp_path)[IMAGES]
+    images = raw_data.mnist(tmp_path)['train']['features']
     path, = convert_mnist(str(tmp_path), str(tmp_path), dtype=dtype)
     assert str(tmp_path / f'mnist_{dtype}.hdf5') == path
     expected = images >= 128 if dtype == 'bool' else (
         images.astype(dtype) / numpy.array(255, dtype))
     with h5py.File(path, 'r') as h5file:
         assert numpy.dtype(dtype) == h5file['features'].dtype
-        numpy.testing.assert_array_equal(expected[:, None],
+        numpy.testing.assert_array_equal(expected,
                                          h5file['features'][:12])
 
 
