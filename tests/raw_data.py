@@ -408,10 +408,10 @@ def omniglot(folder):
                 characters.append((alphabet, c))
                 for drawer in (2, 1, 10):
                     ink = rng.randint(0, 2, (105, 105)).astype(bool)
-                    members.append((
-                        f'images_{split}/{alphabet}/character{c:02d}/'
-                        f'{len(characters):04d}_{drawer:02d}.png',
-                        encode(ink, 'PNG')))
+                    name = f'{len(characters):04d}_{drawer:02d}.png'
+                    members.append((f'images_{split}/{alphabet}/'
+                                    f'character{c:02d}/{name}',
+                                    encode(ink, 'PNG')))
                     rows.append((len(characters) - 1, drawer,
                                  len(alphabets) - 1, ink))
         write_zip(folder / f'images_{split}.zip', members)

@@ -1,7 +1,6 @@
 """SVHN's images of whole numbers, with a box around each digit."""
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -48,24 +47,17 @@ class NumbersSplit:
     ----------
     path : str
         The archive.
+    struct : str
+        Where to put the MATLAB file while it is needed.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, struct: str) -> None:
         self.path = path
-        self._folder = tempfile.TemporaryDirectory(prefix='fuel-svhn-')
-        self._struct = os.path.join(self._folder.name, 'digitStruct.mat')
-        try:
-            self._count = self._scan()
-        except BaseException:
-            self.close()
-            raise
+        self._struct = struct
+        self._count = self._scan()
 
     def __len__(self) -> int:
         return self._count
-
-    def close(self) -> None:
-        """Remove what was unpacked."""
-        self._folder.cleanup()
 
     def _scan(self) -> int:
         """Unpack the MATLAB file; return the number of images."""

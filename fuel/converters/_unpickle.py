@@ -49,7 +49,7 @@ class _Array:
                                  'F' if is_fortran else 'C')
 
 
-def _frombuffer(content: Any, kind: _Type, shape: Any, order: str) -> Any:
+def _frombuffer(content: Any, kind: _Type, shape: Any, order: Any) -> Any:
     """Make an array out of its bytes."""
     if isinstance(content, str):
         content = content.encode('latin1')

@@ -87,8 +87,7 @@ def _read_any(content: bytes) -> Array | None:
     tokens = content.split()
     if not set(tokens) <= {b'0', b'1'}:
         return None
-    return numpy.asarray(
-        numpy.array(tokens, dtype='S1') == b'1', dtype='uint8')
+    return numpy.array([token == b'1' for token in tokens], dtype='uint8')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

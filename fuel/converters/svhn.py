@@ -1,5 +1,6 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
+import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -87,8 +88,9 @@ def convert_svhn_format_1(
     """
     paths = input_paths(directory, FORMAT_1_FILES)
     with converted_file(output_directory, output_filename, paths) as h5file:
-        splits = [NumbersSplit(path) for path in paths]
-        try:
+        with tempfile.TemporaryDirectory(prefix='fuel-svhn-') as scratch:
+            splits = [NumbersSplit(path, os.path.join(scratch, name))
+                      for name, path in zip(SPLITS, paths, strict=True)]
             sources = create_sources(h5file, sum(map(len, splits)))
             borders, start = {}, 0
             for name, split in zip(SPLITS, splits, strict=True):
@@ -96,9 +98,6 @@ def convert_svhn_format_1(
                 borders[name] = dict.fromkeys(sources,
                                               (start, start + len(split)))
                 start += len(split)
-        finally:
-            for split in splits:
-                split.close()
         write_splits(h5file, borders)
     return (os.path.join(output_directory, output_filename),)
 
