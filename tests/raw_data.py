@@ -409,9 +409,8 @@ def omniglot(folder):
                 for drawer in (2, 1, 10):
                     ink = rng.randint(0, 2, (105, 105)).astype(bool)
                     name = f'{len(characters):04d}_{drawer:02d}.png'
-                    members.append((f'images_{split}/{alphabet}/'
-                                    f'character{c:02d}/{name}',
-                                    encode(ink, 'PNG')))
+                    path = f'images_{split}/{alphabet}/character{c:02d}/'
+                    members.append((path + name, encode(ink, 'PNG')))
                     rows.append((len(characters) - 1, drawer,
                                  len(alphabets) - 1, ink))
         write_zip(folder / f'images_{split}.zip', members)
