@@ -207,6 +207,8 @@ def test_bus_error_elsewhere_goes_where_it_went(tmp_path, handler):
         print('not reached', flush=True)
     """)
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
+    # The development mode has a handler of its own.
+    environment.pop('PYTHONDEVMODE', None)
     done = subprocess.run(
         [sys.executable, '-c', script], cwd=tmp_path, timeout=60,
         capture_output=True, text=True, check=False,
