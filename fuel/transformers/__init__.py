@@ -1,12 +1,7 @@
 """Stages that transform the data of streams."""
 from typing import TYPE_CHECKING, Any
 
-from fuel.transformers._base import (
-    AgnosticSourcewiseTransformer,
-    AgnosticTransformer,
-    SourcewiseTransformer,
-    Transformer,
-)
+from fuel.transformers._base import AgnosticTransformer, Transformer
 from fuel.transformers._batch import Batch
 from fuel.transformers._cache import Cache
 from fuel.transformers._casting import Cast, ForceFloatX
@@ -18,6 +13,10 @@ from fuel.transformers._merge import Merge
 from fuel.transformers._padding import Padding
 from fuel.transformers._scaling import ScaleAndShift
 from fuel.transformers._sources import FilterSources, Rename
+from fuel.transformers._sourcewise import (
+    AgnosticSourcewiseTransformer,
+    SourcewiseTransformer,
+)
 from fuel.transformers._unpack import Unpack
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
-from fuel.transformers._base import SourcewiseTransformer
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
+from fuel.transformers._sourcewise import SourcewiseTransformer
 
 
 class Flatten(SourcewiseTransformer):

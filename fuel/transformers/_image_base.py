@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy
 
-from fuel.transformers._base import SourcewiseTransformer
 from fuel.transformers._labels import ExpectsAxisLabels
 from fuel.transformers._names import labels_of
+from fuel.transformers._sourcewise import SourcewiseTransformer
 from fuel.utils._threads import map_chunks
 
 IMAGE_AXES = ('channel', 'height', 'width')

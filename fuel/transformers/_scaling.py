@@ -24,9 +24,9 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.convert import scale_and_shift
-from fuel.transformers._base import AgnosticSourcewiseTransformer
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
+from fuel.transformers._sourcewise import AgnosticSourcewiseTransformer
 
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)

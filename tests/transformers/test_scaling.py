@@ -220,6 +220,19 @@ def test_cast_after_it_holds_no_float64_copy():
     assert peak < data.nbytes + batch[0].nbytes + 2 ** 17
 
 
+def test_cast_of_examples_after_it_equals_two_steps():
+    """Single numbers are arrays without axes, as from Cast alone."""
+    stream = DataStream(IndexableDataset(numpy.arange(4, dtype='uint8')),
+                        iteration_scheme=SequentialExampleScheme(4))
+    stage = ScaleAndShift(stream, 1 / 3, 0.1)
+    found = [example for example, in Cast(
+        stage, 'float32').get_epoch_iterator()]
+    assert [numpy.float32(number / 3 + 0.1) for number in range(4)
+            ] == [example.item() for example in found]
+    assert {((), 'float32')} == {
+        (example.shape, example.dtype.name) for example in found}
+
+
 def test_cast_of_some_sources_leaves_others_float64():
     """Only what is cast is stored in the other type."""
     dataset = IndexableDataset({'x': numpy.arange(3), 'y': numpy.arange(3)})
