@@ -7,7 +7,7 @@ import numpy
 
 from fuel._epoch import mark_of, runtime_of
 from fuel.transformers._base import Transformer
-from fuel.transformers._cache import Chunk
+from fuel.transformers._chunk import Chunk
 from fuel.transformers._names import as_labels, labels_of
 
 
