@@ -60,7 +60,7 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
         # of zero must not be drawn there.
         last = int(numpy.flatnonzero(weights)[-1])
         places = numpy.searchsorted(borders, drawn, side='right')
-        return numpy.minimum(places, last).astype(numpy.intp, copy=False)
+        return numpy.asarray(numpy.minimum(places, last), numpy.intp)
     with numpy.errstate(divide='ignore'):
         times = -numpy.log1p(-uniforms(rng, len(weights))) / weights
     times[weights == 0] = numpy.inf
