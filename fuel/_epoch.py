@@ -135,24 +135,46 @@ class Epoch(Buffer):
         taken, self.taken = self.taken, 0
         if taken:
             self.position += taken
+            if self.request_iterator is None:
+                self.attributes['data_state'].advance(taken)
+                return
             self.requested += taken
             requests: Any = self.request_iterator
             requests.advance(taken)
 
+    def forget_ahead(self) -> None:
+        """Drop what was read ahead: it will be asked for again."""
+        self.settle()
+        self.items = None
+
     def _fill(self, stream: Any) -> None:
-        """Read the examples of the next requests as one batch."""
+        """Read the next examples, of the next requests if there are any."""
         self.settle()
         requests: Any = self.request_iterator
+        state = self.attributes['data_state']
+        if requests is None:
+            self._fill_in_order(state)
+            return
         indices = requests.peek(self.read_ahead)
         try:
-            batch = indices and stream.dataset.get_data(
-                self.attributes['data_state'], indices)
+            batch = indices and stream.dataset.get_data(state, indices)
         except Exception:  # noqa: BLE001 (asked again, it raises)
             # One of these requests is bad.  Asked for one at a time, those
             # before it are answered and the bad one raises.
             batch = None
         if batch:
             self.items = zip(*batch, strict=True)
+        else:
+            self.read_ahead = 0
+
+    def _fill_in_order(self, state: Any) -> None:
+        """Read the examples that follow where a data set's state stands."""
+        try:
+            examples = state.peek(self.read_ahead)
+        except Exception:  # noqa: BLE001 (asked again, it raises)
+            examples = None
+        if examples:
+            self.items = iter(examples)
         else:
             self.read_ahead = 0
 

@@ -9,6 +9,7 @@ from fuel import _generators
 from fuel._epoch import (
     FINISHED,
     NOT_STARTED,
+    READ_AHEAD,
     RUNNING,
     Epoch,
     as_state,
@@ -557,12 +558,18 @@ class DataStream(AbstractDataStream):
                 and isinstance(epoch.request_iterator, IndexRequests)
                 and rows_are_examples(self.dataset)):
             epoch.read_ahead = 1
+        elif (epoch.direct and not iterator.as_dict
+                and epoch.request_iterator is None
+                and getattr(self.dataset, 'reads_ahead', False)):
+            # Its state answers peek(count) and advance(count).
+            epoch.read_ahead = READ_AHEAD
 
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""
         old = vars(self).get('data_state')
         for _, epoch in runtime_of(self).holders:
             if epoch.attributes.get('data_state') is old:
+                epoch.forget_ahead()
                 epoch.attributes['data_state'] = state
         self.data_state = state
 

@@ -1,0 +1,238 @@
+"""Text files whose lines are examples, as lists of numbers."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fuel.datasets._text_files import TextPosition, ends_lines_with_a_byte
+from fuel.datasets.base import Dataset
+from fuel.datasets.vocabulary import as_vocabulary
+from fuel.exceptions import UnknownTokenError
+from fuel.kernels._text import MissingToken, numberize
+
+__all__ = ['TextFile']
+
+LEVELS = ('word', 'character')
+
+
+class TextFile(Dataset):
+    """Reads text files and makes numbers of their words or characters.
+
+    Parameters
+    ----------
+    files : list of str
+        The text files, in the order in which to read them, with a sentence
+        a line. What ends in ``.gz``, ``.bz2`` or ``.xz`` is decompressed.
+    dictionary : dict or str
+        Maps tokens to integers, or names the file of such a dictionary: a
+        JSON object, a text file with a token a line, or a pickled dict; see
+        :func:`~fuel.datasets.vocabulary.load_vocabulary`.
+    bos_token : str or None, optional
+        The token put before each sentence. Defaults to ``'<S>'``; None
+        means none.
+    eos_token : str or None, optional
+        The token put behind each sentence. Defaults to ``'</S>'``; None
+        means none.
+    unk_token : str or None, optional
+        The token that stands for those that are not in `dictionary`.
+        Defaults to ``'<UNK>'``. With None such a token is an error.
+    level : {'word', 'character'}, optional
+        Whether tokens are words, split at white space, or the characters
+        from the first to the last that is not white. Defaults to words.
+    preprocess : callable, optional
+        Called with each line, its end included, before that is split;
+        returns a string. For example ``str.lower``.
+    encoding : str, optional
+        Of the files. Defaults to UTF-8.
+
+    Attributes
+    ----------
+    files : list of str
+    dictionary : dict
+    encoding : str
+
+    Raises
+    ------
+    ValueError
+        If `files` is a string, if a token is missing from `dictionary`, or
+        `level` is not known; when data are read, if bytes cannot be
+        decoded. The text names the file and the line.
+    FileNotFoundError
+        If a file does not exist when reading begins.
+    fuel.exceptions.UnknownTokenError
+        When data are read, if a token is not in `dictionary` and
+        `unk_token` is None. The text names the file and the line.
+
+    Notes
+    -----
+    Examples are lists of integers; the only source is ``'features'``. Files
+    of any size are read a block at a time. A position is a file and a place
+    in it, so plain files resume at once; compressed ones are decompressed
+    up to there.
+
+    Examples
+    --------
+    >>> with open('sentences.txt', 'w') as f:
+    ...     _ = f.write("This is a sentence\\n")
+    ...     _ = f.write("This another one")
+    >>> dictionary = {'<UNK>': 0, '</S>': 1, 'this': 2, 'a': 3, 'one': 4}
+    >>> text_data = TextFile(files=['sentences.txt'],
+    ...                      dictionary=dictionary, bos_token=None,
+    ...                      preprocess=str.lower)
+    >>> from fuel.streams import DataStream
+    >>> for data in DataStream(text_data).get_epoch_iterator():
+    ...     print(data)
+    ([2, 0, 3, 0, 1],)
+    ([2, 0, 4, 1],)
+
+    """
+
+    provides_sources = ('features',)
+    example_iteration_scheme = None
+
+    def __init__(self, files: Any, dictionary: Any,
+                 bos_token: str | None = '<S>',
+                 eos_token: str | None = '</S>',
+                 unk_token: str | None = '<UNK>', level: str = 'word',
+                 preprocess: Callable[[str], str] | None = None,
+                 encoding: str | None = None) -> None:
+        self.files = as_files(files)
+        self.dictionary = as_vocabulary(dictionary)
+        if level not in LEVELS:
+            raise ValueError(
+                f"level must be 'word' or 'character', got {level!r}")
+        for name, token in (('bos_token', bos_token),
+                            ('eos_token', eos_token),
+                            ('unk_token', unk_token)):
+            _check_token(name, token, self.dictionary)
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        self.unk_token = unk_token
+        self.level = level
+        self.preprocess = preprocess
+        self.encoding = 'utf-8' if encoding is None else encoding
+        ends_lines_with_a_byte(self.encoding)
+        super().__init__()
+
+    def open(self) -> TextPosition:
+        """Return a position before the first line.
+
+        Raises
+        ------
+        FileNotFoundError
+            If a file does not exist.
+
+        """
+        for path in self.files:
+            if not os.path.isfile(path):
+                raise FileNotFoundError(
+                    f'there is no text file {path!r} (looked in '
+                    f'{os.getcwd()!r}): correct the name in files')
+        return self.open_at(None)
+
+    def get_position(self, state: TextPosition) -> dict[str, int]:
+        """Return where reading stands, ready for JSON."""
+        return state.get_position()
+
+    def open_at(self, position: Any) -> TextPosition:
+        """Return a position that goes on from a saved one."""
+        return TextPosition(
+            self.files, self.encoding, self._make_examples,
+            self.preprocess is not None, position)
+
+    def close(self, state: Any) -> None:
+        """Close the file that is being read."""
+        if state is not None:
+            state.close()
+
+    @property
+    def reads_ahead(self) -> bool:
+        """Whether a stream may ask a state for several examples at once."""
+        return type(self).get_data is TextFile.get_data
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the next sentence.
+
+        Parameters
+        ----------
+        state : object
+            What :meth:`open` returned.
+        request : None
+            Text is read in order.
+
+        Returns
+        -------
+        tuple of (list of int,)
+
+        Raises
+        ------
+        ValueError
+            If there is a request, or no state.
+        StopIteration
+            If there are no more lines.
+
+        """
+        if state is None or request is not None:
+            raise ValueError(
+                f'{type(self).__name__} reads sentences in order: get_data '
+                'takes the state that open() returned and no request, got '
+                f'state {state!r} and request {request!r}')
+        return next(state)
+
+    def _make_examples(self, lines: list[str],
+                       position: TextPosition) -> list[Any]:
+        """Return lines as examples."""
+        if self.preprocess is not None:
+            lines = [self.preprocess(line) for line in lines]
+        vocabulary = self.dictionary
+        before, after = (
+            [] if token is None else [vocabulary[token]]
+            for token in (self.bos_token, self.eos_token))
+        unknown = (None if self.unk_token is None
+                   else vocabulary[self.unk_token])
+        try:
+            sentences = numberize(lines, vocabulary, self.level == 'word',
+                                  before, after, unknown)
+        except MissingToken as error:
+            raise UnknownTokenError(
+                f'{position.where(error.place)}: {error.token!r} is not in '
+                f'the dictionary of {len(vocabulary)} tokens: add it, or '
+                'pass the unk_token that stands for such tokens') from None
+        return list(zip(sentences, strict=True))
+
+
+def as_files(files: Any) -> list[str]:
+    """Return names of files as a list, checked.
+
+    Parameters
+    ----------
+    files : iterable of path
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError
+        If there is none, or only a string.
+
+    """
+    if isinstance(files, (str, bytes, os.PathLike)):
+        raise ValueError(
+            f'files must be a list of names, got the single name {files!r}: '
+            f'write [{files!r}]')
+    names = [os.fspath(path) for path in files]
+    if not names:
+        raise ValueError('files must name at least one text file')
+    return names
+
+
+def _check_token(name: str, token: str | None,
+                 vocabulary: Mapping[str, int]) -> None:
+    if token is not None and token not in vocabulary:
+        raise ValueError(
+            f'{name} is {token!r}, which is not among the '
+            f'{len(vocabulary)} tokens of the dictionary: add it there, or '
+            f'pass {name}=None')

@@ -1,0 +1,291 @@
+"""Vocabularies: dicts from tokens to integers, built, saved and loaded."""
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fuel.datasets._text_files import LineReader, open_binary
+from fuel.utils._files import atomic_path
+from fuel.utils._progress import progress
+
+__all__ = ['Vocabulary', 'build_vocabulary', 'load_vocabulary',
+           'save_vocabulary']
+
+SPECIAL_TOKENS = ('<S>', '</S>', '<UNK>')
+
+
+class Vocabulary(NamedTuple):
+    """What :func:`build_vocabulary` found.
+
+    Attributes
+    ----------
+    dictionary : dict
+        Maps tokens to integers from 0 on, the most frequent first.
+    counts : dict
+        Maps the same tokens, as far as they occur, to how often they do.
+    num_tokens : int
+        How many tokens there are in the files.
+    num_unknown : int
+        How many of them are not in `dictionary`.
+
+    """
+
+    dictionary: dict[str, int]
+    counts: dict[str, int]
+    num_tokens: int
+    num_unknown: int
+
+
+def build_vocabulary(
+        files: Iterable[str], size: int | None = None,
+        minimum_count: int = 1, level: str = 'word',
+        preprocess: Callable[[str], str] | None = None,
+        encoding: str | None = None,
+        special_tokens: Iterable[str] = SPECIAL_TOKENS) -> Vocabulary:
+    """Count the tokens of text files and number the most frequent ones.
+
+    On a terminal a bar shows how far it has come.
+
+    Parameters
+    ----------
+    files : list of str
+        As for :class:`~fuel.datasets.text.TextFile`.
+    size : int, optional
+        How many tokens the dictionary may have, special ones included. By
+        default there is no limit.
+    minimum_count : int, optional
+        Leave out tokens that occur less often. Defaults to 1.
+    level : {'word', 'character'}, optional
+    preprocess : callable, optional
+    encoding : str, optional
+        As for :class:`~fuel.datasets.text.TextFile`.
+    special_tokens : tuple of str, optional
+        They get the first numbers. Defaults to ``('<S>', '</S>', '<UNK>')``.
+
+    Returns
+    -------
+    Vocabulary
+        Equally frequent tokens are in alphabetical order, so the same files
+        give the same dictionary.
+
+    Raises
+    ------
+    ValueError
+        If an argument is of no use, or bytes cannot be decoded.
+    FileNotFoundError
+        If a file does not exist.
+
+    Examples
+    --------
+    >>> with open('sentences.txt', 'w') as f:
+    ...     _ = f.write('b a b\\nc b a\\n')
+    >>> found = build_vocabulary(['sentences.txt'], size=5)
+    >>> found.dictionary
+    {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'a': 4}
+    >>> found.counts, found.num_tokens, found.num_unknown
+    ({'b': 3, 'a': 2}, 6, 1)
+
+    """
+    from fuel.datasets.text import LEVELS, as_files
+    paths = as_files(files)
+    special = list(dict.fromkeys(special_tokens))
+    if level not in LEVELS:
+        raise ValueError(f"level must be 'word' or 'character', got {level!r}")
+    if size is not None and size < len(special):
+        raise ValueError(f'size must be at least {len(special)}, the number '
+                         f'of special tokens, got {size}')
+    counter: Counter[str] = Counter()
+    for lines in _read_lines(paths, encoding or 'utf-8'):
+        if preprocess is not None:
+            lines = [preprocess(line + '\n') for line in lines]
+        if level == 'word':
+            counter.update('\n'.join(lines).split())
+        else:
+            for line in lines:
+                counter.update(line.strip())
+    total = sum(counter.values())
+    ranked = sorted(
+        ((token, count) for token, count in counter.items()
+         if count >= minimum_count and token not in special),
+        key=lambda entry: (-entry[1], entry[0]))
+    if size is not None:
+        del ranked[size - len(special):]
+    tokens = [*special, *(token for token, _ in ranked)]
+    counts = {token: counter[token] for token in tokens if token in counter}
+    return Vocabulary({token: i for i, token in enumerate(tokens)}, counts,
+                      total, total - sum(counts.values()))
+
+
+def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
+    """Yield the lines of files, a block at a time."""
+    sizes = [os.path.getsize(path) for path in paths]
+    done = 0
+    with progress('Counting tokens', sum(sizes), True) as bar:
+        for path, size in zip(paths, sizes, strict=True):
+            reader = LineReader(path, encoding)
+            try:
+                reader.read()
+                while reader.lines:
+                    yield reader.lines
+                    # Of a compressed file it is not known how far one is.
+                    bar.update(done + min(reader.start, size))
+                    reader.read()
+            finally:
+                reader.close()
+            done += size
+            bar.update(done)
+
+
+def save_vocabulary(dictionary: Mapping[str, int],
+                    path: str | os.PathLike[str]) -> None:
+    """Save a dictionary of tokens as JSON, replacing the file as a whole.
+
+    Parameters
+    ----------
+    dictionary : dict
+    path : str
+        Ends in ``.json``.
+
+    Raises
+    ------
+    ValueError
+        If the name ends otherwise, or `dictionary` is no vocabulary.
+
+    """
+    name = os.fspath(path)
+    if not name.endswith('.json'):
+        raise ValueError('a vocabulary is saved as JSON, so its name must '
+                         f'end in .json, got {name!r}')
+    _check(dict(dictionary), name)
+    with atomic_path(name) as temporary, open(
+            temporary, 'w', encoding='utf-8') as file:
+        json.dump(dictionary, file, ensure_ascii=False, indent=0)
+
+
+def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
+    """Load a dictionary of tokens.
+
+    Parameters
+    ----------
+    path : str
+        ``.json``: an object from tokens to integers, or a list of tokens.
+        ``.pkl`` or ``.pickle``: a pickled dict, read without running
+        anything that the file may name. Anything else: text in UTF-8 with a
+        token a line, numbered from 0. Each may also be compressed, with
+        ``.gz``, ``.bz2`` or ``.xz`` at the end of the name.
+
+    Returns
+    -------
+    dict
+        Maps strings to integers.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it holds anything else.
+
+    Examples
+    --------
+    >>> with open('tokens.txt', 'w') as file:
+    ...     _ = file.write('<UNK>\\nthe\\n')
+    >>> load_vocabulary('tokens.txt')
+    {'<UNK>': 0, 'the': 1}
+
+    """
+    name = os.fspath(path)
+    plain, extension = os.path.splitext(name)
+    if extension in ('.gz', '.bz2', '.xz'):
+        extension = os.path.splitext(plain)[1]
+    with open_binary(name) as file:
+        content = file.read()
+    try:
+        if extension == '.json':
+            found = json.loads(content)
+        elif extension in ('.pkl', '.pickle'):
+            found = _unpickle(content)
+        else:
+            found = content.decode('utf-8').splitlines()
+    except (ValueError, pickle.UnpicklingError, EOFError, IndexError,
+            KeyError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f'{name} cannot be read as a vocabulary: {error}') from error
+    if isinstance(found, list):
+        found = _number(found, name)
+    return _check(found, name)
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Loads built-in types only, so that loading runs no other code."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise pickle.UnpicklingError(
+            f'it names {module}.{name}, but a pickled vocabulary may hold '
+            'nothing but a dict of strings to integers')
+
+
+def _unpickle(content: bytes) -> Any:
+    import io
+    # What Python 2 pickled as bytes is text.
+    return _PlainUnpickler(io.BytesIO(content), encoding='utf-8').load()
+
+
+def _number(tokens: list[Any], name: str) -> dict[Any, int]:
+    numbers: dict[Any, int] = {}
+    for i, token in enumerate(tokens):
+        if not isinstance(token, str) or not token.strip():
+            raise ValueError(f'{name}: entry {i + 1} is {token!r}, but must '
+                             'be a token')
+        if token in numbers:
+            raise ValueError(
+                f'{name}: {token!r} is there twice, as entry '
+                f'{numbers[token] + 1} and as entry {i + 1}')
+        numbers[token] = i
+    return numbers
+
+
+def _check(found: Any, name: str) -> dict[str, int]:
+    if not isinstance(found, dict):
+        raise ValueError(
+            f'{name} must hold a dictionary of tokens, but holds '
+            f'{found!r:.60} ({type(found).__name__})')
+    for token, number in found.items():
+        if not isinstance(token, str) or type(number) is not int:
+            raise ValueError(
+                f'{name} must map strings to integers, but maps {token!r} '
+                f'to {number!r}')
+    return found
+
+
+def as_vocabulary(dictionary: Any) -> dict[str, int]:
+    """Return a dictionary of tokens, loaded if it is the name of a file.
+
+    Parameters
+    ----------
+    dictionary : dict or path
+
+    Returns
+    -------
+    dict
+        `dictionary` itself if it is a dict.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+
+    """
+    if isinstance(dictionary, (str, os.PathLike)):
+        return load_vocabulary(dictionary)
+    if isinstance(dictionary, dict):
+        return dictionary
+    if isinstance(dictionary, Mapping):
+        return dict(dictionary)
+    raise ValueError(
+        'dictionary must map tokens to integers, or name a file of them, '
+        f'got {dictionary!r:.60} ({type(dictionary).__name__})')

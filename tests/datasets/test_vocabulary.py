@@ -1,0 +1,154 @@
+"""Vocabularies: built, saved, loaded, and never unpickled blindly."""
+import collections
+import gzip
+import io
+import os
+import pickle
+import sys
+
+import pytest
+
+from fuel.datasets.text import TextFile
+from fuel.datasets.vocabulary import (
+    build_vocabulary,
+    load_vocabulary,
+    save_vocabulary,
+)
+
+WORDS = {'<S>': 0, 'é': 1, 'a': 2}
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    """Return the names of two files, one of them compressed."""
+    (tmp_path / 'a.txt').write_text('b a b\nc B d\n', encoding='utf-8')
+    with gzip.open(tmp_path / 'b.gz', 'wt', encoding='utf-8') as file:
+        file.write('c é c\n\n')
+    return [str(tmp_path / 'a.txt'), tmp_path / 'b.gz']
+
+
+def test_build_vocabulary_counts_and_orders(sentences):
+    """The most frequent come first, equals in alphabetical order."""
+    found = build_vocabulary(sentences)
+    assert ['<S>', '</S>', '<UNK>', 'c', 'b', 'B', 'a', 'd', 'é'] == list(
+        found.dictionary)
+    assert list(range(9)) == list(found.dictionary.values())
+    assert {'c': 3, 'b': 2, 'B': 1, 'a': 1, 'd': 1, 'é': 1} == found.counts
+    assert (9, 0) == found[2:]
+
+
+def test_build_vocabulary_limits_leave_out_the_rare(sentences):
+    """A limit on the size, a least count, lower case."""
+    found = build_vocabulary(sentences, size=5, preprocess=str.lower)
+    assert {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'c': 4} == (
+        found.dictionary)
+    assert (9, 3) == found[2:]
+    found = build_vocabulary(sentences, minimum_count=2, special_tokens=())
+    assert {'c': 0, 'b': 1} == found.dictionary
+    assert 4 == found.num_unknown
+
+
+def test_build_vocabulary_of_characters(sentences):
+    """White space counts inside a line."""
+    found = build_vocabulary(sentences, level='character',
+                             special_tokens=())
+    assert {' ': 6, 'c': 3, 'b': 2, 'B': 1, 'a': 1, 'd': 1, 'é': 1} == (
+        found.counts)
+
+
+def test_build_vocabulary_knows_every_token_of_its_files(sentences):
+    """What it makes is what a TextFile takes."""
+    dataset = TextFile(sentences, build_vocabulary(sentences).dictionary,
+                       unk_token=None)
+    with_markers = [sentence for sentence, in
+                    dataset.get_example_stream().get_epoch_iterator()]
+    assert [[0, 4, 6, 4, 1], [0, 3, 5, 7, 1], [0, 3, 8, 3, 1], [0, 1]] == (
+        with_markers)
+
+
+def test_build_vocabulary_shows_a_bar_on_a_terminal(sentences, monkeypatch):
+    """It is drawn on a terminal, and nowhere else."""
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    for output in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, 'stdout', output)
+        build_vocabulary(sentences)
+        assert isinstance(output, Terminal) == (
+            'Counting tokens' in output.getvalue())
+
+
+@pytest.mark.parametrize('kwargs, text', [
+    ({'size': 2}, 'size must be at least 3'),
+    ({'level': 'line'}, "'word' or 'character', got 'line'"),
+    ({'files': 'a.txt'}, 'must be a list of names'),
+])
+def test_build_vocabulary_bad_argument_raises(sentences, kwargs, text):
+    """Arguments are checked before anything is read."""
+    with pytest.raises(ValueError, match=text):
+        build_vocabulary(**{'files': sentences, **kwargs})
+    with pytest.raises(FileNotFoundError, match='missing'):
+        build_vocabulary(['missing'])
+
+
+def test_save_vocabulary_round_trip(tmp_path):
+    """What was saved is loaded, also by a TextFile."""
+    path = tmp_path / 'words.json'
+    save_vocabulary(WORDS, path)
+    assert WORDS == load_vocabulary(path)
+    assert WORDS == TextFile(['x'], str(path), eos_token=None,
+                             unk_token=None).dictionary
+    with pytest.raises(ValueError, match='must end in .json'):
+        save_vocabulary(WORDS, tmp_path / 'words.txt')
+    with pytest.raises(ValueError, match="maps 'a' to 'b'"):
+        save_vocabulary({'a': 'b'}, path)
+    assert WORDS == load_vocabulary(path)
+
+
+@pytest.mark.parametrize('name, content, expected', [
+    ('a.json', b'{"a": 1, "\xc3\xa9": 0}', {'a': 1, 'é': 0}),
+    ('a.json', b'["x", "y"]', {'x': 0, 'y': 1}),
+    ('a.txt', 'x\né\n'.encode(), {'x': 0, 'é': 1}),
+    ('a.txt.gz', gzip.compress(b'x\ny'), {'x': 0, 'y': 1}),
+    ('a.pkl', pickle.dumps(WORDS), WORDS),
+    ('a.pickle', pickle.dumps(WORDS, 0), WORDS),
+    # As Python 2 pickled {'a': 1, 'b': 2L}.
+    ('a.pkl', b"(dp0\nS'a'\np1\nI1\nsS'b'\np2\nL2L\ns.", {'a': 1, 'b': 2}),
+])
+def test_load_vocabulary_each_form(tmp_path, name, content, expected):
+    """JSON, text, and plain pickles."""
+    (tmp_path / name).write_bytes(content)
+    assert expected == load_vocabulary(tmp_path / name)
+
+
+class Evil:
+    """Pickles as a call of os.mkdir."""
+
+    def __reduce__(self):
+        return os.mkdir, ('evil',)
+
+
+@pytest.mark.parametrize('name, content, text', [
+    ('a.pkl', pickle.dumps({'a': Evil()}), r'names (posix|nt)\.mkdir'),
+    ('a.pkl', pickle.dumps(collections.OrderedDict(WORDS)),
+     'collections.OrderedDict'),
+    ('a.pkl', pickle.dumps(WORDS)[:-5], 'cannot be read'),
+    ('a.pkl', b'text', 'cannot be read'),
+    ('a.pkl', pickle.dumps({1: 2}), 'strings to integers, but maps 1 to 2'),
+    ('a.pkl', pickle.dumps({'a': True}), "maps 'a' to True"),
+    ('a.json', b'{"a": 1.5}', "maps 'a' to 1.5"),
+    ('a.json', b'{', 'cannot be read as a vocabulary'),
+    ('a.json', b'3', 'holds 3 .int.'),
+    ('a.txt', b'x\ny\nx\n', "'x' is there twice, as entry 1 and as entry 3"),
+    ('a.txt', b'x\n\ny\n', "entry 2 is ''"),
+    ('a.txt', b'\xff', 'cannot be read as a vocabulary'),
+])
+def test_load_vocabulary_anything_else_is_an_error(
+        tmp_path, monkeypatch, name, content, text):
+    """Nothing that a file names is run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=text):
+        load_vocabulary(name)
+    assert not os.path.exists('evil')
