@@ -19,7 +19,7 @@ from fuel.exceptions import DamagedFileError
 BLOCK = 1 << 16
 
 
-def open_binary(path: str) -> IO[bytes]:
+def open_binary(path: str) -> Any:
     """Open a file for reading, decompressed as its name says.
 
     Parameters

@@ -9,7 +9,7 @@ from fuel.datasets._text_files import TextPosition, ends_lines_with_a_byte
 from fuel.datasets.base import Dataset
 from fuel.datasets.vocabulary import as_vocabulary
 from fuel.exceptions import UnknownTokenError
-from fuel.kernels._text import MissingToken, numberize
+from fuel.kernels._text import MissingTokenError, numberize
 
 __all__ = ['TextFile']
 
@@ -17,7 +17,7 @@ LEVELS = ('word', 'character')
 
 
 class TextFile(Dataset):
-    """Reads text files and makes numbers of their words or characters.
+    r"""Reads text files and makes numbers of their words or characters.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class TextFile(Dataset):
     Examples
     --------
     >>> with open('sentences.txt', 'w') as f:
-    ...     _ = f.write("This is a sentence\\n")
+    ...     _ = f.write("This is a sentence\n")
     ...     _ = f.write("This another one")
     >>> dictionary = {'<UNK>': 0, '</S>': 1, 'this': 2, 'a': 3, 'one': 4}
     >>> text_data = TextFile(files=['sentences.txt'],
@@ -92,9 +92,10 @@ class TextFile(Dataset):
     example_iteration_scheme = None
 
     def __init__(self, files: Any, dictionary: Any,
-                 bos_token: str | None = '<S>',
-                 eos_token: str | None = '</S>',
-                 unk_token: str | None = '<UNK>', level: str = 'word',
+                 bos_token: str | None = '<S>',  # noqa: S107 (no password)
+                 eos_token: str | None = '</S>',  # noqa: S107
+                 unk_token: str | None = '<UNK>',  # noqa: S107
+                 level: str = 'word',
                  preprocess: Callable[[str], str] | None = None,
                  encoding: str | None = None) -> None:
         self.files = as_files(files)
@@ -194,7 +195,7 @@ class TextFile(Dataset):
         try:
             sentences = numberize(lines, vocabulary, self.level == 'word',
                                   before, after, unknown)
-        except MissingToken as error:
+        except MissingTokenError as error:
             raise UnknownTokenError(
                 f'{position.where(error.place)}: {error.token!r} is not in '
                 f'the dictionary of {len(vocabulary)} tokens: add it, or '

@@ -46,7 +46,7 @@ def build_vocabulary(
         preprocess: Callable[[str], str] | None = None,
         encoding: str | None = None,
         special_tokens: Iterable[str] = SPECIAL_TOKENS) -> Vocabulary:
-    """Count the tokens of text files and number the most frequent ones.
+    r"""Count the tokens of text files and number the most frequent ones.
 
     On a terminal a bar shows how far it has come.
 
@@ -82,7 +82,7 @@ def build_vocabulary(
     Examples
     --------
     >>> with open('sentences.txt', 'w') as f:
-    ...     _ = f.write('b a b\\nc b a\\n')
+    ...     _ = f.write('b a b\nc b a\n')
     >>> found = build_vocabulary(['sentences.txt'], size=5)
     >>> found.dictionary
     {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'a': 4}
@@ -99,9 +99,9 @@ def build_vocabulary(
         raise ValueError(f'size must be at least {len(special)}, the number '
                          f'of special tokens, got {size}')
     counter: Counter[str] = Counter()
-    for lines in _read_lines(paths, encoding or 'utf-8'):
-        if preprocess is not None:
-            lines = [preprocess(line + '\n') for line in lines]
+    for block in _read_lines(paths, encoding or 'utf-8'):
+        lines = block if preprocess is None else [
+            preprocess(line + '\n') for line in block]
         if level == 'word':
             counter.update('\n'.join(lines).split())
         else:
@@ -167,7 +167,7 @@ def save_vocabulary(dictionary: Mapping[str, int],
 
 
 def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
-    """Load a dictionary of tokens.
+    r"""Load a dictionary of tokens.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     Examples
     --------
     >>> with open('tokens.txt', 'w') as file:
-    ...     _ = file.write('<UNK>\\nthe\\n')
+    ...     _ = file.write('<UNK>\nthe\n')
     >>> load_vocabulary('tokens.txt')
     {'<UNK>': 0, 'the': 1}
 

@@ -27,6 +27,7 @@ def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
     padded : numpy.ndarray, shape (batch, longest, ...)
         Of the common dtype of the sequences, in native byte order. Empty
         lists say nothing about it; nothing but empty lists gives float64.
+        An array that needs no padding is returned itself.
     mask : numpy.ndarray, shape (batch, longest), dtype mask_dtype
         One where there are data, zero behind them.
 
@@ -34,7 +35,7 @@ def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
     ------
     ValueError
         If a sequence is a scalar or itself ragged, or if shapes behind the
-        first axis differ. The text names the sequence.
+        first axis differ.
 
     Examples
     --------
@@ -71,7 +72,7 @@ def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
 def _pad_equal(array: Any, mask_dtype: Any) -> Any:
     """Pad an array whose rows have equal lengths: there is nothing to pad."""
     dtype = array.dtype.newbyteorder('=')
-    return (numpy.array(array, dtype=dtype, order='C'),
+    return (array.astype(dtype, copy=False),
             numpy.ones(array.shape[:2], mask_dtype))
 
 
@@ -92,20 +93,23 @@ def _pad_any(sequences: Any, mask_dtype: Any) -> Any:
 
 def _as_sequence(place: int, item: Any) -> Any:
     """Return a sequence as an array; None for an empty list."""
+    array = item
     if not isinstance(item, numpy.ndarray):
         try:
-            if len(item) == 0:
+            if not isinstance(item, str) and len(item) == 0:
                 return None
-            item = numpy.asarray(item)
+            array = numpy.asarray(item)
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f'sequence {place} of the batch cannot be made into an '
-                f'array: {error}') from error
-    if item.ndim == 0:
-        raise ValueError(
-            f'sequence {place} of the batch is a single value, {item!r}: '
-            'only sequences can be padded')
-    return item
+            raise ValueError(_no_sequence(place, item)) from error
+    if array.ndim == 0:
+        raise ValueError(_no_sequence(place, item))
+    return array
+
+
+def _no_sequence(place: int, item: Any) -> str:
+    return (f'element {place} of the batch must be a sequence, got '
+            f'{item!r:.80} ({type(item).__name__}): name the sources that '
+            'hold sequences as mask_sources')
 
 
 def _common_dtype(arrays: list[Any]) -> Any:
@@ -117,16 +121,9 @@ def _common_dtype(arrays: list[Any]) -> Any:
 
 def _common_rest(arrays: list[Any]) -> tuple[int, ...]:
     """Return the shape of one element, the same in all sequences."""
-    rests = [(i, array.shape[1:]) for i, array in enumerate(arrays)
-             if array is not None]
-    if not rests:
-        return ()
-    first, rest = rests[0]
-    for i, other in rests:
-        if other != rest:
-            raise ValueError(
-                'all dimensions but the first must be equal to pad a batch: '
-                f'an element of sequence {first} has the shape {rest}, one '
-                f'of sequence {i} the shape {other}')
-    found: tuple[int, ...] = rest
-    return found
+    rests = {array.shape[1:] for array in arrays if array is not None}
+    if len(rests) > 1:
+        raise ValueError(
+            'all dimensions of the sequences of a batch but the first, '
+            f'their length, must be equal, got {sorted(rests)}')
+    return next(iter(rests), ())

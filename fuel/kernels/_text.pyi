@@ -1,4 +1,4 @@
-class MissingToken(Exception):
+class MissingTokenError(Exception):
     place: int
     token: str
 

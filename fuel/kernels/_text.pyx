@@ -8,7 +8,7 @@ cdef extern from 'Python.h':
     PyObject *PyDict_GetItemWithError(dict mapping, object key) except? NULL
 
 
-cdef class MissingToken(Exception):
+cdef class MissingTokenError(Exception):
     """A token that is not in the vocabulary.
 
     Attributes
@@ -51,7 +51,7 @@ def numberize(list lines not None, dict vocabulary not None, bint by_word,
 
     Raises
     ------
-    MissingToken
+    MissingTokenError
         If a token is not in the vocabulary and `unknown` is None.
     TypeError
         If a line is no string.
@@ -90,7 +90,7 @@ def numberize(list lines not None, dict vocabulary not None, bint by_word,
             else:
                 for i in range(i, count):
                     put(out, n_before + i, None)
-                raise MissingToken(place, token)
+                raise MissingTokenError(place, token)
         result.append(out)
     return result
 

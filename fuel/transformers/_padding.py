@@ -3,9 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-from numpy.typing import NDArray
 
+from fuel.kernels import pad_sequences
 from fuel.transformers._base import Transformer, check_count
 from fuel.transformers._casting import as_dtype
 from fuel.transformers._names import (
@@ -114,77 +113,3 @@ class Padding(Transformer):
                 error.add_note(f'in source {source!r}')
                 raise
         return tuple(data)
-
-
-def pad_sequences(batch: Any, mask_dtype: Any,
-                  ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return sequences in one array, padded with zeros, and a mask.
-
-    Parameters
-    ----------
-    batch : sequence of sequences, or numpy.ndarray
-        The first axis of each sequence is its length; the others, of shape
-        ``rest``, are the same for all.
-    mask_dtype : dtype
-
-    Returns
-    -------
-    padded : numpy.ndarray, shape (batch, longest, *rest)
-        Of a type that holds all of the sequences.
-    mask : numpy.ndarray, shape (batch, longest), dtype `mask_dtype`
-
-    Raises
-    ------
-    ValueError
-        If something is no sequence, or if other dimensions than the length
-        differ.
-
-    Examples
-    --------
-    >>> padded, mask = pad_sequences([[1, 2], [], [1.5]], 'int8')
-    >>> padded
-    array([[1. , 2. ],
-           [0. , 0. ],
-           [1.5, 0. ]])
-    >>> mask
-    array([[1, 1],
-           [0, 0],
-           [1, 0]], dtype=int8)
-
-    """
-    if isinstance(batch, numpy.ndarray) and batch.ndim > 1:
-        return batch, numpy.ones(batch.shape[:2], mask_dtype)
-    batch = list(batch)
-    sequences = [numpy.asarray(sequence) for sequence in batch]
-    rest, dtype = _common(batch, sequences)
-    longest = max(map(len, sequences), default=0)
-    padded = numpy.zeros((len(sequences), longest, *rest), dtype)
-    mask = numpy.zeros((len(sequences), longest), mask_dtype)
-    for place, sequence in enumerate(sequences):
-        length = len(sequence)
-        if length:
-            padded[place, :length] = sequence
-            mask[place, :length] = 1
-    return padded, mask
-
-
-def _common(batch: list[Any], sequences: list[NDArray[Any]],
-            ) -> tuple[tuple[int, ...], Any]:
-    """Return what the sequences share: shape but for length, and type."""
-    for place, sequence in enumerate(sequences):
-        if not sequence.ndim:
-            raise ValueError(
-                f'element {place} of the batch must be a sequence, got '
-                f'{batch[place]!r:.80} ({type(batch[place]).__name__}): name '
-                'the sources that hold sequences as mask_sources')
-    # An empty list says nothing about the others' shape and type.
-    telling = [array for array, sequence in zip(sequences, batch, strict=True)
-               if len(array) or isinstance(sequence, numpy.ndarray)]
-    rests = {array.shape[1:] for array in telling}
-    if len(rests) > 1:
-        raise ValueError(
-            'all dimensions of the sequences of a batch but the first, '
-            f'their length, must be equal, got {sorted(rests)}')
-    dtypes = {array.dtype for array in telling}
-    return (next(iter(rests), ()),
-            numpy.result_type(*dtypes) if dtypes else numpy.float64)

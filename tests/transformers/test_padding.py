@@ -10,7 +10,7 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.schemes import ConstantScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Mapping, Padding
-from fuel.transformers._padding import pad_sequences
+from fuel.kernels import pad_sequences
 
 DTYPES = [numpy.dtype(code) for code in '?bhilBHILefdFD']
 
