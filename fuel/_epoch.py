@@ -121,7 +121,7 @@ class Epoch(Buffer):
         try:
             self.end = self.mark(stream)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
-            self.end = error
+            self.end = error.with_traceback(None)
         self.finished = True
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
@@ -217,6 +217,10 @@ class Epoch(Buffer):
         """
         if self.finished:
             return self.end
+        if not hasattr(stream, '_child_marks'):
+            raise TypeError(
+                f'the position of the stream {type(stream).__name__} cannot '
+                'be told: derive the class from AbstractDataStream')
         self.settle()
         with lock_of(stream):
             self.install(stream)
@@ -466,7 +470,10 @@ def child_iterators(stream: Any) -> list[Any]:
 def mark_of(iterator: Any) -> Any:
     """Return the mark of an epoch iterator, or why it has none."""
     if hasattr(iterator, 'mark'):
-        return iterator.mark()
+        try:
+            return iterator.mark()
+        except Exception as error:  # noqa: BLE001 (raised if it is wanted)
+            return error.with_traceback(None)
     return TypeError(
         f'an epoch iterator of type {type(iterator).__name__} cannot tell '
         'its position: let get_epoch_iterator() return a DataIterator')

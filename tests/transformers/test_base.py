@@ -5,16 +5,24 @@ import numpy
 import pytest
 
 from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.schemes import SequentialExampleScheme, SequentialScheme
+from fuel.iterator import DataIterator
+from fuel.schemes import (
+    ConstantScheme,
+    SequentialExampleScheme,
+    SequentialScheme,
+)
 from fuel.streams import AbstractDataStream, DataStream
 from fuel.transformers import (
     AgnosticSourcewiseTransformer,
     AgnosticTransformer,
+    Batch,
+    Cache,
     Flatten,
     Mapping,
     ScaleAndShift,
     SourcewiseTransformer,
     Transformer,
+    Unpack,
 )
 
 
@@ -210,6 +218,52 @@ def test_child_may_be_any_iterator():
     epoch = stream.get_epoch_iterator()
     assert [(0,), (2,)] == list(itertools.islice(epoch, 2))
     with pytest.raises(TypeError, match='generator cannot tell'):
+        epoch.state_dict()
+
+
+class Lookalike:
+    """What looks like a stream, but derives from none."""
+
+    sources = ('number',)
+    axis_labels = None
+    produces_examples = False
+
+    def get_epoch_iterator(self, as_dict=False):
+        """Return an iterator over two batches."""
+        self.count = 0
+        return DataIterator(self)
+
+    def get_data(self, request=None):
+        """Return a batch."""
+        if self.count == 2:
+            raise StopIteration
+        self.count += 1
+        return ([self.count, 10 * self.count],)
+
+
+class Unsure(IterableDataset):
+    """A data set whose position cannot be told at present."""
+
+    def get_position(self, state):
+        """Raise."""
+        raise RuntimeError('ask again later')
+
+
+@pytest.mark.parametrize('build, reason', [
+    (Lookalike, 'derive the class from AbstractDataStream'),
+    (lambda: Batch(DataStream(Unsure([1, 10, 2, 20])), ConstantScheme(2)),
+     'ask again later')])
+def test_streams_without_a_position_are_read_all_the_same(build, reason):
+    """Only who asks for a state is told that there is none."""
+    assert [[[1, 10]], [[2, 20]]] == plain(
+        Mapping(build(), lambda data: data).get_epoch_iterator())
+    unpack = Unpack(build())
+    assert [[1], [10], [2], [20]] == plain(unpack.get_epoch_iterator())
+    cache = Cache(build(), ConstantScheme(3))
+    assert [[[1, 10, 2]], [[20]]] == plain(cache.get_epoch_iterator())
+    epoch = unpack.get_epoch_iterator()
+    next(epoch)
+    with pytest.raises((TypeError, RuntimeError), match=reason):
         epoch.state_dict()
 
 
