@@ -104,12 +104,21 @@ cdef cnp.ndarray indices_of_array(cnp.ndarray request,
             'a request must be a one-dimensional array of integers, got '
             f'{cnp.PyArray_NDIM(request)} dimensions of {request.dtype}: '
             'convert it with .ravel().astype(int)')
-    if cnp.PyArray_SIZE(request):
-        for extreme in (request.min(), request.max()):
-            if not 0 <= int(extreme) < num_examples:
-                place = int(numpy.flatnonzero(request == extreme)[0])
-                refuse_index(int(extreme), place, num_examples)
-    return numpy.ascontiguousarray(request, dtype=numpy.intp)
+    if request.dtype.kind == 'u' and cnp.PyArray_ITEMSIZE(request) >= <int>sizeof(
+            cnp.npy_intp) and cnp.PyArray_SIZE(request):
+        # These may not fit into the type of an index.
+        if int(request.max()) >= num_examples:
+            refuse_index(int(request.max()), int(request.argmax()),
+                         num_examples)
+    cdef cnp.ndarray indices = numpy.ascontiguousarray(
+        request, dtype=numpy.intp)
+    cdef const cnp.npy_intp *data = <const cnp.npy_intp *>cnp.PyArray_DATA(
+        indices)
+    cdef Py_ssize_t place
+    for place in range(cnp.PyArray_SIZE(indices)):
+        if data[place] < 0 or data[place] >= num_examples:
+            refuse_index(data[place], place, num_examples)
+    return indices
 
 
 def as_indices(request, Py_ssize_t num_examples):
