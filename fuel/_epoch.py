@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from fuel import _generators
+from fuel._requests import RequestIterator
 from fuel.exceptions import StateMismatchError
 from fuel.kernels._buffered import Buffer
 
@@ -69,6 +70,9 @@ class Epoch(Buffer):
     read_ahead : int
         How many examples to read at a time, as the rows of a batch: 0 where
         they have to be asked for singly, 1 until their size is known.
+    ahead : callable or None
+        Called with the number of each request, it tells the data set of the
+        next ones. None before the first.
 
     """
 
@@ -82,12 +86,14 @@ class Epoch(Buffer):
         self.attributes: dict[str, Any] = {}
         self.direct = False
         self.read_ahead = 0
+        self.ahead: Any = None
         self.taken = 0
 
     def __reduce__(self) -> Any:
         self.settle()
         return new_object, (type(self),), {
-            **vars(self), 'direct': False, 'read_ahead': 0}
+            **vars(self), 'direct': False, 'read_ahead': 0,
+            'ahead': None}
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
@@ -186,8 +192,12 @@ class Epoch(Buffer):
         return request
 
     def _get_direct(self, stream: Any) -> Any:
-        return stream.dataset.get_data(
-            self.attributes['data_state'], self._next_request())
+        request = self._next_request()
+        if self.ahead is None:
+            # Not before, since it may open a file.
+            self.ahead = requests_ahead(stream.dataset, self.request_iterator)
+        self.ahead(self.requested - 1)
+        return stream.dataset.get_data(self.attributes['data_state'], request)
 
     def _get_installed(self, stream: Any) -> Any:
         self.install(stream)
@@ -315,6 +325,26 @@ def rows_are_examples(dataset: Any) -> bool:
             and 'get_data' not in vars(dataset)
             and defines_together(
                 type(dataset), 'get_data', 'rows_are_examples'))
+
+
+def requests_ahead(dataset: Any, requests: Any) -> Any:
+    """Return what tells a data set of the next requests of an epoch.
+
+    That is what its hook ``read_ahead`` makes of a function from a number
+    to the request of that number. It is not asked if requests are not known
+    beforehand, or a subclass reads in its own way.
+    """
+    if (isinstance(requests, RequestIterator)
+            and type(requests)._request is not RequestIterator._request
+            and hasattr(dataset, 'read_ahead')
+            and 'get_data' not in vars(dataset)
+            and defines_together(type(dataset), 'get_data', 'read_ahead')):
+        return dataset.read_ahead(requests.request_at) or _look_at_nothing
+    return _look_at_nothing
+
+
+def _look_at_nothing(number: int) -> None:
+    """Do nothing ahead of a request."""
 
 
 def is_own(cls: type) -> bool:

@@ -52,6 +52,12 @@ class RequestIterator(Iterator[Any]):
         """Return the request that is number `position` of the epoch."""
         raise NotImplementedError
 
+    def request_at(self, position: int) -> Any:
+        """Return a request by its number, None after the last."""
+        if position >= self.num_requests:
+            return None
+        return self._request(position)
+
     def advance(self, count: int) -> None:
         """Leave out the next `count` requests, in constant time."""
         self.position = int(min(self.position + count, self.num_requests))

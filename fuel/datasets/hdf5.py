@@ -1,7 +1,7 @@
 """Data sets in HDF5 files."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,6 +23,7 @@ from fuel.datasets._rows import (
 from fuel.datasets.base import Dataset
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialExampleScheme
+from fuel.storage import RequestsAhead
 from fuel.utils import Subset, do_not_pickle_attributes
 
 __all__ = ['H5PYDataset', 'PytablesDataset']
@@ -427,6 +428,55 @@ class H5PYDataset(SplitFormat, Dataset):
             check_slice(request, self.num_examples)
             return self._read(request)
         return self._read(as_index(request, self.num_examples))
+
+    def read_ahead(self, upcoming: Callable[[int], Any]) -> Any:
+        """Return what reads the next requests of an epoch in the background.
+
+        Parameters
+        ----------
+        upcoming : callable
+            Takes the number of a request in the epoch and returns it, None
+            after the last.
+
+        Returns
+        -------
+        RequestsAhead or None
+            None if the data are in memory already, or a subclass reads them
+            in its own way.
+
+        """
+        if self.load_in_memory or (
+                type(self)._out_of_memory_get_data
+                is not H5PYDataset._out_of_memory_get_data):
+            return None
+        opened = self._access.open()
+        readers = [opened.reader(source, cache_bytes=self.cache_bytes)
+                   for source in self.sources]
+        rooms = [reader.needs_ahead() for reader in readers]
+        needed = [(reader, order) for reader, room, order in zip(
+            readers, rooms, self._selected().orders, strict=True)
+            if room is not None]
+        if not needed:
+            return None
+
+        def expect(request: Any, room: int) -> int | None:
+            if not is_batch(request):
+                return None
+            try:
+                positions = as_batch(request, self.num_examples)
+            except ValueError:
+                # It is raised when the request is made.
+                return None
+            total = 0
+            for reader, order in needed:
+                cost = reader.expect(pick(order, positions), room - total)
+                if cost is None:
+                    return None
+                total += cost
+            return total
+
+        return RequestsAhead(upcoming, expect, min(
+            room for room in rooms if room is not None))
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""

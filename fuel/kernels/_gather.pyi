@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 MISSING: int
 OUTSIDE: int
 
+def file_state(descriptor: int) -> tuple[int, int]: ...
+
 class Tiles:
     num_rows: int
     block_rows: int

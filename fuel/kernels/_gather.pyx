@@ -109,6 +109,58 @@ cdef enum:
     # A piece is cut here, so that several threads can share one slice.
     LONGEST = 1 << 20
 
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/stat.h>
+    #if defined(__APPLE__)
+    #define fuel_nanoseconds(status) ((status).st_mtimespec.tv_nsec)
+    #elif defined(_WIN32)
+    #define fuel_nanoseconds(status) 0
+    #else
+    #define fuel_nanoseconds(status) ((status).st_mtim.tv_nsec)
+    #endif
+
+    /* Size, and time of the last change in nanoseconds; 0 if it worked. */
+    static int fuel_state(int descriptor, int64_t *size, int64_t *changed)
+    {
+        struct stat status;
+        if (fstat(descriptor, &status)) {
+            return -1;
+        }
+        *size = status.st_size;
+        *changed = (int64_t)status.st_mtime * 1000000000
+            + fuel_nanoseconds(status);
+        return 0;
+    }
+    """
+    int fuel_state(int descriptor, int64_t *size, int64_t *changed)
+
+
+def file_state(int descriptor):
+    """Return the size of an open file, and when it was last changed.
+
+    Parameters
+    ----------
+    descriptor : int
+
+    Returns
+    -------
+    size, changed : int
+        Bytes, and nanoseconds since 1970.
+
+    Raises
+    ------
+    OSError
+        If the descriptor is not open.
+
+    """
+    cdef int64_t size = 0, changed = 0
+    if fuel_state(descriptor, &size, &changed):
+        raise OSError(f'file descriptor {descriptor} is not open')
+    return size, changed
+
+
 # What a table of addresses holds for a chunk that is not in the file, and
 # for one that cannot be where the file says it is.
 MISSING = -1

@@ -1,6 +1,7 @@
 """Rows of chunks that went through filters, each decoded once."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import h5py
@@ -9,12 +10,18 @@ from numpy.typing import NDArray
 
 from fuel.kernels._gather import (
     MISSING, OUTSIDE, Copies, cached_rows, chunk_rows)
+from fuel.storage._ahead import Background
 from fuel.storage._cache import Decoded, cache_of
 from fuel.storage._chunks import read_chunk_table
 from fuel.storage._layout import Layout
 from fuel.storage._mapped import DirectReader
 from fuel.storage._pipeline import decode, is_known
 from fuel.utils._threads import map_chunks
+
+
+# For so many requests, chunks that are expected count as used later than
+# those that were: they must not be forgotten before they are read.
+PROTECTED = 1000
 
 
 class DecodedReader(DirectReader):
@@ -46,11 +53,41 @@ class DecodedReader(DirectReader):
                  cache_bytes: int) -> None:
         super().__init__(dataset, layout)
         self._table = read_chunk_table(dataset, self._file)
+        self._num_stored = int((self._table.addresses != MISSING).sum())
         self._known = is_known(layout.filters)
+        self._background = Background()
         # Without a name a data set cannot be told from others of the file.
         name = dataset.name or object()
         self.store = cache_of(self._file.identity, cache_bytes).store(
             name, self._table.addresses.size, self._tiles.chunk_nbytes)
+
+    def needs_ahead(self) -> int | None:
+        """See :meth:`Reader.needs_ahead`."""
+        missing = self.store.used_bytes < (
+            self._num_stored * self._tiles.chunk_nbytes)
+        return self.store.cache.budget // 2 if missing else None
+
+    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """See :meth:`Reader.expect`."""
+        tiles = self._tiles.num_tiles
+        blocks = numpy.unique(rows // self._tiles.block_rows)
+        chunks = (blocks[:, None] * tiles + numpy.arange(tiles)).ravel()
+        chunks = chunks[self._table.addresses[chunks] >= 0]
+        cost = chunks.size * self._tiles.chunk_nbytes
+        if cost > room:
+            return None
+        soon = self.store.cache.now() + PROTECTED
+        self.store.last_used[chunks] = soon
+        for chunk in chunks.tolist():
+            if self.store.slots[chunk] is None:
+                self._background.add(
+                    partial(self._decode_ahead, chunk, soon))
+        return int(cost)
+
+    def _decode_ahead(self, chunk: int, expected: int) -> None:
+        """Decode a chunk, unless it was used since it was expected."""
+        if self.store.last_used[chunk] == expected:
+            self.store.get(chunk, self._decode)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         batch = self._new_batch(stop - start)

@@ -10,6 +10,7 @@ import weakref
 import h5py
 
 from fuel.exceptions import DamagedFileError
+from fuel.kernels._gather import file_state
 
 
 _lock = threading.Lock()
@@ -81,10 +82,9 @@ class RawFile:
         self._descriptor = os.dup(int(handle.get_vfd_handle()))
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, self._descriptor)
-        status = os.fstat(self._descriptor)
-        self.size = status.st_size
-        self._changed = status.st_mtime_ns
-        self.identity = _identity(status)
+        self._state = file_state(self._descriptor)
+        self.size = self._state[0]
+        self.identity = _identity(os.fstat(self._descriptor))
 
     @functools.cached_property
     def memory(self) -> mmap.mmap:
@@ -125,17 +125,43 @@ class RawFile:
             If it was cut, or written to.
 
         """
-        status = os.fstat(self._descriptor)
-        if status.st_size != self.size:
+        state = file_state(self._descriptor)
+        if state == self._state:
+            return
+        if state[0] != self.size:
             raise DamagedFileError(
                 f'{self.path} had {self.size} bytes when it was opened and '
-                f'has {status.st_size} now: it was cut or overwritten while '
-                f'in use; restore it and open the data set again')
-        if status.st_mtime_ns != self._changed:
-            raise DamagedFileError(
-                f'{self.path} was written to while it was in use, so old '
-                f'and new rows would be mixed: open the data set again (to '
-                f'replace a file in use, rename the new one onto it)')
+                f'has {state[0]} now: it was cut or overwritten while in '
+                f'use; restore it and open the data set again')
+        raise DamagedFileError(
+            f'{self.path} was written to while it was in use, so old and '
+            f'new rows would be mixed: open the data set again (to replace '
+            f'a file in use, rename the new one onto it)')
+
+    def is_cached(self, address: int) -> bool:
+        """Tell whether a byte of the file is in memory.
+
+        Parameters
+        ----------
+        address : int
+
+        Returns
+        -------
+        bool
+            True also where the system does not tell.
+
+        """
+        if not hasattr(os, 'RWF_NOWAIT'):
+            return True
+        try:
+            os.preadv(self._descriptor, [bytearray(1)], address,
+                      os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Some file systems do not know the question.
+            return True
+        return True
 
     def advise(self, address: int, nbytes: int) -> None:
         """Ask the system to read a part of the file in the background."""

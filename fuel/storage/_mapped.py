@@ -8,6 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels._gather import OUTSIDE, Tiles, mapped_rows
+from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
 from fuel.storage._file import raw_file
 from fuel.storage._layout import Layout
@@ -38,6 +39,10 @@ class DirectReader(Reader):
         if batch.dtype.names is None:
             return batch.byteswap(inplace=True).view(self.dtype)
         return batch.astype(self.dtype)
+
+
+# Bytes of rows whose pages may be asked for before they are needed.
+PAGES_AHEAD = 256 << 20
 
 
 class MappedReader(DirectReader):
@@ -76,6 +81,31 @@ class MappedReader(DirectReader):
                     'its chunks have an unexpected size')
             self._addresses = table.addresses
         self._memory = self._file.memory
+        self._ahead: PageAhead | None = None
+
+    def needs_ahead(self) -> int | None:
+        """See :meth:`Reader.needs_ahead`."""
+        stored = self._addresses[self._addresses >= 0]
+        if not stored.size:
+            return None
+        first = int(stored.min())
+        last = int(stored.max()) + self._tiles.chunk_nbytes
+        self._ahead = PageAhead(self._file, first, last - first)
+        return PAGES_AHEAD if self._ahead.active else None
+
+    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """See :meth:`Reader.expect`."""
+        tiles, nbytes = self._tiles, self._tiles.row_nbytes
+        if len(rows) * nbytes > room:
+            return None
+        blocks, inside = numpy.divmod(rows, tiles.block_rows)
+        # Of a row in several tiles the first is enough: others follow.
+        starts = self._addresses[blocks * tiles.num_tiles]
+        stride = tiles.chunk_nbytes // tiles.block_rows
+        starts = (starts + inside * stride)[starts >= 0]
+        if self._ahead is not None and starts.size:
+            self._ahead.expect(starts, nbytes)
+        return len(rows) * nbytes
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         return self._copy(rows, self._new_batch(len(rows)))

@@ -81,15 +81,35 @@ class Reader(ABC):
                 numpy.ascontiguousarray(rows, dtype=numpy.intp))
         return self._read_range(rows, rows + 1)[0]
 
-    def expect(self, rows: NDArray[numpy.intp]) -> None:  # noqa: B027
-        """Learn that rows will soon be read; prepare them if that helps.
+    def needs_ahead(self) -> int | None:
+        """Tell whether reading ahead would help now.
+
+        Returns
+        -------
+        int or None
+            How many bytes may be spent on it; None if it would not help.
+
+        """
+        return None
+
+    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """Prepare rows that will soon be read, in the background.
 
         Parameters
         ----------
         rows : numpy.ndarray, shape (batch,), dtype intp
-            As for `read`.
+            As for `read`, but checked.
+        room : int
+            How many bytes may be spent.
+
+        Returns
+        -------
+        int or None
+            How many are spent; None if that would be more than `room`, and
+            nothing was done.
 
         """
+        return 0
 
     @abstractmethod
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:

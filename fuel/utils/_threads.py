@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from fuel.config_parser import config
 from fuel.utils import _h5py_lock  # noqa: F401 (registers its handlers)
 
-__all__ = ['map_chunks', 'number_of_threads']
+__all__ = ['map_chunks', 'number_of_threads', 'start']
 
 Result = TypeVar('Result')
 
@@ -146,6 +146,18 @@ def _run(function: Callable[[int, int], Result], n_items: int,
     if chunks.errors:
         raise chunks.errors[min(chunks.errors)]
     return chunks.results
+
+
+def start(task: Callable[[], None]) -> None:
+    """Begin a task in the background; what it raises is lost.
+
+    Parameters
+    ----------
+    task : callable
+        Takes no arguments. A fork waits for its end.
+
+    """
+    _submit(task, 1)
 
 
 def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:

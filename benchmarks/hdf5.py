@@ -1,0 +1,389 @@
+"""Batches from HDF5 files, beside the machine's limit, h5py and PyTorch.
+
+The same images are stored in several layouts. References, each in full
+below: `take` on an array over the mapped file; h5py with sorted index
+arrays; h5py reading chunk after chunk on one core; and, where torch is
+installed, the best of four ways to use its DataLoader.
+"""
+import contextlib
+import gc
+import json
+import mmap
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+import measure
+import numpy
+
+from fuel.datasets import H5PYDataset
+from fuel.schemes import BlockShuffledScheme, SequentialScheme, ShuffledScheme
+from fuel.streams import DataStream
+
+BATCH = 128
+CHUNK = 64
+LAYOUTS = {
+    'contiguous': {},
+    'chunked': {'chunks': (CHUNK, 3, 32, 32)},
+    'gzip': {'chunks': (CHUNK, 3, 32, 32), 'compression': 'gzip',
+             'compression_opts': 1},
+    'lzf': {'chunks': (CHUNK, 3, 32, 32), 'compression': 'lzf'},
+}
+
+
+def images(rng, count):
+    """Return noisy images that compress about as photographs do."""
+    coarse = rng.uniform(0, 255, (count, 3, 4, 4)).astype('f4')
+    places = numpy.linspace(0, 3, 32)
+    smooth = numpy.maximum(
+        0, 1 - abs(places[:, None] - numpy.arange(4))).astype('f4')
+    fine = smooth @ coarse @ smooth.T
+    fine += rng.normal(0, 3, fine.shape).astype('f4')
+    return fine.clip(0, 255).astype('uint8')
+
+
+def write_files(folder, count):
+    """Write one file for each layout; return their paths."""
+    paths = {}
+    rng = numpy.random.RandomState(0)
+    for name, options in LAYOUTS.items():
+        paths[name] = str(Path(folder) / f'{name}.hdf5')
+        rng.seed(0)
+        with h5py.File(paths[name], 'w') as file:
+            x = file.create_dataset(
+                'x', (count, 3, 32, 32), 'uint8', **options)
+            for start in range(0, count, 1024):
+                x[start:start + 1024] = images(
+                    rng, min(1024, count - start))
+            file.attrs['split'] = H5PYDataset.create_split_array(
+                {'train': {'x': (0, count)}})
+    return paths
+
+
+def write_ragged(path, count):
+    """Write images of 2 to 12 KB, as Fuel stores what varies in shape."""
+    rng = numpy.random.RandomState(0)
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (count,), h5py.vlen_dtype('uint8'))
+        shapes = file.create_dataset('x_shapes', (count, 3), 'int32')
+        names = file.create_dataset(
+            'x_shape_labels', (3,), h5py.string_dtype())
+        names[...] = ['channel', 'height', 'width']
+        for row in range(count):
+            height, width = rng.randint(26, 64, 2)
+            shapes[row] = 3, height, width
+            x[row] = rng.randint(0, 256, 3 * height * width, 'uint8')
+        for scale, label in ((shapes, 'shapes'), (names, 'shape_labels')):
+            scale.make_scale(label)
+            x.dims[0].attach_scale(scale)
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, count)}})
+
+
+def orders(count, seed=1):
+    """Return the batches of a shuffled epoch as index arrays."""
+    order = numpy.random.RandomState(seed).permutation(count)
+    return [order[start:start + BATCH] for start in range(0, count, BATCH)]
+
+
+def mapped(path):
+    """Return contiguous data as an array over the file."""
+    with h5py.File(path, 'r') as file, open(path, 'rb') as raw:
+        x = file['x']
+        memory = mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ)
+        return numpy.frombuffer(
+            memory, x.dtype, x.size, x.id.get_offset()).reshape(x.shape)
+
+
+def take_batches(array, batches):
+    """Gather rows of an array with NumPy: the limit."""
+    for batch in batches:
+        array.take(batch, axis=0)
+        yield len(batch)
+
+
+def h5py_batches(dataset, batches):
+    """Read as one would with h5py: by sorted index arrays."""
+    for batch in batches:
+        dataset[numpy.sort(batch)]
+        yield len(batch)
+
+
+def h5py_in_order(dataset, step):
+    """Read as one would with h5py in order: by slices."""
+    for start in range(0, len(dataset), step):
+        yield len(dataset[start:start + step])
+
+
+def h5py_ragged(file, batches):
+    """Read as one would with h5py rows of variable shape."""
+    for batch in batches:
+        rows = numpy.sort(batch)
+        data, shapes = file['x'][rows], file['x_shapes'][rows]
+        for place, shape in enumerate(shapes):
+            data[place] = data[place].reshape(shape)
+        yield len(batch)
+
+
+def fuel_batches(stream):
+    """Read one epoch of a stream with Fuel; its order is drawn at once."""
+    return (len(batch) for batch, in stream.get_epoch_iterator())
+
+
+def opened(path, **options):
+    """Return a data set over a file, not yet read."""
+    return H5PYDataset(path, ('train',), sources=('x',), **options)
+
+
+def stream_of(dataset, scheme=ShuffledScheme):
+    """Return batches of a data set."""
+    return DataStream(dataset, iteration_scheme=scheme(
+        dataset.num_examples, BATCH))
+
+
+def rate(make, seconds):
+    """Return examples a second, read for a while (or until they end).
+
+    `make` returns an iterator over numbers of examples; only reading from
+    it is timed.
+
+    """
+    count, taken = 0, 0.0
+    while True:
+        work = make()
+        start = time.perf_counter()
+        for done in work:
+            count += done
+            elapsed = time.perf_counter() - start
+            if taken + elapsed >= seconds:
+                break
+        taken += time.perf_counter() - start
+        if taken >= seconds:
+            return count / taken
+
+
+def epoch_rate(make, seconds):
+    """Return examples a second over whole epochs, each made anew."""
+    count, taken = 0, 0.0
+    while not count or taken < seconds:
+        work = make()
+        start = time.perf_counter()
+        count += sum(work)
+        taken += time.perf_counter() - start
+        del work
+        gc.collect()
+    return count / taken
+
+
+def compare(reference, candidate, how, timed=rate):
+    """Take turns; return the ratio, and both medians of examples a
+    second."""
+    ratios, bases, rates = [], [], []
+    for _ in range(how['rounds']):
+        bases.append(timed(reference, how['seconds']))
+        rates.append(timed(candidate, how['seconds']))
+        ratios.append(rates[-1] / bases[-1])
+    return (measure.Ratio(statistics.median(ratios), min(ratios),
+                          max(ratios)),
+            statistics.median(bases), statistics.median(rates))
+
+
+class Table:
+    """What was measured: rows for people, examples a second for the plot."""
+
+    def __init__(self, how):
+        self.how = how
+        self.rows = []
+        self.rates = {}
+
+    def add(self, workload, target, reference, candidate, timed=rate,
+            layout=None, names=()):
+        """Compare, and keep the result."""
+        ratio, base, own = compare(reference, candidate, self.how, timed)
+        self.rows.append((workload, ratio, f'at least {target}',
+                          f'{own:,.0f}', f'{base:,.0f}'))
+        if layout:
+            kept = self.rates.setdefault(layout, {})
+            kept.update(zip(names, (base, own), strict=True))
+
+
+def unfiltered(table, paths, count):
+    """Measure layouts whose rows are in the file as they are."""
+    batches = orders(count)
+    array = mapped(paths['contiguous'])
+    for layout, times in (('contiguous', 20), ('chunked', 200)):
+        with opened(paths[layout]) as dataset, h5py.File(
+                paths[layout], 'r') as file:
+            stream = stream_of(dataset)
+            table.add(f'{layout}, shuffled, of take on a map', 0.8,
+                      lambda: take_batches(array, batches),
+                      lambda stream=stream: fuel_batches(stream), rate,
+                      layout, ('limit', 'Fuel'))
+            table.add(f'{layout}, shuffled, of h5py', times,
+                      lambda file=file: h5py_batches(file['x'], batches),
+                      lambda stream=stream: fuel_batches(stream), rate,
+                      layout, ('h5py', 'Fuel'))
+    with opened(paths['contiguous']) as dataset, h5py.File(
+            paths['contiguous'], 'r') as file:
+        stream = stream_of(dataset, SequentialScheme)
+        table.add('contiguous, in order, of h5py slices', 1.5,
+                  lambda: h5py_in_order(file['x'], BATCH),
+                  lambda: fuel_batches(stream))
+
+
+def filtered(table, paths, count, layout, times):
+    """Measure compressed chunks: the first epoch, and later ones."""
+    path, batches = paths[layout], orders(count)
+    array = mapped(paths['contiguous'])
+
+    def first_epoch(**options):
+        with opened(path, **options) as dataset:
+            yield from fuel_batches(stream_of(dataset))
+
+    with h5py.File(path, 'r') as file:
+        x = file['x']
+        # Names of what the plot shows beside each other.
+        table.add(f'{layout}, first shuffled epoch, of h5py in order', 1.3,
+                  lambda: h5py_in_order(x, CHUNK), first_epoch, epoch_rate,
+                  layout, ('h5py, one core, in order', 'Fuel, first epoch'))
+        table.add(f'{layout}, first shuffled epoch, of h5py shuffled', times,
+                  lambda: h5py_batches(x, batches[:4]), first_epoch,
+                  epoch_rate, layout, ('h5py', 'Fuel, first epoch'))
+        with opened(path) as dataset:
+            stream = stream_of(dataset)
+            sum(fuel_batches(stream))
+            table.add(f'{layout}, later epochs, of take on a map', 0.7,
+                      lambda: take_batches(array, batches),
+                      lambda: fuel_batches(stream), rate, layout,
+                      ('limit', 'Fuel'))
+        decoded = x.size
+
+        def block_epoch():
+            with opened(path, cache_bytes=decoded // 10) as dataset:
+                scheme = BlockShuffledScheme.aligned(
+                    dataset, BATCH, window=max(1, count // CHUNK // 25))
+                yield from fuel_batches(
+                    DataStream(dataset, iteration_scheme=scheme))
+
+        table.add(f'{layout}, a tenth in memory, blocks, of h5py in order',
+                  1.2, lambda: h5py_in_order(x, CHUNK), block_epoch,
+                  epoch_rate)
+
+
+def first_batch(path, rounds):
+    """Return milliseconds until the first batch of a new data set."""
+    taken = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        with opened(path) as dataset:
+            next(stream_of(dataset).get_epoch_iterator())
+            taken.append(1000 * (time.perf_counter() - start))
+        gc.collect()
+    return statistics.median(taken)
+
+
+def ragged(table, folder, count):
+    """Measure rows of variable shape."""
+    path = str(Path(folder) / 'ragged.hdf5')
+    write_ragged(path, count)
+    batches = orders(count)
+    with opened(path) as dataset, h5py.File(path, 'r') as file:
+        stream = stream_of(dataset)
+        table.add('variable length, shuffled, of h5py and reshape', 1.0,
+                  lambda: h5py_ragged(file, batches),
+                  lambda: fuel_batches(stream))
+
+
+def memory_of_epochs(path, count):
+    """Return private memory above the budget, and its growth, in MB, over
+    ten shuffled epochs with room for half of the data."""
+    gc.collect()
+    before = measure.private_memory()
+    budget = count * 3072 // 2
+    levels, peak = [], 0
+    with opened(path, cache_bytes=budget) as dataset:
+        scheme = BlockShuffledScheme.aligned(dataset, BATCH)
+        stream = DataStream(dataset, iteration_scheme=scheme)
+        for _ in range(10):
+            for _ in fuel_batches(stream):
+                peak = max(peak, measure.private_memory() - before)
+            levels.append(measure.private_memory() - before)
+    return (peak - budget) / 1e6, (levels[-1] - levels[2]) / 1e6
+
+
+class TorchRows:
+    """A data set for torch: rows by h5py, one or a list at a time."""
+
+    def __init__(self, path, count, by_lists):
+        self.path, self.count, self.file = path, count, None
+        if by_lists:
+            self.__getitems__ = self.rows
+
+    def __len__(self):
+        return self.count
+
+    def opened(self):
+        """Return the data, opened in the process that reads them."""
+        if self.file is None:
+            self.file = h5py.File(self.path, 'r')
+        return self.file['x']
+
+    def __getitem__(self, index):
+        return self.opened()[index]
+
+    def rows(self, indices):
+        """Return several rows."""
+        return list(self.opened()[numpy.sort(indices)])
+
+
+def torch_rate(path, count, seconds):
+    """Return the best rate of four ways to use the DataLoader."""
+    import torch.utils.data
+    best = 0.0
+    for workers in (0, 2):
+        for by_lists in (False, True):
+            loader = torch.utils.data.DataLoader(
+                TorchRows(path, count, by_lists), batch_size=BATCH,
+                shuffle=True, num_workers=workers)
+            best = max(best, rate(
+                lambda loader=loader: map(len, loader), seconds))
+    return best
+
+
+def main():
+    """Print the table."""
+    parser_options = measure.options(__doc__)
+    how, tiny = parser_options.how, parser_options.tiny
+    count, few = (1000, 200) if tiny else (50_000, 5000)
+    table = Table(how)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_files(folder, count)
+        above, growth = memory_of_epochs(paths['gzip'], count)
+        unfiltered(table, paths, count)
+        for layout, times in (('gzip', 100), ('lzf', 100)):
+            filtered(table, paths, count, layout, times)
+        ragged(table, folder, few)
+        table.rows += [
+            ('gzip, first batch of a new data set',
+             f'{first_batch(paths["gzip"], how["rounds"]):.0f} ms',
+             'under 100 ms', '', ''),
+            ('gzip, ten epochs, memory above the budget',
+             f'{above:.0f} MB', 'under 64 MB', '', ''),
+            ('... and its growth from the third on', f'{growth:.0f} MB',
+             'about 0', '', '')]
+        with contextlib.suppress(ImportError):
+            for layout in LAYOUTS:
+                table.rates[layout]['PyTorch'] = torch_rate(
+                    paths[layout], count, how['seconds'])
+    measure.print_table(table.rows, (
+        'workload', 'measured', 'target', 'examples/s', 'reference'))
+    print()
+    print(json.dumps({
+        layout: {name: round(value) for name, value in rates.items()}
+        for layout, rates in table.rates.items()}, indent=1))
+
+
+if __name__ == '__main__':
+    main()

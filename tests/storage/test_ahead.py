@@ -1,0 +1,291 @@
+"""Reading ahead: what is prepared, how much, and what it leaves alone."""
+import gc
+import os
+import pickle
+import threading
+import time
+
+import h5py
+import numpy
+import pytest
+
+from fuel.datasets import H5PYDataset
+from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
+from fuel.storage import RequestsAhead
+from fuel.storage import _ahead as ahead
+from fuel.storage._file import RawFile
+from fuel.streams import DataStream
+
+CHUNK = 8 * 1000
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return the path of a file with 20 compressed chunks, and the same
+    data contiguous."""
+    target = tmp_path / 'ahead.hdf5'
+    data = (numpy.arange(160 * 1000).reshape(160, 1000) // 256).astype('u1')
+    with h5py.File(target, 'w') as file:
+        file.create_dataset('x', data=data, chunks=(8, 1000),
+                            compression='gzip')
+        file['y'] = data
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 160), 'y': (0, 160)}})
+    return target
+
+
+def stream_of(path, source, scheme, **options):
+    """Return a stream over one source."""
+    return DataStream(H5PYDataset(path, ('train',), sources=(source,),
+                                  **options), iteration_scheme=scheme)
+
+
+def store_of(stream):
+    """Return the decoded chunks of a stream's source."""
+    dataset = stream.dataset
+    return dataset._access.open().reader(
+        'x', cache_bytes=dataset.cache_bytes).store
+
+
+def wait_for(condition):
+    """Wait until something becomes true."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_next_chunks_are_decoded_while_the_consumer_works(path):
+    """After one batch, those of the next eight are remembered."""
+    stream = stream_of(path, 'x', SequentialScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    store = store_of(stream)
+    wait_for(lambda: store.num_decoded == 9)
+    for _ in epoch:
+        pass
+    assert 20 == store.num_decoded
+
+
+@pytest.mark.parametrize('chunks', [0, 1, 2, 5, 20])
+def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
+    """What is prepared is not forgotten before it is used."""
+    stream = stream_of(path, 'x', SequentialScheme(160, 8),
+                       cache_bytes=chunks * CHUNK)
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    store = store_of(stream)
+    expected = 1 + min(8, chunks // 2)
+    wait_for(lambda: store.num_decoded == expected)
+    for _ in epoch:
+        pass
+    assert 20 == store.num_decoded
+
+
+@pytest.mark.parametrize('source', 'xy')
+@pytest.mark.parametrize('cold', [False, True])
+@pytest.mark.parametrize('share', [0, 1])
+def test_batches_are_the_same_with_and_without(
+        path, source, cold, share, monkeypatch):
+    """Whether or not the file is in memory, or fits."""
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: not cold)
+    monkeypatch.setattr(ahead, 'SHARE', share)
+    with h5py.File(path, 'r') as file:
+        data = file['y'][...]
+    scheme = ShuffledScheme(160, 16)
+    stream = stream_of(path, source, scheme)
+    plain = ShuffledScheme(160, 16)
+    for _ in range(2):
+        for batch, request in zip(stream.get_epoch_iterator(),
+                                  plain.get_request_iterator(), strict=True):
+            assert (data[request] == batch[0]).all()
+
+
+def test_cold_source_that_fits_is_read_in_order(path, monkeypatch):
+    """All of it, once, in the background."""
+    asked = []
+    monkeypatch.setattr(ahead, 'STEP', 10000)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'advise',
+                        lambda _, *piece: asked.append(piece))
+    stream = stream_of(path, 'y', SequentialScheme(160, 8))
+    next(stream.get_epoch_iterator())
+    wait_for(lambda: sum(nbytes for _, nbytes in asked) == 160000)
+    starts = [address for address, _ in asked]
+    assert starts == list(range(starts[0], starts[0] + 160000, 10000))
+
+
+def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
+        path, monkeypatch):
+    """Only those of the next eight batches; neighbours as one."""
+    asked = []
+    monkeypatch.setattr(ahead, 'SHARE', 0)
+    monkeypatch.setattr(ahead, 'NEAR', 0)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'advise',
+                        lambda _, *piece: asked.append(piece))
+    with h5py.File(path, 'r') as file:
+        start = file['y'].id.get_offset()
+    examples = [9, 3, 100, 101, 50, 70, 71, 72]
+    stream = stream_of(path, 'y', SequentialScheme(examples, 2))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    rows = [(100, 2), (50, 1), (70, 1), (71, 2)]
+    wait_for(lambda: len(asked) == 4)
+    assert [(start + row * 1000, count * 1000)
+            for row, count in rows] == asked
+    list(epoch)
+    assert 4 == len(asked)
+
+
+def test_warm_source_is_left_alone(path, monkeypatch):
+    """A file in memory costs no background work."""
+    def refuse(*_):
+        raise AssertionError('nothing should be asked for')
+
+    monkeypatch.setattr(RawFile, 'advise', refuse)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
+    stream = stream_of(path, 'y', ShuffledScheme(160, 8))
+    dataset = stream.dataset
+    assert dataset.read_ahead(lambda number: None) is None
+    assert 20 == len(list(stream.get_epoch_iterator()))
+
+
+def test_remembered_source_is_left_alone(path):
+    """When all chunks are decoded there is nothing to do."""
+    stream = stream_of(path, 'x', ShuffledScheme(160, 8))
+    assert stream.dataset.read_ahead(lambda number: None) is not None
+    for _ in stream.get_epoch_iterator():
+        pass
+    assert stream.dataset.read_ahead(lambda number: None) is None
+
+
+def test_bad_request_raises_when_it_is_made(path):
+    """Not when it is looked at ahead."""
+    stream = stream_of(path, 'x', SequentialScheme([0, 1, 2, 999], 1))
+    epoch = stream.get_epoch_iterator()
+    for _ in range(3):
+        next(epoch)
+    with pytest.raises(ValueError, match='999'):
+        next(epoch)
+
+
+def test_damage_met_ahead_is_told_when_it_is_reached(path):
+    """The batches before it are good."""
+    with h5py.File(path, 'r') as file:
+        address = file['x'].id.get_chunk_info(3).byte_offset
+    with open(path, 'r+b') as file:
+        file.seek(address)
+        file.write(b'\xff' * 16)
+    stream = stream_of(path, 'x', SequentialScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    for _ in range(3):
+        next(epoch)
+    with pytest.raises(OSError, match="source 'x', row 24"):
+        next(epoch)
+
+
+def test_subclass_that_reads_in_its_own_way_is_left_alone(path):
+    """A hook that is overridden gets the ordinary path."""
+    class Own(H5PYDataset):
+        def _out_of_memory_get_data(self, state=None, request=None):
+            return [self._file_handle['x'][request]], None
+
+    dataset = Own(path, ('train',), sources=('x',))
+    assert dataset.read_ahead(lambda number: None) is None
+
+    class Other(H5PYDataset):
+        def get_data(self, state=None, request=None):
+            return (numpy.zeros(len(request)),)
+
+        def read_ahead(self, upcoming):
+            raise AssertionError
+
+    class Third(Other):
+        def get_data(self, state=None, request=None):
+            return (numpy.ones(len(request)),)
+
+    stream = DataStream(Third(path, ('train',), sources=('x',)),
+                        iteration_scheme=SequentialScheme(8, 8))
+    assert 1 == next(stream.get_epoch_iterator())[0][0]
+
+
+def test_requests_that_are_not_known_beforehand_are_no_obstacle(path):
+    """Concatenated schemes and one-shot iterators."""
+    parts = [SequentialScheme(8, 4), SequentialScheme(iter([3, 4]), 1)]
+    stream = stream_of(path, 'x', ConcatenatedScheme(parts))
+    assert 4 == len(list(stream.get_epoch_iterator()))
+
+
+def test_iterator_pickles_while_it_reads_ahead(path):
+    """And its copy goes on, reading ahead too."""
+    stream = stream_of(path, 'x', ShuffledScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    copy = pickle.loads(pickle.dumps(epoch))
+    for (mine,), (theirs,) in zip(epoch, copy, strict=True):
+        assert (mine == theirs).all()
+
+
+def test_fork_while_reading_ahead_is_safe(path):
+    """The parent does not wait for all of it; both go on."""
+    stream = stream_of(path, 'x', ShuffledScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            code = 0 if len(list(epoch)) == 19 else 2
+        finally:
+            os._exit(code)
+    assert 19 == len(list(epoch))
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_requests_are_looked_at_once_and_in_order():
+    """Costs come back when their request is past."""
+    looked = []
+
+    def expect(request, room):
+        if request * 10 > room:
+            return None
+        looked.append(request)
+        return request * 10
+
+    look = RequestsAhead(lambda number: number if number < 6 else None,
+                         expect, 45)
+    look(0)
+    assert [1, 2] == looked
+    look(1)
+    assert [1, 2] == looked
+    look(2)
+    assert [1, 2, 3] == looked
+    look(4)
+    assert [1, 2, 3] == looked
+    look(5)
+    assert [1, 2, 3] == looked
+
+
+def test_background_does_tasks_in_order_and_survives_errors():
+    """One that raises does not stop the others; a forgotten one ends."""
+    background = ahead.Background()
+    done = []
+    finished = threading.Event()
+
+    def fail():
+        raise OSError('no luck')
+
+    background.add(fail)
+    for number in range(20):
+        background.add(lambda number=number: done.append(number))
+    background.add(finished.set)
+    assert finished.wait(30)
+    wait_for(lambda: len(done) == 20)
+    assert set(range(20)) == set(done)
+    background.stop()
+    background.add(fail)
+    assert not background._tasks
+    background.go_on()
+    del background
+    gc.collect()
