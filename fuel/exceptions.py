@@ -7,6 +7,7 @@
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
+    +-- ServerError                  a server is gone, or refused a client
     +-- DamagedFileError             a file's bytes are not what they were
     +-- UndecodableImageError        bytes are no image, or a damaged one
     +-- UnknownTokenError            a token is not in the vocabulary
@@ -58,3 +59,7 @@ class UnknownTokenError(FuelError, KeyError):
 
     # KeyError would show the text as it shows a key, in quotes.
     __str__ = Exception.__str__
+
+
+class ServerError(FuelError, ConnectionError):
+    """A server is gone, refused a client, or failed."""

@@ -323,12 +323,12 @@ class Producer:
                       placement: Placement | None) -> None:
         assert feed.waiting is not None
         description, buffers, position = feed.waiting
-        size = (sum(align(buffer.nbytes) for buffer in buffers)
-                + align(len(description) + len(position) + 1024
-                        + _EXTENT.size * len(buffers)))
+        tail = align(len(description) + len(position) + INLINE
+                     + _EXTENT.size * len(buffers))
+        size = sum(align(buffer.nbytes) for buffer in buffers) + tail
         self.pool.check_size(size)
         feed.need = size
-        extents = None if slot is None else _lay_out(slot, buffers, size)
+        extents = None if slot is None else lay_out(slot, buffers, tail)
         buffer = None
         if slot is None or extents is None:
             feed.waiting = (
@@ -401,11 +401,23 @@ class Producer:
                 self.pool.hold(slot.number, placement.references)
 
 
-def _lay_out(slot: Slot, buffers: list[NDArray[Any]],
-             size: int) -> list[tuple[int, int]] | None:
-    """Return where each array goes, or None if the slot is too small.
+def lay_out(slot: Slot, buffers: list[NDArray[Any]],
+            tail: int) -> list[tuple[int, int]] | None:
+    """Return where each array goes in a slot.
 
-    Arrays that lie in the slot already stay where they are.
+    Parameters
+    ----------
+    slot : Slot
+    buffers : list of numpy.ndarray
+        Of uint8.  Those that lie in the slot already stay where they are.
+    tail : int
+        How many bytes come after them.
+
+    Returns
+    -------
+    list of (int, int) or None
+        Offset and size of each; None if the slot is too small.
+
     """
     start = slot.bytes.__array_interface__['data'][0]
     offsets = [buffer.__array_interface__['data'][0] - start
@@ -419,7 +431,6 @@ def _lay_out(slot: Slot, buffers: list[NDArray[Any]],
             taken.append((offsets[place], offsets[place] + buffer.nbytes))
             taken.sort()
     end = max((stop for _, stop in taken), default=0)
-    tail = size - sum(align(buffer.nbytes) for buffer in buffers)
     if align(end) + tail > slot.capacity:
         return None
     return [(offset, buffer.nbytes)

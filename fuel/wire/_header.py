@@ -117,7 +117,7 @@ def get_field(fields: dict[str, Any], name: str, kind: type,
     WireError
 
     """
-    value = fields.get(name)
+    value: Any = fields.get(name)
     if value is None and default is not ...:
         return default
     if type(value) is not kind or (

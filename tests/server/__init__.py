@@ -1,0 +1,1 @@
+"""Tests of fuel.server and its client."""

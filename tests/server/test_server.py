@@ -1,0 +1,794 @@
+"""A client gets what the stream itself would give: exactly, and no wait is
+without end.
+
+R1-R10: epochs have an identity, nothing that was buffered is lost, several
+clients share exactly, errors arrive, the server stops and listens locally.
+"""
+import gc
+import json
+import logging
+import os
+import pickle
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy
+import pytest
+import zmq
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import ServerError
+from fuel.schemes import SequentialExampleScheme, SequentialScheme
+from fuel.server import Server, recv_arrays, send_arrays, start_server
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import Mapping, Transformer
+from fuel.wire import WireError, pack_header
+from process_pipelines import (
+    Faulty,
+    Keeper,
+    assert_same,
+    build,
+    raise_unpicklable,
+    raise_value_error,
+)
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def serve():
+    """Return a maker of servers that are stopped at the end."""
+    made = []
+
+    def make(stream=None, **kwargs):
+        kwargs.setdefault('port', 0)
+        server = Server(build() if stream is None else stream, **kwargs)
+        server.start()
+        made.append(server)
+        return server
+
+    yield make
+    for server in made:
+        server.stop()
+
+
+@pytest.fixture
+def connect():
+    """Return a maker of clients that are closed at the end."""
+    made = []
+
+    def make(server, sources=('features', 'targets'), **kwargs):
+        kwargs.setdefault('timeout', 20)
+        kwargs.setdefault('reconnect', 20)
+        client = ServerDataStream(sources, port=getattr(
+            server, 'port', server), **kwargs)
+        made.append(client)
+        return client
+
+    yield make
+    for client in made:
+        client.close()
+    gc.collect()
+    assert not [thread for thread in threading.enumerate()
+                if thread.name == 'fuel-client']
+
+
+MEMORY = pytest.mark.parametrize('shared_memory', [True, False],
+                                 ids=['memory', 'frames'])
+
+
+def targets_of(batches):
+    """Return the targets of all batches, in order of the data set."""
+    return sorted(int(number) for batch in batches for number in batch[1])
+
+
+@MEMORY
+def test_epochs_equal_those_of_the_stream(serve, connect, shared_memory):
+    """Order, values and types, epoch after epoch."""
+    server, reference = serve(), build()
+    client = connect(server, shared_memory=shared_memory)
+    for _ in range(3):
+        assert_same(reference.get_epoch_iterator(),
+                    client.get_epoch_iterator())
+    assert server._status()['local clients'] == shared_memory
+
+
+@pytest.mark.parametrize('taken', [0, 1, 4])
+@pytest.mark.parametrize('leave', ['del', 'reset', 'next_epoch', 'close'])
+def test_abandoned_epoch_leaves_a_clean_next_one(
+        serve, connect, taken, leave):
+    """R1: not the tail of the old one, and the order that follows."""
+    client, reference = connect(serve()), build()
+    epoch, expected = (
+        client.get_epoch_iterator(), reference.get_epoch_iterator())
+    for _ in range(taken):
+        assert_same([next(expected)], [next(epoch)])
+    if leave != 'del':
+        getattr(client, leave)()
+        with pytest.raises(ServerError, match='left by reset'):
+            next(epoch)
+    del epoch, expected
+    if not taken:
+        # An epoch of which nothing was asked for never began.
+        reference = build()
+    for _ in range(2):
+        assert_same(reference.get_epoch_iterator(),
+                    client.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('taken', range(7))
+@MEMORY
+def test_state_continues_after_what_was_handed_out(
+        serve, connect, taken, shared_memory):
+    """R2: in another client of another server, whatever was buffered."""
+    reference = build()
+    expected = reference.get_epoch_iterator()
+    client = connect(serve(), shared_memory=shared_memory)
+    epoch = client.get_epoch_iterator()
+    for _ in range(taken):
+        assert_same([next(expected)], [next(epoch)])
+    time.sleep(0.02)
+    state = json.loads(json.dumps(client.state_dict()))
+    restored = connect(serve(), shared_memory=shared_memory)
+    restored.load_state_dict(state)
+    assert_same(expected, restored.get_epoch_iterator())
+    for _ in range(2):
+        assert_same(reference.get_epoch_iterator(),
+                    restored.get_epoch_iterator())
+
+
+def test_state_of_a_finished_epoch_begins_the_next(serve, connect):
+    """StopIteration was raised: the order of the next epoch comes."""
+    client, reference = connect(serve()), build()
+    assert_same(reference.get_epoch_iterator(), client.get_epoch_iterator())
+    state = json.loads(json.dumps(client.state_dict()))
+    assert state['epoch'] == 'finished'
+    restored = connect(serve())
+    restored.load_state_dict(state)
+    assert_same(reference.get_epoch_iterator(),
+                restored.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickled_iterator_goes_on(serve, connect, protocol):
+    """R2, issue 319: on the same server, after the first client is gone."""
+    server, reference = serve(), build()
+    expected = reference.get_epoch_iterator()
+    client = connect(server)
+    epoch = client.get_epoch_iterator()
+    assert_same([next(expected), next(expected)], [next(epoch), next(epoch)])
+    pickled = pickle.dumps((client, epoch), protocol)
+    next(epoch)
+    client.close()
+    copy, rest = pickle.loads(pickled)
+    copy, rest = pickle.loads(pickle.dumps((copy, rest)))
+    assert_same(expected, rest)
+    assert_same(reference.get_epoch_iterator(), copy.get_epoch_iterator())
+    copy.close()
+
+
+def test_pickled_stream_starts_an_epoch(serve, connect):
+    """Also on a server that was started again."""
+    reference = build()
+    expected = reference.get_epoch_iterator()
+    client = connect(serve())
+    epoch = client.get_epoch_iterator()
+    assert_same([next(expected)], [next(epoch)])
+    pickled = pickle.dumps(client)
+    del expected
+    server = serve()
+    copy = pickle.loads(pickled)
+    copy.port = server.port
+    assert_same(reference.get_epoch_iterator(), copy.get_epoch_iterator())
+    copy.close()
+
+
+def test_nothing_but_data_connects(connect):
+    """`close`, `reset`, `next_epoch`, pickling and a bad request do not."""
+    client = connect(1, produces_examples=False)
+    client.reset()
+    client.next_epoch()
+    client.close()
+    pickle.loads(pickle.dumps(client))
+    client.state_dict()
+    epoch = client.get_epoch_iterator()
+    pickle.loads(pickle.dumps(epoch))
+    with pytest.raises(ValueError, match='no requests; got 3'):
+        client.get_data(3)
+    assert not vars(client).get('_made')
+
+
+def test_what_the_client_leaves_out_comes_from_the_server(serve, connect):
+    """Kind of data and axis labels, under the client's own names."""
+    dataset = IterableDataset(
+        {'x': [1, 2, 3]}, axis_labels={'x': ('feature',)})
+    client = connect(serve(DataStream(dataset)), ('other',))
+    assert client.produces_examples is True
+    assert client.axis_labels == {'other': ('feature',)}
+    assert list(client.get_epoch_iterator(as_dict=True)) == [
+        {'other': 1}, {'other': 2}, {'other': 3}]
+    named = connect(1, ('x',), axis_labels={'x': ('mine',)},
+                    produces_examples=False)
+    assert named.axis_labels == {'x': ('mine',)}
+    assert named.produces_examples is False
+
+
+@pytest.mark.parametrize('kwargs, text', [
+    ({'sources': ('one',)}, 'names 1 sources, but the server sends 2'),
+    ({'produces_examples': True}, 'expects examples, but the server sends '
+                                  'batches')])
+def test_mismatch_is_an_error(serve, connect, kwargs, text):
+    """Not a hang: it comes with the handshake."""
+    with pytest.raises(ServerError, match=text):
+        next(connect(serve(), **kwargs).get_epoch_iterator())
+
+
+def test_server_that_is_not_there_is_waited_for(serve, connect, caplog):
+    """For `timeout` seconds; the error names address and remedy."""
+    with pytest.raises(ServerError, match='no server answers at tcp://127'):
+        next(connect(1, timeout=0.3).get_epoch_iterator())
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        port = taken.getsockname()[1]
+    timer = threading.Timer(2.5, lambda: serve(port=port))
+    timer.start()
+    with caplog.at_level(logging.WARNING):
+        assert len(list(connect(port).get_epoch_iterator())) == 6
+    timer.join()
+    assert f'waiting for a server at tcp://127.0.0.1:{port}' in caplog.text
+
+
+@pytest.mark.parametrize('reconnect', [0, 0.5])
+def test_server_that_vanished_is_an_error(serve, connect, reconnect):
+    """After `reconnect` seconds."""
+    server = serve(build(num_examples=4000))
+    epoch = connect(server, reconnect=reconnect).get_epoch_iterator()
+    next(epoch)
+    server.stop()
+    with pytest.raises(ServerError, match=f'came within {reconnect} sec'):
+        list(epoch)
+
+
+def test_server_started_again_continues(serve, connect):
+    """From what its client knows."""
+    server, reference = serve(), build()
+    client, expected = connect(server), reference.get_epoch_iterator()
+    epoch = client.get_epoch_iterator()
+    assert_same([next(expected), next(expected)], [next(epoch), next(epoch)])
+    server.stop()
+    serve(port=server.port)
+    assert_same(expected, epoch)
+    assert_same(reference.get_epoch_iterator(), client.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('fault, kind, text', [
+    (raise_value_error, ValueError, 'something bad'),
+    (raise_unpicklable, ServerError, 'UnpicklableError: odd')])
+def test_exception_reaches_the_client(serve, connect, fault, kind, text):
+    """R4: with stage and traceback; the epoch goes on, the server too."""
+    client = connect(serve(Faulty(build(), 2, fault)))
+    epoch = client.get_epoch_iterator()
+    next(epoch)
+    next(epoch)
+    with pytest.raises(kind, match=text) as caught:
+        next(epoch)
+    assert fault.__name__ in str(caught.value.__cause__)
+    assert any('in stage Faulty' in note for note in caught.value.__notes__)
+    assert len(list(epoch)) == 3
+    assert len(list(client.get_epoch_iterator())) == 6
+
+
+def test_exception_at_the_start_of_an_epoch_reaches_the_client(
+        serve, connect):
+    """R4: and the next epoch is tried anew."""
+    stream = build()
+    attempts = []
+
+    def fail_once(**_):
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise ValueError('not today')
+        return type(stream).get_epoch_iterator(stream)
+    stream.get_epoch_iterator = fail_once
+    client = connect(serve(stream))
+    with pytest.raises(ValueError, match='not today'):
+        next(client.get_epoch_iterator())
+    assert len(list(client.get_epoch_iterator())) == 6
+
+
+def test_data_that_cannot_be_sent_are_an_error(serve, connect):
+    """R7: the server goes on."""
+    client = connect(serve(Mapping(build(), lambda _: ({1: 2}, 3))))
+    with pytest.raises(TypeError, match='dict cannot be sent'):
+        next(client.get_epoch_iterator())
+
+
+def test_stalled_pipeline_is_told_with_its_stack(serve, connect):
+    """After `stalled` seconds without a batch."""
+    go_on = threading.Event()
+    stream = Mapping(build(), lambda data: go_on.wait(20) and data)
+    epoch = connect(serve(stream), stalled=0.5).get_epoch_iterator()
+    with pytest.raises(ServerError, match='(?s)0.5 seconds.*go_on.wait'):
+        next(epoch)
+    go_on.set()
+
+
+@MEMORY
+def test_two_clients_share_each_epoch_exactly(serve, connect, shared_memory):
+    """R3: each batch goes to one of them, and the end to both."""
+    server = serve(build(num_examples=80).data_stream, num_clients=2)
+    results = {}
+
+    def read(name):
+        client = connect(server, shared_memory=shared_memory)
+        results[name] = [list(client.get_epoch_iterator())
+                         for _ in range(3)]
+
+    threads = [threading.Thread(target=read, args=(name,))
+               for name in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for epoch in range(3):
+        assert targets_of(
+            results[0][epoch] + results[1][epoch]) == list(range(80))
+
+
+def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
+    """What it has not handed out goes to who asks, within one thread."""
+    server = serve(build(num_examples=80).data_stream, num_clients=1)
+    first, second = connect(server), connect(server)
+    one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
+    got = [next(one), next(other)]
+    time.sleep(0.1)
+    got += list(one)
+    got += list(other)
+    assert targets_of(got) == list(range(80))
+
+
+def test_client_that_leaves_joins_the_next_epoch(serve, connect):
+    """And does not end the epoch of the others."""
+    server = serve(build(num_examples=80).data_stream)
+    first, second = connect(server), connect(server)
+    one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
+    got = [next(one), next(other), next(one)]
+    first.reset()
+    del one
+    result = []
+    reader = threading.Thread(
+        target=lambda: result.extend(first.get_epoch_iterator()))
+    reader.start()
+    got += list(other)
+    assert targets_of(got) == list(range(80))
+    reader.join()
+    assert targets_of(result) == list(range(80))
+
+
+def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
+    """What it had handed out is not made again."""
+    server = serve(build(num_examples=80).data_stream)
+    survivor = connect(server)
+    epoch = survivor.get_epoch_iterator()
+    got = [next(epoch)]
+    process = subprocess.Popen(
+        [sys.executable, '-c', textwrap.dedent('''
+            import sys, time
+            from fuel.streams import ServerDataStream
+            client = ServerDataStream(('x', 'y'), port=int(sys.argv[1]))
+            epoch = client.get_epoch_iterator()
+            for _ in range(2):
+                print(next(epoch)[1].tolist(), flush=True)
+            time.sleep(60)
+        '''), str(server.port)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+    with process:
+        lines = [process.stdout.readline() for _ in range(2)]
+        process.kill()
+    handed = [number for line in lines for number in json.loads(line)]
+    got += list(epoch)
+    assert sorted(targets_of(got) + handed) == list(range(80))
+
+
+@pytest.mark.parametrize('sharing', ['all', 'rank'])
+def test_other_ways_of_sharing(serve, connect, sharing):
+    """Every batch to each, or sharded by rank, for several epochs."""
+    server = serve(build(num_examples=40), sharing=sharing, num_clients=2)
+    reference = build(num_examples=40)
+    clients = [connect(server, rank=rank, shared_memory=bool(rank))
+               for rank in range(2)]
+    for _ in range(2):
+        epochs = [client.get_epoch_iterator() for client in clients]
+        results = [[], []]
+        threads = [threading.Thread(
+            target=lambda to, epoch: to.extend(epoch), args=pair)
+            for pair in zip(results, epochs, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expected = list(reference.get_epoch_iterator())
+        for rank, result in enumerate(results):
+            assert_same(expected if sharing == 'all'
+                        else expected[rank::2], result)
+
+
+def test_rank_is_checked(serve, connect):
+    """The client that has none is refused."""
+    server = serve(sharing='rank', num_clients=2)
+    with pytest.raises(ServerError, match='the rank of this one is None'):
+        next(connect(server).get_epoch_iterator())
+    with pytest.raises(ValueError, match="'rank' needs num_clients"):
+        Server(build(), sharing='rank')
+    with pytest.raises(ValueError, match="one of .*'none'"):
+        Server(build(), sharing='none')
+
+
+def test_restored_client_gets_again_what_was_lost(serve, connect):
+    """Handed out after the state was saved: made once more, on the same
+    server, for the client that goes on."""
+    server, reference = serve(), build()
+    expected = reference.get_epoch_iterator()
+    client = connect(server)
+    epoch = client.get_epoch_iterator()
+    assert_same([next(expected)], [next(epoch)])
+    state = client.state_dict()
+    for _ in range(3):
+        next(epoch)
+    del epoch
+    client.close()
+    restored = connect(server)
+    restored.load_state_dict(state)
+    assert_same(expected, restored.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('hwm', [(1, 10), (10, 2), (3, 3)])
+def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
+    """The smaller of the two counts."""
+    made = []
+    stream = Mapping(build(num_examples=400).data_stream,
+                     lambda data: made.append(1) or data)
+    epoch = connect(serve(stream, hwm=hwm[0]),
+                    hwm=hwm[1]).get_epoch_iterator()
+    for handed in range(1, 5):
+        next(epoch)
+        time.sleep(0.1)
+        assert handed <= len(made) <= handed + min(hwm)
+
+
+@MEMORY
+def test_batches_are_the_users_own(serve, connect, shared_memory):
+    """A18: writable, aligned; overwriting changes nothing else."""
+    client, reference = connect(
+        serve(hwm=2), shared_memory=shared_memory), build()
+    for _ in range(3):
+        for expected, actual in zip(
+                reference.get_epoch_iterator(), client.get_epoch_iterator(),
+                strict=True):
+            assert_same([expected], [actual])
+            for data in actual:
+                assert data.flags.writeable
+                assert data.flags.aligned
+                data[...] = -1
+
+
+def test_client_may_keep_every_batch(serve, connect):
+    """More than the memory holds: they become copies or frames."""
+    client = connect(serve(hwm=2, max_bytes=1 << 20))
+    kept = list(client.get_epoch_iterator())
+    assert_same(build().get_epoch_iterator(), kept)
+    client.close()
+    assert_same(build().get_epoch_iterator(), kept)
+
+
+@pytest.mark.parametrize('keep', [False, True])
+def test_last_stage_may_write_where_the_client_reads(serve, connect, keep):
+    """Unless it goes on looking there."""
+    client, reference = connect(serve(Keeper(build(), keep))), Keeper(
+        build(), False)
+    for _ in range(3):
+        for expected, actual in zip(
+                reference.get_epoch_iterator(), client.get_epoch_iterator(),
+                strict=True):
+            assert_same([expected], [actual])
+            actual[0][...] = -5
+
+
+def test_ragged_and_other_data_arrive(serve, connect):
+    """A rectangular list as an array, a ragged one as a list (issue 277)."""
+    stream = DataStream(
+        IndexableDataset({'a': [[1], [2, 3]], 'b': [[1, 2], [3, 4]],
+                          'c': [b'x\0', b''], 'd': ['u', 'v']}),
+        iteration_scheme=SequentialScheme(2, 2))
+    client = connect(serve(stream), 'abcd'.split() or list('abcd')
+                     if False else tuple('abcd'))
+    (ragged, rectangular, raw, texts), = client.get_epoch_iterator()
+    assert [one.tolist() for one in ragged] == [[1], [2, 3]]
+    assert rectangular.tolist() == [[1, 2], [3, 4]]
+    assert raw == [b'x\0', b'']
+    assert texts == ['u', 'v']
+
+
+def test_stream_without_position_is_served(serve, connect):
+    """Only its state is less; an epoch that is left is clean."""
+    class Hidden(Transformer):
+        def get_data(self, request=None):
+            return next(self.child_epoch_iterator)
+
+    client = connect(serve(Hidden(build(), produces_examples=False)))
+    epoch = client.get_epoch_iterator()
+    next(epoch)
+    assert client.state_dict()['leftover']['state'] is None
+    del epoch
+    assert len(list(client.get_epoch_iterator())) == 6
+
+
+def test_two_epochs_at_once_are_two_clients(serve, connect):
+    """The iterators of one stream share the epoch of the server."""
+    client = connect(serve(build(num_examples=80).data_stream))
+    one, other = client.get_epoch_iterator(), client.get_epoch_iterator()
+    got = [next(one), next(other), *one, *other]
+    assert targets_of(got) == list(range(80))
+
+
+def test_server_listens_locally_and_says_where(serve):
+    """R6: on this host only, unless told otherwise."""
+    server = serve()
+    assert server.address == f'tcp://127.0.0.1:{server.port}'
+    everywhere = serve(host='*')
+    assert everywhere.address == f'tcp://*:{everywhere.port}'
+
+
+def test_port_that_stays_busy_is_an_error(serve):
+    """After two seconds, with the address."""
+    server = serve()
+    before = time.monotonic()
+    with pytest.raises(zmq.ZMQError, match='in use') as caught:
+        serve(port=server.port)
+    assert time.monotonic() - before > 1.9
+    assert f'127.0.0.1:{server.port}' in caught.value.__notes__[0]
+
+
+def test_port_that_becomes_free_is_taken(serve):
+    """A server that follows another need not wait itself."""
+    server = serve()
+    timer = threading.Timer(0.5, server.stop)
+    timer.start()
+    assert serve(port=server.port).port == server.port
+    timer.join()
+
+
+STRANGERS = [
+    [b''], [b'GET / HTTP/1.1'], [b'x'] * 40, [b'FUEL'], [b'FUEL{}'],
+    [pack_header({'type': 'handed', 'join': 1, 'indices': [1]})],
+    [pack_header({'type': 'hello'})],
+    [pack_header({'type': 'hello', 'version': 1, 'client': 5, 'hwm': 1,
+                  'sources': 1})],
+    [pack_header({'type': 'join', 'join': -1})],
+    [pack_header({'type': 'odd'})], [b'FUEL' + b'[' * 3000000]]
+
+
+@pytest.mark.parametrize('name', ['dealer', 'hello'])
+def test_bytes_of_a_stranger_disturb_nobody(serve, connect, caplog, name):
+    """They are dropped, counted and logged."""
+    server = serve(build(num_examples=80))
+    epoch = connect(server).get_epoch_iterator()
+    next(epoch)
+    rng = random.Random(3)
+    with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+        stranger.linger = 100
+        stranger.connect(server.address)
+        if name == 'hello':
+            stranger.send(pack_header({
+                'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
+                'hwm': 3}))
+            stranger.recv()
+        for message in STRANGERS:
+            stranger.send_multipart(message)
+        for kind in ('handed', 'give', 'join', 'leave', 'ready', 'waiting'):
+            for _ in range(20):
+                stranger.send(pack_header({
+                    'type': kind, 'join': rng.choice([0, 1, 2, 'x', None]),
+                    'indices': rng.choice([[1], [[0, 9]], [[5]], 'x', None,
+                                           [[0, 2 ** 50]], [{}], [None]]),
+                    'release': rng.choice([[1, 'x'], [{}], 5, None]),
+                    'resume': rng.choice([None, {}, 5, {
+                        'run': 'x', 'epoch': 1, 'state': {}, 'index': 2,
+                        'done': [[0, 5]]}]),
+                    'proof': rng.choice(['', 'é', 5])}))
+        with socket.create_connection(('127.0.0.1', server.port)) as raw:
+            raw.sendall(rng.randbytes(1000))
+        assert len(list(epoch)) == 19
+    assert server.counts['dropped messages'] >= len(STRANGERS)
+    assert 'dropped a message' in caplog.text
+
+
+def test_messages_to_a_client_are_checked(connect):
+    """R8, security: a server that is none is an error, nothing more."""
+    for message in ([b'nonsense'], [pack_header({'type': 'welcome'})],
+                    [pack_header({'type': 'welcome', 'version': 99})]):
+        with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+            router.linger = 500
+            port = router.bind_to_random_port('tcp://127.0.0.1')
+
+            def answer(router=router, message=message):
+                identity, _ = router.recv_multipart()
+                router.send_multipart([identity, *message])
+            thread = threading.Thread(target=answer)
+            thread.start()
+            with pytest.raises(ServerError, match='not a Fuel server'):
+                next(connect(port).get_epoch_iterator())
+            thread.join()
+
+
+def test_stopping_and_closing_leave_nothing():
+    """Neither thread nor descriptor."""
+    def once():
+        with Server(build(), port=0) as server:
+            client = ServerDataStream(('x', 'y'), port=server.port)
+            assert len(list(client.get_epoch_iterator())) == 6
+            batch = next(client.get_epoch_iterator())
+            client.close()
+            client.close()
+        server.stop()
+        return batch[0].sum()
+    once()
+    gc.collect()
+    before = set(os.listdir('/proc/self/fd')), threading.active_count()
+    for _ in range(3):
+        once()
+    gc.collect()
+    assert before == (
+        set(os.listdir('/proc/self/fd')), threading.active_count())
+
+
+def test_client_that_is_dropped_disconnects(serve):
+    """Garbage collection leaves no thread."""
+    server = serve()
+    client = ServerDataStream(('x', 'y'), port=server.port)
+    next(client.get_epoch_iterator())
+    del client
+    gc.collect()
+    assert not [thread for thread in threading.enumerate()
+                if thread.name == 'fuel-client']
+
+
+def test_fork_of_a_client_connects_anew(serve, connect):
+    """The child does not use its parent's connection."""
+    server = serve(build(num_examples=80).data_stream)
+    client = connect(server)
+    epoch = client.get_epoch_iterator()
+    got = [next(epoch)]
+    child = os.fork()
+    if not child:
+        os._exit(0 if len(list(client.get_epoch_iterator())) >= 0 else 1)
+    got += list(epoch)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(targets_of(got)) <= 80
+
+
+ARRAYS = [
+    numpy.array(2.5), numpy.zeros((0, 3)), numpy.zeros((3, 4), order='F'),
+    numpy.zeros(2, [('a', 'i4'), ('b', '>f8')]), numpy.arange(70000),
+    numpy.arange(9)[::2], numpy.array(['ab'], 'S2'), numpy.ones(3, '?')]
+
+
+def test_arrays_cross_a_socket_of_ones_own():
+    """R7, R8, R10: any type but object; the stop is a StopIteration."""
+    with zmq.Context() as context, context.socket(
+            zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
+        push.linger = pull.linger = 0
+        port = push.bind_to_random_port('tcp://127.0.0.1')
+        pull.connect(f'tcp://127.0.0.1:{port}')
+        send_arrays(push, ARRAYS)
+        for expected, actual in zip(ARRAYS, recv_arrays(pull), strict=True):
+            assert expected.dtype == actual.dtype
+            assert expected.shape == actual.shape
+            assert expected.tobytes() == actual.tobytes()
+            assert actual.flags.writeable
+            assert actual.flags.aligned
+        send_arrays(push, [])
+        assert recv_arrays(pull) == []
+        with pytest.raises(TypeError, match='cannot be sent'):
+            send_arrays(push, [numpy.ones(2), object()])
+        send_arrays(push, None, stop=True)
+        with pytest.raises(StopIteration):
+            recv_arrays(pull)
+        push.send_multipart([pack_header({'type': 'arrays', 'items': [5]})])
+        with pytest.raises(WireError, match='not a description'):
+            recv_arrays(pull)
+
+
+SERVER = '''
+    import sys
+    from fuel.server import start_server
+    from process_pipelines import build
+    if __name__ == '__main__':
+        start_server(build(80), port=int(sys.argv[1]))
+'''
+
+
+def start_process(script, *arguments):
+    """Start a script that can import the tests' helpers."""
+    return subprocess.Popen(
+        [sys.executable, '-c', textwrap.dedent(script),
+         *map(str, arguments)], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_the_server_and_frees_its_port(connect, number):
+    """One line says where it listens (R5, R9); the end is quick."""
+    with start_process(SERVER, 0) as process:
+        line = process.stderr.readline()
+        assert line.startswith('Fuel server: tcp://127.0.0.1:')
+        port = int(line.rpartition(':')[2])
+        epoch = connect(port, reconnect=0).get_epoch_iterator()
+        next(epoch)
+        before = time.monotonic()
+        process.send_signal(number)
+        process.wait(20)
+        assert time.monotonic() - before < 5
+        assert process.stderr.read() == ''
+        assert process.returncode == 0
+        with pytest.raises(ServerError, match='has vanished'):
+            list(epoch)
+        with socket.socket() as again:
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                             struct.pack('ii', 1, 0))
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            again.bind(('127.0.0.1', port))
+
+
+def test_start_server_says_that_an_epoch_would_restart(caplog):
+    """A pipeline that cannot give its position is told at the start."""
+    class Hidden(Transformer):
+        def get_epoch_iterator(self, **_):
+            raise ZeroDivisionError
+
+    stream = Hidden(build(), produces_examples=False)
+    with socket.socket() as taken:
+        taken.bind(('127.0.0.1', 0))
+        port = taken.getsockname()[1]
+    thread = threading.Thread(
+        target=start_server, args=(stream, port), daemon=True)
+    with caplog.at_level(logging.WARNING):
+        thread.start()
+        deadline = time.monotonic() + 10
+        while 'restart its epoch' not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    assert 'Hidden' in caplog.text
+
+
+def test_examples_come_one_by_one(serve, connect):
+    """Example streams are served too."""
+    stream = DataStream(IndexableDataset(list(range(50))),
+                        iteration_scheme=SequentialExampleScheme(50))
+    client = connect(serve(stream), ('n',), produces_examples=True)
+    assert list(client.get_epoch_iterator()) == [(n,) for n in range(50)]
+
+
+def test_busy_is_not_dead(serve, connect):
+    """A stage that holds the interpreter for seconds is waited for."""
+    import re
+    pattern = re.compile('(a+)+$')
+
+    def hold(data):
+        # One call that gives nobody else the interpreter.
+        started = time.monotonic()
+        pattern.match('a' * 24 + 'b')
+        hold.longest = max(hold.longest, time.monotonic() - started)
+        return data
+    hold.longest = 0
+    client = connect(serve(Mapping(build(8).data_stream, hold)),
+                     reconnect=0)
+    assert len(list(client.get_epoch_iterator())) == 2
+    assert hold.longest > 0.8
