@@ -291,6 +291,7 @@ class Connection:
                 'shared_memory': self.options.shared_memory})
             self._talk(socket, monitor)
             if self._closing and self.welcome is not None:
+                self._flush(socket)
                 self._send(socket, {'type': 'bye'})
         finally:
             if monitor is not None:

@@ -52,8 +52,10 @@ class Member:
         Those it has, by index.
     reserved : int
         Those that are being made for it.
-    handed : set of int
-        What it handed to its user.
+    waiting : bool
+        Whether its user waits for a batch.
+    asked_back : float
+        When it was asked for batches that another one waits for; else 0.
     done : Indices
         What needs no more be sent to it, where each gets every batch.
 
@@ -66,7 +68,7 @@ class Member:
         self.in_flight: dict[int, Item] = {}
         self.reserved = 0
         self.waiting = False
-        self.asked_back = False
+        self.asked_back = 0.0
         self.done = Indices()
 
     def has_room(self) -> bool:
@@ -264,9 +266,20 @@ class Epoch:
             self.returned[item.index] = item
         return there
 
-    def take_returned(self) -> tuple[Item, Member] | None:
-        """Return a batch that came back, and who gets it now."""
+    def take_returned(
+            self, making: set[int]) -> tuple[Item, Member] | None:
+        """Return a batch that came back, and who gets it now.
+
+        Parameters
+        ----------
+        making : set of int
+            The batches that the pipeline is making.  Those that come before
+            go out before, so that one client alone sees them in order.
+
+        """
         for index in sorted(self.returned):
+            if index > self.cursor or any(one < index for one in making):
+                return None
             member = self._choose(index)
             if member is not None:
                 item = self.returned.pop(index)
@@ -297,7 +310,7 @@ class Epoch:
 
         """
         member = self.members[client]
-        member.asked_back = False
+        member.asked_back = 0.0
         items = [member.in_flight.pop(index) for index in sorted(indices)
                  if index in member.in_flight]
         if self.sharing == ALL:

@@ -33,6 +33,8 @@ class Result(NamedTuple):
         Arrays of a batch, unless they are in the request's slot.
     extents : list of (int, int) or None
         Where in the slot they are.
+    placement : Placement or None
+        What of the slot the stages were offered.
 
     """
 
@@ -41,6 +43,7 @@ class Result(NamedTuple):
     fields: dict[str, Any]
     buffers: list[Any]
     extents: list[tuple[int, int]] | None
+    placement: Placement | None = None
 
 
 class Pipeline:
@@ -128,17 +131,19 @@ class Pipeline:
             items, buffers = encode(batch)
             del batch
         except StopIteration:
-            return Result(END, request, {'state': self._final()}, [], None)
+            return Result(END, request, {'state': self._final()}, [], None,
+                          placement)
         except Exception as error:  # noqa: BLE001 - told to the client
             return Result(FAILURE, request, {
-                'error': tell(error), 'changes': self._changes()}, [], None)
+                'error': tell(error), 'changes': self._changes()}, [], None,
+                placement)
         fields = {'items': items, 'changes': self._changes()}
         extents = None
         if slot is not None:
             extents = self._fill(slot, placement, buffers)
         if extents is not None:
             buffers = []
-        return Result(BATCH, request, fields, buffers, extents)
+        return Result(BATCH, request, fields, buffers, extents, placement)
 
     def _fill(self, slot: Any, placement: Placement | None,
               buffers: list[Any]) -> list[tuple[int, int]] | None:

@@ -27,7 +27,7 @@ from fuel.transport._background import MAX_BYTES
 from fuel.transport._changes import changed
 from fuel.transport._pool import SlotPool
 from fuel.wire import Limits, WireError, pack_header, unpack_header
-from fuel.wire._header import VERSION, get_field
+from fuel.wire._header import VERSION, get_field, numbers_of
 from fuel.wire._indices import from_ranges
 from fuel.wire._wake import WakeUp
 
@@ -42,6 +42,8 @@ HEARTBEAT = 200, 800
 # Seconds that a port may be busy, and that clients of a server that was
 # started again have to come back before it goes on.
 _BUSY, _RETURN = 2.0, 5.0
+# Seconds that a client has to answer: its interpreter may be busy.
+_MUTE = 60.0
 # Batches that are asked of the pipeline at once.
 _AHEAD = 2
 
@@ -127,6 +129,7 @@ class Server:
         self._why: str | None = None
         self._deadline = 0.0
         self._outstanding = 0
+        self._making: set[int] = set()
         self._need = 0
         self._wake_up = WakeUp()
         self._pipeline = Pipeline(data_stream, self._wake_up)
@@ -286,7 +289,8 @@ class Server:
                         f'a message has 2 parts, got {len(parts)}')
                 fields = unpack_header(parts[1], CLIENT_LIMITS)
                 self._handle(parts[0], fields)
-            except WireError as error:
+            except (WireError, TypeError, ValueError, LookupError) as error:
+                # Nobody's bytes may end the service of the others.
                 self.counts['dropped messages'] += 1
                 log.warning('dropped a message: %s', error)
 
@@ -350,12 +354,12 @@ class Server:
         return self._epoch.members.get(session.client)
 
     def _on_handed(self, session: Session, fields: dict[str, Any]) -> None:
-        for number in get_field(fields, 'release', list, []):
+        for number in numbers_of(fields, 'release'):
             session.release(number, self.pool)
         if self._member(session, fields) is None:
             return
         assert self._epoch is not None
-        for index in get_field(fields, 'indices', list):
+        for index in numbers_of(fields, 'indices'):
             item = self._epoch.hand(session.client, index)
             if item is None:
                 continue
@@ -394,12 +398,13 @@ class Server:
         if epoch is None or not self._is_open:
             self._account(bool(self._outstanding))
             return
-        while (returned := epoch.take_returned()) is not None:
-            self._deliver(returned[0], returned[1])
         self._ask(epoch)
+        while (returned := epoch.take_returned(self._making)) is not None:
+            self._deliver(returned[0], returned[1])
+            self._ask(epoch)
         lender = epoch.lender()
         if lender is not None:
-            lender.asked_back = True
+            lender.asked_back = time.monotonic()
             self._send_to(lender, {'type': 'revoke'})
         for member in epoch.ended():
             self._send_to(member, {'type': 'end', 'state': epoch.final})
@@ -549,6 +554,7 @@ class Server:
             self._pipeline.produce(
                 epoch=epoch, index=epoch.cursor, targets=targets, slot=slot,
                 discard=not targets)
+            self._making.add(epoch.cursor)
             epoch.cursor += 1
             self._outstanding += 1
 
@@ -561,7 +567,8 @@ class Server:
         for member in request.get('targets', ()):
             member.reserved -= 1
         if slot is not None and result.extents is None:
-            self.pool.release(slot.number)
+            self._put_back(slot, result.placement)
+        self._making.discard(request.get('index', -1))
         if epoch is not self._epoch:
             if result.extents is not None:
                 self.pool.release(slot.number)
@@ -575,10 +582,20 @@ class Server:
         elif request['targets']:
             self._on_item(epoch, result)
 
+    def _put_back(self, slot: Any, placement: Any) -> None:
+        """Take back a slot in which nothing was sent."""
+        if placement is None or placement.is_free():
+            self.pool.release(slot.number)
+        else:
+            self.pool.hold(slot.number, placement.references)
+
     def _on_opened(self, epoch: Epoch, fields: dict[str, Any]) -> None:
         self._is_open = True
         epoch.exhausted = False
         epoch.base, self._why = fields['base'], fields['why']
+        if self._why is not None and self.counts['epochs'] == 1:
+            log.warning('a server that is killed will restart its epoch: %s',
+                        self._why)
         for member in epoch.members.values():
             session = self._session_of(member)
             if session is not None:
@@ -644,8 +661,20 @@ class Server:
         """Find out who is gone: sending to them fails."""
         for session in list(self._sessions.values()):
             self._send(session, {'type': 'ping'})
+            if not session.is_gone and self._is_mute(session):
+                log.warning('client %s does not answer; the others get its '
+                            'batches', session.client)
+                session.is_gone = True
             if session.is_gone:
                 self._lose(session)
+
+    def _is_mute(self, session: Session) -> bool:
+        """Tell whether a client keeps others waiting without an answer."""
+        if self._epoch is None:
+            return False
+        member = self._epoch.members.get(session.client)
+        return (member is not None and member.asked_back > 0
+                and time.monotonic() - member.asked_back > _MUTE)
 
     def _lose(self, session: Session, for_good: bool = False) -> None:
         """Forget a client; the others get what it had not handed out."""

@@ -41,10 +41,6 @@ def start_server(data_stream: Any, port: int = 5557, hwm: int = 10,
     sys.stderr.write(f'Fuel server: {server.address}\n')
     sys.stderr.flush()
     try:
-        position = _tells_position(data_stream)
-        if position:
-            log.warning('a server that is killed will restart its epoch: %s',
-                        position)
         _wait(server)
     finally:
         server.stop()
@@ -65,12 +61,3 @@ def _wait(server: Server) -> None:
         log.info('interrupted')
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def _tells_position(stream: Any) -> str:
-    """Return why a stream cannot tell its position; empty if it can."""
-    try:
-        stream.state_dict()
-    except Exception as error:  # noqa: BLE001 - the text is handed on
-        return str(error)
-    return ''

@@ -95,6 +95,22 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f'{name} is not a number')
 
 
+def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
+    """Return a field that is a list of integers that are not negative.
+
+    Raises
+    ------
+    WireError
+
+    """
+    numbers: list[int] = get_field(fields, name, list, [])
+    if not all(type(number) is int and 0 <= number < 2 ** 63
+               for number in numbers):
+        raise WireError(f'the field {name!r} must be a list of integers, got '
+                        f'{str(numbers)[:80]}')
+    return numbers
+
+
 def get_field(fields: dict[str, Any], name: str, kind: type,
               default: Any = ...) -> Any:
     """Return one field of a header, checked.
