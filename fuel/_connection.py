@@ -207,8 +207,7 @@ class Connection:
             self.tell(type='join', join=self.join_number, resume=resume)
             self._wait(lambda: self.joined is not None or bool(self.queue),
                        generation, 'the epoch of the other clients to end')
-            joined = {} if self.joined is None else self.joined
-            return {**joined, 'generation': generation}
+            return {**(self.joined or {}), 'generation': generation}
 
     def take(self, generation: int) -> Delivery:
         """Return the next message about the epoch.
@@ -308,8 +307,8 @@ class Connection:
         socket.rcvhwm = socket.sndhwm = 0
         socket.reconnect_ivl, socket.reconnect_ivl_max = 50, 500
         socket.heartbeat_ivl, socket.heartbeat_timeout = _HEARTBEAT
-        socket.ipv6 = ':' in self.options.address.partition('//')[2].rpartition(
-            ':')[0]
+        host = self.options.address.partition('//')[2].rpartition(':')[0]
+        socket.ipv6 = ':' in host
         if self.options.curve is not None:
             from fuel.wire._curve import protect_client
             protect_client(socket, self.options.curve)

@@ -17,8 +17,9 @@ catch, so ``except ValueError`` goes on working.
 """
 
 __all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
-           'DamagedFileError', 'FuelError', 'StateMismatchError',
-           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
+           'DamagedFileError', 'FuelError', 'ServerError',
+           'StateMismatchError', 'UndecodableImageError', 'UnknownTokenError',
+           'WorkerError']
 
 
 class FuelError(Exception):

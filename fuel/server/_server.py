@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import zmq
 
@@ -176,7 +176,7 @@ class Server:
         router.heartbeat_ivl, router.heartbeat_timeout = HEARTBEAT
         router.heartbeat_ttl = HEARTBEAT[1]
         if self._curve is not None:
-            from fuel.server._curve import protect_server
+            from fuel.wire._curve import protect_server
             self._authenticator = protect_server(
                 self._context, router, self._curve)
 
@@ -194,9 +194,9 @@ class Server:
                         f'while binding tcp://{self._host}:{port}')
                     raise
                 time.sleep(0.05)
-        self.address = self._router.last_endpoint.decode().rstrip('\0')
-        self._endpoint = self.address
-        self.address = self.address.replace('//0.0.0.0:', '//*:')
+        endpoint = self._router.get_string(zmq.LAST_ENDPOINT)
+        self._endpoint = endpoint
+        self.address = endpoint.replace('//0.0.0.0:', '//*:')
 
     def stop(self, timeout: float = 2.0) -> None:
         """Stop listening at once, and end; harmless if stopped before.
@@ -235,7 +235,7 @@ class Server:
             raise self._failure
         return ended
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         self.start()
         return self
 
@@ -570,7 +570,7 @@ class Server:
             self._put_back(slot, result.placement)
         self._making.discard(request.get('index', -1))
         if epoch is not self._epoch:
-            if result.extents is not None:
+            if slot is not None and result.extents is not None:
                 self.pool.release(slot.number)
         elif result.kind == OPENED:
             self._on_opened(epoch, result.fields)

@@ -1,0 +1,138 @@
+"""The command ``fuel-server``."""
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ['main']
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog='fuel-server',
+        description='Serve the batches of a data stream to other processes, '
+                    'or ask a server how it is.',
+        epilog='fuel-server keys DIRECTORY CLIENT... makes the keys for '
+               'encrypted connections.')
+    parser.add_argument(
+        'stream', nargs='?', metavar='module:function',
+        help='what builds the stream: a function without arguments, in a '
+             'module that can be imported from here')
+    parser.add_argument('--port', type=int, default=5557,
+                        help='default: %(default)s; 0 takes a free one')
+    parser.add_argument('--host', default='127.0.0.1',
+                        help="where to listen; default: %(default)s, which "
+                             "only this host reaches; '*' is everywhere")
+    parser.add_argument('--hwm', type=int, default=10,
+                        help='batches under way to each client; default: '
+                             '%(default)s')
+    parser.add_argument('--sharing', choices=('split', 'all', 'rank'),
+                        default='split',
+                        help='what several clients get; default: '
+                             '%(default)s, each batch goes to one of them')
+    parser.add_argument('--num-clients', type=int,
+                        help='how many clients an epoch waits for')
+    parser.add_argument('--curve', metavar='DIRECTORY',
+                        help='keys, for encrypted connections')
+    parser.add_argument('--status', metavar='ADDRESS',
+                        help='print the statistics of the server at, say, '
+                             'tcp://localhost:5557')
+    return parser
+
+
+def _build(parser: argparse.ArgumentParser, name: str) -> Any:
+    """Return what the user's function makes."""
+    module_name, colon, function_name = name.partition(':')
+    if not colon:
+        parser.error(f'expected module:function, got {name!r}')
+    # As with `python -m`, modules beside the user are found.
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name.partition('.')[0]:
+            raise
+        parser.error(f'there is no module {module_name!r} here or among the '
+                     'installed ones')
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        parser.error(f'the module {module_name!r} has no function '
+                     f'{function_name!r}')
+    return function()
+
+
+def _print_status(address: str, curve: Any) -> int:
+    from fuel.exceptions import ServerError
+    from fuel.wire._status import ask_status
+    try:
+        status = ask_status(address, curve=curve)
+    except ServerError as error:
+        print(error, file=sys.stderr)
+        return 1
+    width = max(map(len, status))
+    for name, value in status.items():
+        shown = f'{value:.3f}' if isinstance(value, float) else value
+        print(f'{name:{width}}  {shown}')
+    return 0
+
+
+def _make_keys(args: Sequence[str]) -> int:
+    from fuel.wire._curve import make_keys
+    parser = argparse.ArgumentParser(
+        prog='fuel-server keys',
+        description='Make the keys of a server and its clients.')
+    parser.add_argument('directory', help='where the keys go')
+    parser.add_argument('clients', nargs='+', metavar='client',
+                        help='a name for each client')
+    options = parser.parse_args(args)
+    try:
+        made = make_keys(options.directory, options.clients)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    server = os.path.join(options.directory, 'server')
+    print(f'start the server with --curve {server}')
+    for directory in made:
+        print(f'copy {directory} to its host, and give it to '
+              'ServerDataStream as curve=')
+    return 0
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Serve a stream, print the statistics of a server, or make keys.
+
+    Parameters
+    ----------
+    args : sequence of str, optional
+        The arguments of the command. Default ``sys.argv[1:]``.
+
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    given = list(sys.argv[1:] if args is None else args)
+    if given[:1] == ['keys']:
+        return _make_keys(given[1:])
+    parser = _make_parser()
+    options = parser.parse_args(given)
+    if (options.stream is None) == (options.status is None):
+        parser.error('give either module:function or --status ADDRESS')
+    if options.status is not None:
+        return _print_status(options.status, options.curve)
+    from fuel.server import start_server
+    try:
+        start_server(
+            _build(parser, options.stream), options.port, options.hwm,
+            host=options.host, sharing=options.sharing,
+            num_clients=options.num_clients, curve=options.curve)
+    except (OSError, ValueError) as error:
+        notes = ' '.join(getattr(error, '__notes__', []))
+        print(f'fuel-server: {error} {notes}'.rstrip(), file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
