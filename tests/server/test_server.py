@@ -222,8 +222,8 @@ def test_what_the_client_leaves_out_comes_from_the_server(serve, connect):
 
 @pytest.mark.parametrize('kwargs, text', [
     ({'sources': ('one',)}, 'names 1 sources, but the server sends 2'),
-    ({'produces_examples': True}, 'expects examples, but the server sends '
-                                  'batches')])
+    ({'produces_examples': True},
+     'expects examples, but the server sends batches')])
 def test_mismatch_is_an_error(serve, connect, kwargs, text):
     """Not a hang: it comes with the handshake."""
     with pytest.raises(ServerError, match=text):
@@ -379,7 +379,7 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
     epoch = survivor.get_epoch_iterator()
     got = [next(epoch)]
     process = subprocess.Popen(
-        [sys.executable, '-c', textwrap.dedent('''
+        [sys.executable, '-c', textwrap.dedent("""
             import sys, time
             from fuel.streams import ServerDataStream
             client = ServerDataStream(('x', 'y'), port=int(sys.argv[1]))
@@ -387,7 +387,7 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
             for _ in range(2):
                 print(next(epoch)[1].tolist(), flush=True)
             time.sleep(60)
-        '''), str(server.port)], stdout=subprocess.PIPE, text=True,
+        """), str(server.port)], stdout=subprocess.PIPE, text=True,
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
     with process:
         lines = [process.stdout.readline() for _ in range(2)]
@@ -710,13 +710,13 @@ def test_arrays_cross_a_socket_of_ones_own():
             recv_arrays(pull)
 
 
-SERVER = '''
+SERVER = """
     import sys
     from fuel.server import start_server
     from process_pipelines import build
     if __name__ == '__main__':
         start_server(build(80), port=int(sys.argv[1]))
-'''
+"""
 
 
 def start_process(script, *arguments):
