@@ -8,11 +8,13 @@ from typing import Any
 import h5py
 
 from fuel import config
+from fuel.bin._listing import add_list_option
 from fuel.bin._registries import Filler, find_datasets
 from fuel.converters import __version__
 from fuel.converters._output import Settings, tag, use_settings
 from fuel.converters.base import BadInputFile, MissingInputFiles
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.exceptions import FuelError
 
 __all__ = ['main']
 
@@ -61,6 +63,7 @@ def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='fuel-convert',
         description='Convert the raw files of a data set to HDF5.')
+    add_list_option(parser, datasets)
     subparsers = parser.add_subparsers(
         dest='which_dataset', metavar='DATASET', required=True,
         help='one of ' + ', '.join(datasets))
@@ -143,6 +146,8 @@ def main(args: Sequence[str] | None = None) -> int:
                      f'{dataset}?')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')
+    except (FuelError, OSError, ValueError, RuntimeError) as error:
+        parser.exit(1, f'{parser.prog}: {error}\n')
     return 0
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel import config
+from fuel.bin._listing import add_list_option
 from fuel.bin._registries import Filler, find_datasets
 from fuel.downloaders.base import (NeedURLPrefix, Options,
                                    RawFile, use_options)
@@ -53,6 +54,7 @@ def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog='fuel-download', description='Download the raw files of a data '
         'set, or delete them.')
+    add_list_option(parser, datasets)
     subparsers = parser.add_subparsers(
         dest='which_dataset', metavar='DATASET', required=True,
         help='one of ' + ', '.join(datasets))

@@ -1,15 +1,19 @@
 """The command ``fuel-info``."""
 import argparse
-import os
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import h5py
 
+from fuel.bin._describe import describe
+from fuel.bin._listing import human_size
+from fuel.bin._preview import draw_preview
+
 __all__ = ['main']
 
-BLOCK = """
+PROVENANCE = """
 {title}
 {rule}
 
@@ -24,22 +28,59 @@ Relevant versions are
 """
 
 
-def _text(value: Any) -> str:
-    """Return an attribute as text, however it was written."""
-    if isinstance(value, bytes):
-        return value.decode('utf8', 'replace')
-    return str(value)
+def _provenance(facts: Mapping[str, Any]) -> str:
+    title = f'Metadata for {facts["file"]}'
+    return PROVENANCE.format(
+        title=title, rule='=' * len(title),
+        command=facts['command'] or 'unknown',
+        interface=facts['versions']['H5PYDataset'] or 'unknown',
+        converters=facts['versions']['fuel.converters'] or 'unknown')
 
 
-def provenance(path: str, attributes: Any) -> str:
-    """Return the block that says how a file was made."""
-    title = f'Metadata for {os.path.basename(path)}'
-    values = [_text(attributes.get(name, 'unknown')) for name in (
-        'fuel_convert_command', 'h5py_interface_version',
-        'fuel_convert_version')]
-    return BLOCK.format(title=title, rule='=' * len(title),
-                        command=values[0], interface=values[1],
-                        converters=values[2])
+def _table(title: str, rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    if not rows:
+        return
+    yield f'{title}\n'
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield '    ' + '  '.join(cell.ljust(width) for cell, width in
+                                 zip(row, widths, strict=True)).rstrip()
+    yield ''
+
+
+def _layout(layout: Mapping[str, Any]) -> str:
+    if layout['kind'] == 'contiguous':
+        return 'contiguous'
+    chunks = ' x '.join(map(str, layout['chunks']))
+    return ', '.join([f'chunks of {chunks}', *layout['filters']])
+
+
+def _splits(splits: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    return [(name, f'{split["examples"]} examples',
+             ', '.join(split['sources'])) for name, split in splits.items()]
+
+
+def _sources(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [(name, source['type'],
+             str(tuple(source['shape'])),
+             ', '.join(label or '?' for label in source['axes'])
+             if source['axes'] else 'no axis labels',
+             _layout(source['layout']), human_size(source['size']))
+            for name, source in sources.items()]
+
+
+def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [(name, human_size(raw['size']), f'sha256 {raw["sha256"]}')
+            for name, raw in inputs.items()]
+
+
+def _text(facts: Mapping[str, Any]) -> str:
+    lines = [_provenance(facts),
+             *_table('Splits', _splits(facts['splits'])),
+             *_table('Sources', _sources(facts['sources'])),
+             *_table('Converted from', _inputs(facts['inputs'])),
+             f'Size on disk: {human_size(facts["size"])}']
+    return '\n'.join(lines)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -59,12 +100,20 @@ def main(args: Sequence[str] | None = None) -> int:
         prog='fuel-info',
         description='Tell how a converted file was made and what it holds.')
     parser.add_argument('filename', help='an HDF5 file')
+    parser.add_argument('--json', action='store_true',
+                        help='print everything as JSON')
+    parser.add_argument('--preview', metavar='PICTURE',
+                        help='draw examples of all sources into this file, '
+                        'such as out.png')
     arguments = parser.parse_args(args)
     try:
         with h5py.File(arguments.filename, 'r') as h5file:
-            print(provenance(arguments.filename, h5file.attrs))
-    except OSError as error:
-        parser.error(f'cannot read {arguments.filename!r}: {error}')
+            facts = describe(h5file)
+            if arguments.preview:
+                draw_preview(h5file).save(arguments.preview)
+    except (OSError, ValueError) as error:
+        parser.error(f'{arguments.filename!r}: {error}')
+    print(json.dumps(facts, indent=2) if arguments.json else _text(facts))
     return 0
 
 

@@ -4,23 +4,23 @@
 parser of ``fuel-convert <name>`` and returns the converter.
 """
 from fuel.converters import (adult, binarized_mnist, caltech101_silhouettes,
-                             celeba, cifar10, cifar100, dogs_vs_cats, emnist,
-                             fashion_mnist, ilsvrc2010, ilsvrc2012, iris,
-                             kmnist, mnist, omniglot, one_billion_word,
-                             stl10, svhn, youtube_audio)
+                             celeba, cifar10, cifar100, csv, dogs_vs_cats,
+                             emnist, fashion_mnist, ilsvrc2010, ilsvrc2012,
+                             image_folder, iris, kmnist, mnist, npy, omniglot,
+                             one_billion_word, stl10, svhn, youtube_audio)
 
 __version__ = '0.2'
 
 __all__ = ['__version__', 'adult', 'all_converters', 'binarized_mnist',
-           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100',
+           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100', 'csv',
            'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
-           'ilsvrc2012', 'iris', 'kmnist', 'mnist', 'omniglot',
-           'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
+           'ilsvrc2012', 'image_folder', 'iris', 'kmnist', 'mnist', 'npy',
+           'omniglot', 'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
 
 all_converters = tuple(
     (module.__name__.rpartition('.')[2], module.fill_subparser)
     for module in (
         adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10,
-        cifar100, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
-        ilsvrc2012, iris, kmnist, mnist, omniglot, one_billion_word, stl10,
-        svhn, youtube_audio))
+        cifar100, csv, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
+        ilsvrc2012, image_folder, iris, kmnist, mnist, npy, omniglot,
+        one_billion_word, stl10, svhn, youtube_audio))

@@ -1,7 +1,11 @@
 """The command ``fuel-info``."""
+import json
+
 import h5py
+import numpy
 import pytest
 import raw_data
+from PIL import Image
 
 from fuel.bin import fuel_convert, fuel_info
 
@@ -48,3 +52,89 @@ def test_info_of_no_hdf5_file_is_an_error(tmp_path, capsys, content):
     with pytest.raises(SystemExit, match='2'):
         fuel_info.main([str(path)])
     assert 'a.hdf5' in capsys.readouterr().err
+
+
+@pytest.fixture
+def converted(tmp_path, monkeypatch):
+    """Be in a folder with three converted files."""
+    (tmp_path / 'raw').mkdir()
+    monkeypatch.chdir(tmp_path)
+    for kind in ('svhn_1', 'dogs_vs_cats', 'ilsvrc2012', 'iris'):
+        dataset, options, write = raw_data.SETS[kind]
+        write(tmp_path / 'raw')
+        fuel_convert.main([dataset, *options, '-d', 'raw'])
+    return tmp_path
+
+
+def test_info_as_json_tells_everything(converted, capsys):
+    """Splits, sources, layout and inputs are plain data."""
+    assert 0 == fuel_info.main(['dogs_vs_cats.hdf5', '--json'])
+    facts = json.loads(capsys.readouterr().out)
+    assert 'fuel-convert dogs_vs_cats -d raw' == facts['command']
+    assert {'H5PYDataset': '0.3', 'fuel.converters': '0.2'} == (
+        facts['versions'])
+    assert {'train': 10, 'test': 6} == {
+        name: split['examples'] for name, split in facts['splits'].items()}
+    assert ['image_features'] == list(facts['splits']['test']['sources'])
+    source = facts['sources']['image_features']
+    assert ([16], ['batch', 'channel', 'height', 'width']) == (
+        source['shape'], source['axes'])
+    assert 'uint8, variable length' == source['type']
+    assert 2 == len(facts['inputs'])
+
+
+def test_info_as_text_tells_layout_and_sizes(tmp_path, monkeypatch, capsys):
+    """Chunks and filters are those of the file."""
+    raw_data.iris(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    fuel_convert.main(['iris', '--chunk-rows', '50', '--compression',
+                       'gzip:3'])
+    assert 0 == fuel_info.main(['iris.hdf5'])
+    out = ' '.join(capsys.readouterr().out.split())
+    assert 'all 150 examples features, targets' in out
+    assert ('features float32 (150, 4) batch, feature chunks of 50 x 4, '
+            'gzip 3') in out
+    assert 'iris.data 4.' in out
+
+
+def test_info_reads_split_fields_of_shape_one(tmp_path, capsys):
+    """R40: files with fields of the shape (1,) exist."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
+        h5file['x'] = numpy.zeros((5, 2))
+        row = numpy.zeros(1, dtype=[
+            ('split', 'S5'), ('source', 'S1'), ('start', 'int64', (1,)),
+            ('stop', 'int64', (1,)), ('indices', h5py.ref_dtype),
+            ('available', bool, (1,)), ('comment', 'S1')])
+        row['split'], row['source'], row['stop'] = b'train', b'x', 5
+        row['available'], row['indices'] = True, h5py.Reference()
+        h5file.attrs['split'] = row
+    assert 0 == fuel_info.main([str(tmp_path / 'a.hdf5')])
+    assert 'train  5 examples  x' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize('name', ['svhn_format_1', 'dogs_vs_cats',
+                                  'ilsvrc2012', 'iris'])
+def test_info_preview_draws_something(converted, name, capsys):
+    """Images of any kind become a contact sheet, numbers a plot."""
+    assert 0 == fuel_info.main([f'{name}.hdf5', '--preview', 'out.png'])
+    with Image.open('out.png') as image:
+        assert len(set(image.getdata() if not hasattr(
+            image, 'get_flattened_data') else
+            image.get_flattened_data())) > 2
+
+
+def test_info_preview_of_odd_sources_works(tmp_path, capsys):
+    """Empty sources, text, one number, no number: nothing is too odd."""
+    path = str(tmp_path / 'a.hdf5')
+    with h5py.File(path, 'w') as h5file:
+        h5file['empty'] = numpy.zeros((0, 3))
+        h5file['text'] = ['a', 'b']
+        h5file['one'] = [7]
+        h5file['scalar'] = 3
+        h5file['nan'] = numpy.full((2, 4), numpy.nan)
+        h5file['floats'] = numpy.random.RandomState(0).normal(
+            size=(3, 1, 8, 8))
+        h5file.create_group('group')
+    assert 0 == fuel_info.main([path, '--preview',
+                                str(tmp_path / 'out.png')])
+    assert 'floats' in capsys.readouterr().out

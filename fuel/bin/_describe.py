@@ -1,0 +1,138 @@
+"""What an HDF5 file holds, as plain data."""
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.converters._output import INPUTS_ATTRIBUTE
+
+__all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
+
+
+def text(value: Any) -> str:
+    """Return an attribute as text, however it was written."""
+    if isinstance(value, bytes):
+        return value.decode('utf8', 'replace')
+    return str(value)
+
+
+def describe(h5file: h5py.File) -> dict[str, Any]:
+    """Describe a file.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        An open file.
+
+    Returns
+    -------
+    dict
+        JSON-ready: 'file', 'size' in bytes, 'command', 'versions', 'inputs',
+        'splits' and 'sources'.
+    """
+    attributes = h5file.attrs
+
+    def attribute(name: str) -> str | None:
+        return text(attributes[name]) if name in attributes else None
+
+    rows = split_rows(h5file)
+    return {
+        'file': os.path.basename(h5file.filename),
+        'size': os.path.getsize(h5file.filename),
+        'command': attribute('fuel_convert_command'),
+        'versions': {'H5PYDataset': attribute('h5py_interface_version'),
+                     'fuel.converters': attribute('fuel_convert_version')},
+        'inputs': json.loads(attribute(INPUTS_ATTRIBUTE) or '{}'),
+        'splits': {split: _split(h5file, parts)
+                   for split, parts in rows.items()},
+        'sources': {name: _source(h5file[name])
+                    for name in source_names(h5file)}}
+
+
+def split_rows(h5file: h5py.File) -> dict[str, dict[str, Any]]:
+    """Return the available rows of the split attribute by split and
+    source, in its order."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in numpy.ravel(h5file.attrs.get('split', [])):
+        # Fields have the shape (1,) in some files.
+        fields = {name: numpy.ravel(row[name])[0] for name in
+                  ('split', 'source', 'start', 'stop', 'indices',
+                   'available')}
+        parts = found.setdefault(text(fields['split']), {})
+        if fields['available']:
+            parts[text(fields['source'])] = fields
+    return found
+
+
+def source_names(h5file: h5py.File) -> list[str]:
+    """Return the names of the sources, or of all data sets in the root if
+    the file has no splits."""
+    names = {source for parts in split_rows(h5file).values()
+             for source in parts}
+    if not names:
+        names = {name for name, item in h5file.items()
+                 if isinstance(item, h5py.Dataset)}
+    return sorted(name for name in names
+                  if isinstance(h5file.get(name), h5py.Dataset))
+
+
+def _split(h5file: h5py.File, parts: Mapping[str, Any]) -> dict[str, Any]:
+    sources = {}
+    for source, row in sorted(parts.items()):
+        if row['indices']:
+            sources[source] = {'examples': len(h5file[row['indices']]),
+                               'indices': h5file[row['indices']].name}
+        else:
+            start, stop = int(row['start']), int(row['stop'])
+            sources[source] = {'examples': stop - start, 'start': start,
+                               'stop': stop}
+    counts = {part['examples'] for part in sources.values()}
+    return {'examples': min(counts, default=0), 'sources': sources}
+
+
+def is_ragged(dataset: h5py.Dataset) -> bool:
+    """Tell whether examples are numbers of varying length."""
+    kind = h5py.check_vlen_dtype(dataset.dtype)
+    return kind is not None and not isinstance(kind, type)
+
+
+def _source(dataset: h5py.Dataset) -> dict[str, Any]:
+    labels = [dim.label for dim in dataset.dims]
+    if is_ragged(dataset):
+        kind = f'{h5py.check_vlen_dtype(dataset.dtype)}, variable length'
+        if 'shape_labels' in dataset.dims[0]:
+            labels += [text(label)
+                       for label in dataset.dims[0]['shape_labels'][...]]
+    else:
+        kind = 'text' if h5py.check_string_dtype(dataset.dtype) and (
+            dataset.dtype.kind == 'O') else str(dataset.dtype)
+    return {'type': kind, 'shape': list(dataset.shape),
+            'axes': labels if any(labels) else None,
+            'layout': _layout(dataset), 'size': _size(dataset)}
+
+
+def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
+    filters = []
+    if dataset.compression:
+        level = dataset.compression_opts
+        filters.append(dataset.compression + (
+            f' {level}' if level is not None else ''))
+    filters += [name for name in ('shuffle', 'fletcher32')
+                if getattr(dataset, name)]
+    return {'kind': 'chunked' if dataset.chunks else 'contiguous',
+            'chunks': list(dataset.chunks) if dataset.chunks else None,
+            'filters': filters}
+
+
+def _size(dataset: h5py.Dataset) -> int:
+    """Return bytes on disk; of ragged sources without shapes, those of the
+    references to the examples alone."""
+    size = int(dataset.id.get_storage_size())
+    if is_ragged(dataset) and 'shapes' in dataset.dims[0]:
+        shapes = dataset.dims[0]['shapes'][...].astype('int64')
+        item = h5py.check_vlen_dtype(dataset.dtype).itemsize
+        size += int(shapes.prod(axis=1).sum()) * item
+    return size

@@ -1,0 +1,136 @@
+"""A picture of a file's examples, to see with one's own eyes."""
+import io
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.bin._describe import is_ragged, source_names
+
+__all__ = ['draw_preview']
+
+COLUMNS = 10
+ROWS = 4
+THUMBNAIL = 72
+MARGIN = 4
+PLOT_HEIGHT = 120
+TITLE_HEIGHT = 16
+WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
+INK = (40, 80, 160)
+PAPER = (255, 255, 255)
+
+
+def draw_preview(h5file: h5py.File) -> Any:
+    """Draw examples of each source.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        An open file.
+
+    Returns
+    -------
+    PIL.Image.Image
+        For each source of images a contact sheet of its first examples; for
+        any other, curves of the numbers of its first examples.
+    """
+    from PIL import Image, ImageDraw
+    panels = [(name, _panel(h5file[name])) for name in source_names(h5file)]
+    height = sum(panel.height + TITLE_HEIGHT + MARGIN for _, panel in panels)
+    sheet = Image.new('RGB', (WIDTH, max(height, 1)), PAPER)
+    pen = ImageDraw.Draw(sheet)
+    top = 0
+    for name, panel in panels:
+        pen.text((MARGIN, top + 2), name, fill=(0, 0, 0))
+        sheet.paste(panel, (0, top + TITLE_HEIGHT))
+        top += TITLE_HEIGHT + panel.height + MARGIN
+    return sheet
+
+
+def _panel(dataset: h5py.Dataset) -> Any:
+    examples = _first_examples(dataset)
+    images = [_as_image(example) for example in examples]
+    if images and all(image is not None for image in images):
+        return _contact_sheet(images)
+    return _plot(examples)
+
+
+def _first_examples(dataset: h5py.Dataset) -> list[Any]:
+    count = min(len(dataset), COLUMNS * ROWS) if dataset.shape else 0
+    if not count:
+        return []
+    rows = dataset[:count]
+    if is_ragged(dataset) and 'shapes' in dataset.dims[0]:
+        shapes = dataset.dims[0]['shapes'][:count]
+        return [row.reshape(shape)
+                for row, shape in zip(rows, shapes, strict=True)]
+    return list(rows)
+
+
+def _as_image(example: Any) -> Any:
+    """Return an image of an example, None if it is none."""
+    from PIL import Image, UnidentifiedImageError
+    array = numpy.asarray(example)
+    if array.dtype == 'uint8' and array.ndim == 1 and array.size > 16:
+        try:
+            return Image.open(io.BytesIO(array.tobytes())).convert('RGB')
+        except (UnidentifiedImageError, OSError):
+            return None
+    if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
+            array.shape[1:]) < 2 or array.dtype.kind not in 'buif':
+        return None
+    array = _as_bytes(array).transpose(1, 2, 0)
+    return Image.fromarray(array[..., 0] if array.shape[2] == 1
+                           else array).convert('RGB')
+
+
+def _as_bytes(array: Any) -> Any:
+    """Spread numbers over 0 to 255, unless they use that range."""
+    if array.dtype == 'uint8' and array.max() > 1:
+        return array
+    low, high = float(array.min()), float(array.max())
+    scaled = (array.astype('float64') - low) * (
+        255 / (high - low) if high > low else 0)
+    return scaled.astype('uint8')
+
+
+def _contact_sheet(images: list[Any]) -> Any:
+    from PIL import Image
+    rows = -(-len(images) // COLUMNS)
+    sheet = Image.new('RGB', (WIDTH, rows * (THUMBNAIL + MARGIN)), PAPER)
+    for i, image in enumerate(images):
+        scale = THUMBNAIL / max(image.size)
+        small = image.resize([max(1, round(side * scale))
+                              for side in image.size])
+        row, column = divmod(i, COLUMNS)
+        sheet.paste(small, (MARGIN + column * (THUMBNAIL + MARGIN),
+                            row * (THUMBNAIL + MARGIN)))
+    return sheet
+
+
+def _plot(examples: list[Any]) -> Any:
+    """Draw each example as a curve; single numbers as one curve."""
+    from PIL import Image, ImageDraw
+    panel = Image.new('RGB', (WIDTH, PLOT_HEIGHT), PAPER)
+    pen = ImageDraw.Draw(panel)
+    curves = [numpy.ravel(example) for example in examples]
+    if any(curve.dtype.kind not in 'buif' for curve in curves):
+        for i, example in enumerate(examples[:PLOT_HEIGHT // 12]):
+            pen.text((MARGIN, 12 * i), str(example)[:100], fill=INK)
+        return panel
+    if curves and all(curve.size == 1 for curve in curves):
+        curves = [numpy.concatenate(curves)]
+    curves = [curve.astype('float64') for curve in curves if curve.size]
+    if not curves:
+        return panel
+    low = min(curve.min() for curve in curves)
+    high = max(curve.max() for curve in curves)
+    for curve in curves:
+        x = numpy.linspace(MARGIN, WIDTH - MARGIN, max(len(curve), 2))
+        y = (PLOT_HEIGHT - MARGIN) - (curve - low) / (
+            (high - low) or 1) * (PLOT_HEIGHT - 2 * MARGIN)
+        points = list(zip(x.tolist(), numpy.nan_to_num(y).tolist(),
+                          strict=False))
+        pen.line(points if len(points) > 1 else [points[0], (
+            WIDTH - MARGIN, points[0][1])], fill=INK)
+    return panel

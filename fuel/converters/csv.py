@@ -1,0 +1,175 @@
+"""One's own table, in a file of comma-separated values."""
+import csv
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._labels import LABELS
+from fuel.converters._own import (Rows, add_split_options, as_classes,
+                                  plan_splits, write_names)
+from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+
+__all__ = ['convert_csv', 'fill_subparser']
+
+Array = numpy.ndarray[Any, Any]
+
+
+def convert_csv(directory: str, output_directory: str, filename: str,
+                output_filename: str | None = None,
+                target: str | None = None, ignore: Sequence[str] = (),
+                one_hot: bool = False, delimiter: str = ',',
+                header: bool = True, dtype: str = 'float64',
+                hold_out: Sequence[tuple[str, float]] | None = None,
+                seed: int = 1) -> tuple[str]:
+    """Convert a table to an HDF5 file that `H5PYDataset` reads.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the table.
+    output_directory : str
+        Folder of the converted file.
+    filename : str
+        Name of the table, in UTF-8.
+    output_filename : str, optional
+        Name of the converted file. Default: that of the table, with another
+        extension.
+    target : str, optional
+        Name of the column that becomes the source 'targets'. Text becomes
+        class numbers, in alphabetical order. Default: none.
+    ignore : sequence of str, optional
+        Names of columns to leave out.
+    one_hot : bool, optional
+        Whether a column of text becomes one column for each value, rather
+        than an error. Default False.
+    delimiter : str, optional
+        What is between fields. Default ``','``.
+    header : bool, optional
+        Whether the first line names the columns; else they are named '0',
+        '1' and so on. Default True.
+    dtype : str, optional
+        Type of 'features'. Default 'float64'.
+    hold_out : sequence of (str, float), optional
+        Splits to make of random examples, and their shares.
+    seed : int, optional
+        Seed of that choice. Default 1.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+
+    Raises
+    ------
+    BadInputFile
+        If a line has another number of fields than the first, or a field is
+        no number.
+    ValueError
+        If a column that is named does not exist.
+    """
+    path, = input_paths(directory, [filename])
+    columns = _read(path, delimiter, header)
+    for name in [*ignore, *([] if target is None else [target])]:
+        if name not in columns:
+            raise ValueError(f'{path} has no column {name!r}; it has '
+                             f'{", ".join(columns)}')
+    features = _features({name: column for name, column in columns.items()
+                          if name != target and name not in ignore}, path,
+                         one_hot, dtype)
+    sources: dict[str, Array] = {'features': features}
+    names: dict[str, list[str]] = {}
+    if target is not None:
+        sources['targets'], known = _targets(columns[target])
+        if known:
+            names['targets'] = known
+    output_filename = output_filename or (
+        os.path.splitext(os.path.basename(filename))[0] + '.hdf5')
+    splits = plan_splits(len(features), hold_out, seed)
+    with converted_file(output_directory, output_filename, [path]) as h5file:
+        fill_hdf5_file(h5file, [
+            (split, source, Rows(array, rows))
+            for split, rows in splits.items()
+            for source, array in sources.items()])
+        write_names(h5file, names)
+        label_axes(h5file, {
+            'features': ('batch', 'feature'),
+            **({} if target is None else {'targets': LABELS})})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
+    """Return the columns of a table by name."""
+    with open(path, encoding='utf-8-sig', newline='') as lines:
+        try:
+            rows = [row for row in csv.reader(lines, delimiter=delimiter)
+                    if row]
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise BadInputFile(path, f'not a table ({error})') from error
+    if len(rows) < 1 + header:
+        raise BadInputFile(path, 'there are no examples')
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(rows[0]):
+            raise BadInputFile(path, f'expected {len(rows[0])} fields in row '
+                               f'{number}, got {len(row)}')
+    names = ([name.strip() for name in rows[0]] if header else
+             [str(i) for i in range(len(rows[0]))])
+    if len(set(names)) != len(names):
+        raise BadInputFile(path, f'two columns have one name: {names}')
+    return dict(zip(names, map(list, zip(*rows[header:], strict=True)),
+                    strict=True))
+
+
+def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
+              dtype: str) -> Array:
+    blocks: list[Array] = []
+    for name, column in columns.items():
+        try:
+            blocks.append(numpy.array([[float(value)] for value in column],
+                                      dtype=dtype))
+            continue
+        except ValueError as error:
+            if not one_hot:
+                raise BadInputFile(
+                    path, f'column {name!r} does not hold numbers ({error}): '
+                    'choose --one-hot, --ignore or --target') from error
+        classes, known = as_classes([value.strip() for value in column])
+        blocks.append(numpy.eye(len(known), dtype=dtype)[classes[:, 0]])
+    if not blocks:
+        raise BadInputFile(path, 'no column is left for the features')
+    return numpy.concatenate(blocks, axis=1)
+
+
+def _targets(column: list[str]) -> tuple[Array, list[str]]:
+    """Return a column of numbers, and the names of classes if it is text."""
+    for kind in (int, float):
+        try:
+            return numpy.array([[kind(value)] for value in column]), []
+        except ValueError:
+            continue
+    return as_classes([value.strip() for value in column])
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert csv FILE``."""
+    subparser.add_argument('filename', help='name of the table')
+    subparser.add_argument('--target', metavar='COLUMN', default=None,
+                           help='column for the source targets')
+    subparser.add_argument('--ignore', metavar='COLUMN', action='append',
+                           default=[], help='column to leave out; may be '
+                           'repeated')
+    subparser.add_argument('--one-hot', action='store_true',
+                           help='make columns of zeros and ones of text')
+    subparser.add_argument('--delimiter', default=',',
+                           help='what is between fields (default: a comma)')
+    subparser.add_argument('--no-header', dest='header',
+                           action='store_false', help='columns have no '
+                           'names but their numbers, from 0 on')
+    subparser.add_argument('--dtype', default='float64',
+                           choices=('float32', 'float64'),
+                           help='type of the features (default: float64)')
+    add_split_options(subparser)
+    return convert_csv

@@ -1,0 +1,214 @@
+"""One's own images, in a folder for each class."""
+import os
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.converters._inputs import BadInputFile, MissingInputFiles
+from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._own import (add_split_options, as_classes, plan_splits,
+                                  write_names)
+from fuel.converters._parallel import ordered_map
+from fuel.converters._pictures import decode
+from fuel.converters._ragged import create_ragged, write_ragged
+from fuel.converters.base import (converted_file, create_source, label_axes,
+                                  progress_bar, write_splits)
+
+__all__ = ['convert_image_folder', 'fill_subparser']
+
+EXTENSIONS = ('.jpg', '.jpeg', '.png', '.bmp', '.gif', '.tif', '.tiff',
+              '.webp', '.ppm', '.pgm')
+SPLITS = {'train': 'train', 'training': 'train', 'valid': 'valid',
+          'val': 'valid', 'validation': 'valid', 'test': 'test',
+          'testing': 'test'}
+IMAGES_AT_ONCE = 64
+COLOURS = {'RGB': 3, 'L': 1}
+
+# Split, class, path.
+Picture = tuple[str, str, str]
+Size = tuple[int, int]
+
+
+def convert_image_folder(
+        directory: str, output_directory: str,
+        output_filename: str | None = None, color_mode: str = 'RGB',
+        size: Size | None = None,
+        hold_out: Sequence[tuple[str, float]] | None = None,
+        seed: int = 1) -> tuple[str]:
+    """Convert a folder of images to an HDF5 file that `H5PYDataset` reads.
+
+    The folder has a folder of images for each class; or folders named train,
+    valid and test that have. The file has the sources 'features', uint8,
+    and 'targets', the number of the class in alphabetical order. Images of
+    one size become an array of shape ``(examples, channel, height, width)``,
+    others a source of varying shape.
+
+    Parameters
+    ----------
+    directory : str
+        The folder.
+    output_directory : str
+        Folder of the converted file.
+    output_filename : str, optional
+        Name of the converted file. Default: that of the folder.
+    color_mode : {'RGB', 'L'}, optional
+        Colours or shades of grey. Default 'RGB'.
+    size : (int, int), optional
+        Height and width to which all images are resized, in pixels.
+        Default: as they are.
+    hold_out : sequence of (str, float), optional
+        Splits to make of random examples, and their shares. Not for folders
+        that come with splits.
+    seed : int, optional
+        Seed of that choice. Default 1.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    splits = _find_splits(directory, hold_out, seed)
+    pictures = [picture for part in splits.values() for picture in part]
+    targets, names = as_classes([name for _, name, _ in pictures])
+    output_filename = output_filename or os.path.basename(
+        os.path.abspath(directory)) + '.hdf5'
+    common = size or _common_size(path for _, _, path in pictures)
+    with converted_file(output_directory, output_filename) as h5file:
+        features = _create_features(h5file, len(pictures), common,
+                                    COLOURS[color_mode])
+        create_source(h5file, 'targets', targets.shape, targets.dtype)[
+            ...] = targets
+        _write(features, _decoded(pictures, color_mode, size), common)
+        borders, start = {}, 0
+        for split, part in splits.items():
+            borders[split] = dict.fromkeys(('features', 'targets'),
+                                           (start, start + len(part)))
+            start += len(part)
+        write_splits(h5file, borders)
+        write_names(h5file, {'targets': names})
+        label_axes(h5file, {'targets': LABELS, **(
+            {'features': IMAGES} if common else {})})
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _find_splits(directory: str,
+                 hold_out: Sequence[tuple[str, float]] | None, seed: int
+                 ) -> dict[str, list[Picture]]:
+    folders = _folders(directory)
+    if folders and all(name.lower() in SPLITS and
+                       _folders(os.path.join(directory, name))
+                       for name in folders):
+        if hold_out:
+            raise ValueError(f'{directory!r} comes with the splits '
+                             f'{", ".join(folders)}: none can be held out')
+        found = [picture for name in folders for picture in _find(
+            os.path.join(directory, name), SPLITS[name.lower()])]
+        return {split: part for split in ('train', 'valid', 'test')
+                if (part := [p for p in found if p[0] == split])}
+    found = _find(directory, 'train')
+    if not found:
+        raise MissingInputFiles('No images in folders of classes',
+                                [directory])
+    return {split: [found[row] for row in rows.tolist()] for split, rows
+            in plan_splits(len(found), hold_out, seed).items()}
+
+
+def _folders(directory: str) -> list[str]:
+    if not os.path.isdir(directory):
+        raise MissingInputFiles('There is no such folder', [directory])
+    return sorted(entry.name for entry in os.scandir(directory)
+                  if entry.is_dir() and not entry.name.startswith('.'))
+
+
+def _find(directory: str, split: str) -> list[Picture]:
+    """Return the images of all classes, sorted."""
+    found = []
+    for name in _folders(directory):
+        for parent, folders, files in os.walk(os.path.join(directory, name)):
+            folders.sort()
+            found += [(split, name, os.path.join(parent, file))
+                      for file in sorted(files)
+                      if file.lower().endswith(EXTENSIONS)]
+    return found
+
+
+def _common_size(paths: Iterable[str]) -> Size | None:
+    """Return height and width, None if images differ. Only their headers
+    are read."""
+    from PIL import Image, UnidentifiedImageError
+    sizes = set()
+    for path in paths:
+        try:
+            with Image.open(path) as image:
+                sizes.add((image.height, image.width))
+        except (UnidentifiedImageError, OSError) as error:
+            raise BadInputFile(path, f'cannot be decoded as an image '
+                               f'({error})') from error
+        if len(sizes) > 1:
+            return None
+    return sizes.pop()
+
+
+def _create_features(h5file: h5py.File, count: int, common: Size | None,
+                     channels: int) -> h5py.Dataset:
+    if common is not None:
+        return create_source(h5file, 'features', (count, channels, *common),
+                             'uint8')
+    return create_ragged(h5file, 'features', count, 'uint8', IMAGES[1:],
+                         'features_shapes', 'features_shape_labels', 'int32')
+
+
+def _decoded(pictures: Sequence[Picture], color_mode: str,
+             size: Size | None) -> Iterator[Any]:
+    def change(image: Any) -> Any:
+        from PIL import Image
+        return image if size is None else image.resize(
+            size[::-1], Image.Resampling.LANCZOS)
+
+    def one(picture: Picture) -> Any:
+        with open(picture[2], 'rb') as raw:
+            return decode(raw.read(), picture[2], color_mode, change)
+
+    with progress_bar('images', len(pictures)) as bar:
+        for done, array in enumerate(ordered_map(one, pictures), 1):
+            yield array
+            bar.update(done)
+
+
+def _write(features: h5py.Dataset, arrays: Iterator[Any],
+           common: Size | None) -> None:
+    start, waiting = 0, []
+    for array in arrays:
+        waiting.append(array)
+        if len(waiting) == IMAGES_AT_ONCE or (
+                start + len(waiting) == len(features)):
+            if common is None:
+                write_ragged(features, start, waiting)
+            else:
+                features[start:start + len(waiting)] = numpy.stack(waiting)
+            start += len(waiting)
+            waiting = []
+
+
+def _size(text: str) -> Size:
+    height, _, width = text.lower().partition('x')
+    if not (height.isdecimal() and width.isdecimal() and int(height) and
+            int(width)):
+        raise ArgumentTypeError(
+            f'expected HEIGHTxWIDTH, such as 32x32, got {text!r}')
+    return int(height), int(width)
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert image_folder``."""
+    subparser.add_argument('--color-mode', choices=tuple(COLOURS),
+                           default='RGB', help='colours (RGB) or shades of '
+                           'grey (L) (default: RGB)')
+    subparser.add_argument('--size', type=_size, default=None,
+                           metavar='HEIGHTxWIDTH',
+                           help='resize all images (default: do not)')
+    add_split_options(subparser)
+    return convert_image_folder

@@ -1,0 +1,124 @@
+"""One's own arrays, in ``.npy`` files."""
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+
+from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._own import Rows, add_split_options, plan_splits
+from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+
+__all__ = ['convert_npy', 'fill_subparser']
+
+
+def convert_npy(directory: str, output_directory: str, files: Sequence[str],
+                output_filename: str = 'data.hdf5',
+                axes: Sequence[str] = (),
+                hold_out: Sequence[tuple[str, float]] | None = None,
+                seed: int = 1) -> tuple[str]:
+    """Convert arrays to an HDF5 file that `H5PYDataset` reads.
+
+    Parameters
+    ----------
+    directory : str
+        Folder of the files.
+    output_directory : str
+        Folder of the converted file.
+    files : sequence of str
+        ``'SOURCE=FILE'`` for arrays of which all examples make the split
+        'train', or ``'SPLIT:SOURCE=FILE'``.
+    output_filename : str, optional
+        Name of the converted file. Default ``'data.hdf5'``.
+    axes : sequence of str, optional
+        Axis labels, such as ``'features=batch,channel,height,width'``.
+        Default: axis 0 is 'batch'.
+    hold_out : sequence of (str, float), optional
+        Splits to make of random examples, and their shares. Not for arrays
+        that come with splits.
+    seed : int, optional
+        Seed of that choice. Default 1.
+
+    Returns
+    -------
+    tuple of str
+        The path of the converted file.
+    """
+    named = [_parse(text) for text in files]
+    paths = input_paths(directory, [name for _, _, name in named])
+    arrays = [(split, source, _open(path)) for (split, source, _), path in
+              zip(named, paths, strict=True)]
+    data = _with_splits(arrays, hold_out, seed)
+    labels: dict[str, tuple[str, ...]] = {
+        source: ('batch',) for _, source, _ in data}
+    labels.update(_axes(text, {source: array.ndim
+                               for _, source, array in arrays})
+                  for text in axes)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, labels)
+    return (os.path.join(output_directory, output_filename),)
+
+
+def _parse(text: str) -> tuple[str, str, str]:
+    """Return split, source and file name; the split may be empty."""
+    source, equals, name = text.partition('=')
+    split, colon, rest = source.partition(':')
+    if not equals or not name or not (rest if colon else source):
+        raise ValueError('expected SOURCE=FILE or SPLIT:SOURCE=FILE, got '
+                         f'{text!r}')
+    return (split, rest, name) if colon else ('', source, name)
+
+
+def _open(path: str) -> Any:
+    try:
+        array = numpy.load(path, mmap_mode='r', allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise BadInputFile(path, 'expected an array of numbers in a .npy '
+                           f'file ({error})') from error
+    if not isinstance(array, numpy.ndarray) or not array.ndim or (
+            array.dtype.kind not in 'biufc'):
+        raise BadInputFile(path, 'expected an array of numbers with examples '
+                           'on axis 0')
+    return array
+
+
+def _with_splits(arrays: Sequence[tuple[str, str, Any]],
+                 hold_out: Sequence[tuple[str, float]] | None,
+                 seed: int) -> list[tuple[str, str, Any]]:
+    with_splits = {bool(split) for split, _, _ in arrays}
+    if with_splits == {True} and not hold_out:
+        return [(split, source, Rows(array))
+                for split, source, array in arrays]
+    lengths = {source: len(array) for _, source, array in arrays}
+    if with_splits != {False} or len(set(lengths.values())) != 1:
+        raise ValueError(
+            'either all files name their splits and none is held out, or '
+            f'none does and all have as many examples; got {lengths} '
+            'examples')
+    count = len(arrays[0][2])
+    return [(split, source, Rows(array, rows))
+            for split, rows in plan_splits(count, hold_out, seed).items()
+            for _, source, array in arrays]
+
+
+def _axes(text: str, ranks: dict[str, int]) -> tuple[str, tuple[str, ...]]:
+    source, _, names = text.partition('=')
+    labels = tuple(names.split(','))
+    if ranks.get(source) != len(labels):
+        raise ValueError(f'expected SOURCE=LABEL,... with a label for each '
+                         f'of the axes {ranks}, got {text!r}')
+    return source, labels
+
+
+def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+    """Set up the parser of ``fuel-convert npy SOURCE=FILE...``."""
+    subparser.add_argument(
+        'files', nargs='+', metavar='[SPLIT:]SOURCE=FILE',
+        help='an array, such as features=x.npy or test:targets=y.npy')
+    subparser.add_argument(
+        '--axes', action='append', default=[], metavar='SOURCE=LABEL,...',
+        help='labels of the axes of a source; may be repeated')
+    add_split_options(subparser)
+    return convert_npy

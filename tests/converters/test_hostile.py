@@ -1,0 +1,218 @@
+"""Archives and pickles of somebody who means ill."""
+import io
+import os
+import pickle
+import tarfile
+import zipfile
+
+import numpy
+import pytest
+import raw_data
+
+from fuel.converters._archives import (open_tar, open_zip, read_member,
+                                       read_zipped, walk_tar)
+from fuel.converters._tar_index import open_members
+from fuel.converters._unpickle import load_arrays
+from fuel.converters.base import BadInputFile
+from fuel.converters.cifar10 import convert_cifar10
+from fuel.converters.one_billion_word import convert_one_billion_word
+
+
+def archive_of(name, kind=tarfile.REGTYPE, size=0, linkname=''):
+    """Return a tar archive with one odd member."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode='w') as archive:
+        info = tarfile.TarInfo(name)
+        info.type, info.size, info.linkname = kind, size, linkname
+        archive.addfile(info, io.BytesIO(bytes(size)))
+    return out.getvalue()
+
+
+MEMBERS = [
+    (archive_of('../../pwned'), 'would leave the folder'),
+    (archive_of('/etc/passwd'), 'would leave the folder'),
+    (archive_of('a/../../b'), 'would leave the folder'),
+    (archive_of('C:\\b'), 'would leave the folder'),
+    (archive_of('a', tarfile.SYMTYPE, linkname='/etc/passwd'), 'is a link'),
+    (archive_of('a', tarfile.LNKTYPE, linkname='b'), 'is a link'),
+    (archive_of('a', tarfile.CHRTYPE), 'or a device'),
+    (archive_of('a', tarfile.FIFOTYPE), 'or a device'),
+    (archive_of('a', size=3000), 'more than 2000')]
+
+
+@pytest.mark.parametrize('content, text', MEMBERS)
+def test_walk_tar_refuses_odd_members(content, text):
+    """R52: names that lead out, links, devices and giants are refused."""
+    with (open_tar('a.tar', io.BytesIO(content)) as archive,
+          pytest.raises(BadInputFile, match=text)):
+        list(walk_tar('a.tar', archive, max_size=2000))
+
+
+@pytest.mark.parametrize('content, text', MEMBERS[:-1])
+def test_open_members_refuses_odd_members(content, text):
+    """The quick way refuses the same."""
+    with (open_members(io.BytesIO(content)) as archive,
+          pytest.raises(BadInputFile, match=text)):
+        archive.members()
+
+
+@pytest.mark.parametrize('mode', ['w', 'w:gz', 'w:bz2', 'w:xz'])
+@pytest.mark.parametrize('layout', [tarfile.USTAR_FORMAT,
+                                    tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize('name', ['a/b.txt', 'd/' * 60 + 'x', 'é.txt'])
+def test_open_members_reads_what_tarfile_writes(mode, layout, name):
+    """Plain or packed, with long or foreign names: same as `tarfile`."""
+    out = io.BytesIO()
+    rng = numpy.random.RandomState(0)
+    expected = []
+    with tarfile.open(fileobj=out, mode=mode, format=layout) as archive:
+        for i, size in enumerate((0, 1, 512, 513, 2000)):
+            info = tarfile.TarInfo(f'{name}{i}')
+            info.size = size
+            content = rng.bytes(size)
+            archive.addfile(info, io.BytesIO(content))
+            expected.append((info.name, content))
+    out.seek(0)
+    with open_members(out) as archive:
+        assert expected == [(member.name, archive.read(member))
+                            for member in archive.members()]
+
+
+@pytest.mark.parametrize('stop', [300, 512, 1000, 1500])
+def test_open_members_cut_short_raises(stop):
+    """A part of an archive is not taken for a smaller one."""
+    content = raw_data.tar([('a', bytes(400)), ('b', b'x' * 600)])[:stop]
+    with (open_members(io.BytesIO(content)) as archive,
+          pytest.raises(BadInputFile, match='cut short')):
+        archive.members()
+
+
+def test_open_members_damaged_header_raises():
+    """A header's check sum is checked."""
+    content = bytearray(raw_data.tar([('a', b'x'), ('b', b'y')]))
+    content[1024 + 3] ^= 1
+    with (open_members(io.BytesIO(bytes(content))) as archive,
+          pytest.raises(BadInputFile, match='check sum')):
+        archive.members()
+
+
+def test_zip_names_that_lead_out_are_refused(tmp_path):
+    """The same for zip archives; and sizes are bounded."""
+    path = tmp_path / 'a.zip'
+    raw_data.write_zip(path, [('../pwned', b'')])
+    with (pytest.raises(BadInputFile, match='would leave'),
+          open_zip(str(path))):
+        pass
+    with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('bomb', bytes(10 ** 6))
+    with (open_zip(str(path)) as archive,
+          pytest.raises(BadInputFile, match='more than 1000')):
+        read_zipped(str(path), archive, 'bomb', 1000)
+
+
+class Evil:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize('value, text', [
+    (Evil(os.system, 'touch pwned'), 'posix.system|nt.system'),
+    (Evil(eval, '1'), 'builtin(s|__).eval'),
+    (Evil(numpy.load, 'x'), 'numpy'),
+    (Evil(numpy.frombuffer, b'x'), 'frombuffer'),
+    ({'data': numpy.array([{}], dtype=object)}, 'unexpected array type'),
+    (['a', 'list'], 'expected a pickled dictionary')])
+@pytest.mark.parametrize('protocol', range(6))
+def test_pickles_of_anything_else_are_refused(tmp_path, monkeypatch, value,
+                                              text, protocol):
+    """R51: a pickle holds text, numbers, lists and arrays; nothing runs."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInputFile, match=f'(?i){text}'):
+        load_arrays(pickle.dumps(value, protocol), 'a')
+    assert [] == os.listdir()
+
+
+@pytest.mark.parametrize('protocol', range(6))
+def test_pickles_of_arrays_are_read(protocol):
+    """Every protocol and order of bytes or axes."""
+    rng = numpy.random.RandomState(0)
+    batch = {'data': raw_data.bytes_of(rng, 3, 4), 'labels': [1, 2, 3],
+             'more': rng.normal(size=(2, 3)).astype('>f4'),
+             'fortran': numpy.asfortranarray(rng.normal(size=(2, 3)))}
+    found = load_arrays(pickle.dumps(batch, protocol), 'a')
+    assert batch.keys() == found.keys()
+    for key, expected in batch.items():
+        numpy.testing.assert_array_equal(expected, found[key])
+
+
+def test_pickle_with_a_forged_shape_is_refused():
+    """A shape larger than the content reads no other memory."""
+    content = raw_data.python2_pickle(
+        {'data': numpy.zeros((2, 2), 'uint8')})
+    forged = content.replace(b'J\x02\0\0\0J\x02\0\0\0\x86',
+                             b'J\x02\0\0\0J\xff\xff\xff\x7f\x86')
+    assert content != forged
+    with pytest.raises(BadInputFile, match='cannot be unpickled'):
+        load_arrays(forged, 'a')
+
+
+def test_cifar10_with_an_evil_batch_runs_nothing(tmp_path, monkeypatch):
+    """R51, end to end."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'cifar-10-python.tar.gz').write_bytes(raw_data.tar([
+        ('cifar-10-batches-py/data_batch_1',
+         pickle.dumps(Evil(os.system, 'touch pwned')))], 'w:gz'))
+    with pytest.raises(BadInputFile, match='system, which has no place'):
+        convert_cifar10('.', '.')
+    assert ['cifar-10-python.tar.gz'] == os.listdir()
+
+
+TOP = '1-billion-word-language-modeling-benchmark-r13output/'
+TEXT = ['training-monolingual.tokenized.shuffled/news.en-00001-of-00100',
+        ('heldout-monolingual.tokenized.shuffled/'
+         'news.en.heldout-00000-of-00050')]
+
+
+def write_words(folder, members):
+    """Write the archive of One Billion Word."""
+    (folder / '1-billion-word-language-modeling-benchmark-r13output.tar.gz'
+     ).write_bytes(raw_data.tar(members, 'w:gz', [TOP]))
+
+
+def test_one_billion_word_is_unpacked_for_its_data_set(tmp_path):
+    """Only the text is unpacked, into the folder that is looked for."""
+    write_words(tmp_path, [(TOP + name, name.encode()) for name in TEXT] +
+                [(TOP + 'README', b'')])
+    assert () == convert_one_billion_word(str(tmp_path), str(tmp_path))
+    target = tmp_path / '1-billion-word'
+    for name in TEXT:
+        assert name.encode() == (target / name).read_bytes()
+    assert not (target / 'README').exists()
+    assert 2 == len(os.listdir(tmp_path))
+    with pytest.raises(FileExistsError, match='is there already'):
+        convert_one_billion_word(str(tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize('members, text', [
+    ([(TOP + TEXT[0], b'a'), ('../pwned', b'')], 'would leave'),
+    ([('README', b'')], 'no text')])
+def test_one_billion_word_failing_leaves_nothing(tmp_path, members, text):
+    """A bad archive leaves no folder behind."""
+    write_words(tmp_path, members)
+    with pytest.raises(BadInputFile, match=text):
+        convert_one_billion_word(str(tmp_path), str(tmp_path))
+    assert 1 == len(os.listdir(tmp_path))
+
+
+def test_read_member_of_a_cut_archive_raises():
+    """A member that ends early is an error."""
+    content = raw_data.tar([('a', b'x' * 4000)])[:2000]
+    with (pytest.raises(BadInputFile, match='sound archive'),
+          open_tar('a.tar', io.BytesIO(content)) as archive):
+        for member in walk_tar('a.tar', archive):
+            read_member('a.tar', archive, member)

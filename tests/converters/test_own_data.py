@@ -1,0 +1,199 @@
+"""One's own data: folders of images, tables, arrays."""
+import h5py
+import numpy
+import pytest
+import raw_data
+from numpy.testing import assert_array_equal
+
+from fuel.bin import fuel_convert
+from fuel.datasets import H5PYDataset
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Be in an empty folder, beside an empty folder ``own``."""
+    (tmp_path / 'own').mkdir()
+    (tmp_path / 'out').mkdir()
+    monkeypatch.chdir(tmp_path / 'out')
+    return tmp_path / 'own'
+
+
+def convert(*arguments):
+    """Convert files in ``../own``."""
+    assert 0 == fuel_convert.main([*arguments, '-d', '../own'])
+
+
+def fail(capsys, *arguments):
+    """Fail to convert; return what is said."""
+    with pytest.raises(SystemExit):
+        fuel_convert.main([*arguments, '-d', '../own'])
+    return capsys.readouterr().err
+
+
+def load(path, split, source):
+    """Return all examples of a source, through `H5PYDataset`."""
+    with H5PYDataset(path, (split,), sources=(source,)) as dataset:
+        return dataset.get_data(None, list(range(dataset.num_examples)))[0]
+
+
+def write_images(folder, seed=0, sizes=((6, 5),), kinds=('PNG',)):
+    """Write three images of each of two classes; return them by class."""
+    rng = numpy.random.RandomState(seed)
+    found = {}
+    for name in ('dog', 'cat'):
+        (folder / name).mkdir(parents=True)
+        for i in range(3):
+            kind = kinds[i % len(kinds)]
+            image = raw_data.bytes_of(rng, *sizes[i % len(sizes)], 3)
+            content = raw_data.encode(image, kind)
+            (folder / name / f'{i}.{kind.lower()}').write_bytes(content)
+            found.setdefault(name, []).append(raw_data.decoded(content))
+    (folder / 'readme.txt').write_text('not an image')
+    return found
+
+
+def test_images_of_one_size_become_an_array(here):
+    """Classes are numbered in alphabetical order, and named."""
+    images = write_images(here, kinds=('PNG', 'JPEG'))
+    convert('image_folder')
+    expected = numpy.array(images['cat'] + [images['dog'][i]
+                                            for i in range(3)])
+    order = [0, 1, 2]
+    found = load('own.hdf5', 'train', 'features')
+    assert expected.shape == found.shape
+    # 0.png, 1.jpeg, 2.png: the names sort as they were made.
+    assert_array_equal(expected[order], found[:3])
+    assert_array_equal(raw_data.column([0, 0, 0, 1, 1, 1]),
+                       load('own.hdf5', 'train', 'targets'))
+    with h5py.File('own.hdf5', 'r') as h5file:
+        assert [b'cat', b'dog'] == list(h5file['targets_names'])
+
+
+def test_images_of_different_sizes_become_ragged(here):
+    """Shapes are kept; the file works with `H5PYDataset`."""
+    images = write_images(here, sizes=((6, 5), (4, 9)))
+    convert('image_folder')
+    found = load('own.hdf5', 'train', 'features')
+    for expected, image in zip(images['cat'] + images['dog'], found,
+                               strict=True):
+        assert_array_equal(expected, image)
+
+
+def test_images_may_be_resized_and_grey(here):
+    """Size and colours are chosen on the command line."""
+    write_images(here, sizes=((6, 5), (4, 9)))
+    convert('image_folder', '--size', '7x3', '--color-mode', 'L')
+    assert (6, 1, 7, 3) == load('own.hdf5', 'train', 'features').shape
+
+
+def test_images_in_folders_of_splits_keep_them(here):
+    """Folders named train, val and test are splits."""
+    for seed, name in enumerate(('train', 'val', 'test')):
+        write_images(here / name, seed)
+    convert('image_folder')
+    with h5py.File('own.hdf5', 'r') as h5file:
+        assert ('train', 'valid', 'test') == H5PYDataset.get_all_splits(
+            h5file)
+    assert (3 * 2, 3, 6, 5) == load('own.hdf5', 'valid', 'features').shape
+
+
+def test_hold_out_splits_all_sources_alike(here):
+    """Held-out examples are random, repeatable, and in no other split."""
+    rng = numpy.random.RandomState(0)
+    x, y = rng.uniform(size=(50, 3)), numpy.arange(50)
+    numpy.save(here / 'x.npy', x)
+    numpy.save(here / 'y.npy', y)
+    found = []
+    for seed in ('1', '1', '2'):
+        convert('npy', 'features=x.npy', 'targets=y.npy', '--hold-out',
+                'test=0.2', '--hold-out', 'valid=0.1', '--seed', seed)
+        rows = {split: load('data.hdf5', split, 'targets')
+                for split in ('train', 'valid', 'test')}
+        assert [35, 5, 10] == [len(part) for part in rows.values()]
+        assert sorted(numpy.concatenate(list(rows.values()))) == list(y)
+        for split, part in rows.items():
+            assert_array_equal(x[part], load('data.hdf5', split, 'features'))
+        found.append(rows['test'].tolist())
+    assert found[0] == found[1] != found[2]
+
+
+def test_npy_with_splits_and_axes(here):
+    """Files may name their splits, and sources their axes."""
+    a, b = numpy.zeros((4, 2), 'float32'), numpy.ones((3, 2), 'float32')
+    numpy.save(here / 'a.npy', a)
+    numpy.save(here / 'b.npy', b)
+    convert('npy', 'train:features=a.npy', 'test:features=b.npy', '--axes',
+            'features=batch,feature')
+    with H5PYDataset('data.hdf5', ('test',)) as dataset:
+        assert ('batch', 'feature') == dataset.axis_labels['features']
+    assert_array_equal(b, load('data.hdf5', 'test', 'features'))
+
+
+@pytest.mark.parametrize('arguments, text', [
+    (['x.npy'], 'expected SOURCE=FILE'),
+    (['features=none.npy'], 'none.npy'),
+    (['features=pickled.npy'], 'array of numbers in a .npy'),
+    (['features=page.npy'], 'web page'),
+    (['a=x.npy', 'b=short.npy'], 'as many examples'),
+    (['a=x.npy', 'test:b=x.npy'], 'as many examples'),
+    (['a=x.npy', '--axes', 'a=batch'], 'a label for each'),
+    (['a=x.npy', '--hold-out', 'test=2'], 'something like test=0.2'),
+    (['a=x.npy', '--hold-out', 'train=0.5'], 'cannot hold out')])
+def test_npy_bad_input_is_explained(here, capsys, arguments, text):
+    """A mistake says what was expected; nothing is written."""
+    numpy.save(here / 'x.npy', numpy.zeros((4, 2)))
+    numpy.save(here / 'short.npy', numpy.zeros((3, 2)))
+    numpy.save(here / 'pickled.npy', numpy.array([{}]), allow_pickle=True)
+    (here / 'page.npy').write_bytes(raw_data.PAGE)
+    assert text in fail(capsys, 'npy', *arguments)
+    assert [] == list((here.parent / 'out').iterdir())
+
+
+TABLE = ('width,height,colour,kind\n1,2.5,red,b\n3,4,green,a\n'
+         '5,6,red,b\n')
+
+
+def test_csv_becomes_features_and_targets(here):
+    """Text of the target becomes classes; other text one-hot columns."""
+    (here / 'table.csv').write_text(TABLE)
+    convert('csv', 'table.csv', '--target', 'kind', '--one-hot')
+    assert_array_equal([[1, 2.5, 0, 1], [3, 4, 1, 0], [5, 6, 0, 1]],
+                       load('table.hdf5', 'train', 'features'))
+    assert_array_equal([[1], [0], [1]],
+                       load('table.hdf5', 'train', 'targets'))
+    with h5py.File('table.hdf5', 'r') as h5file:
+        assert [b'a', b'b'] == list(h5file['targets_names'])
+
+
+def test_csv_without_header_names_columns_by_number(here):
+    """Another delimiter, no header, and numbers as targets."""
+    (here / 'table.csv').write_text('1;2;9\n3;4;8\n')
+    convert('csv', 'table.csv', '--no-header', '--delimiter', ';',
+            '--target', '2', '--ignore', '0', '--dtype', 'float32')
+    found = load('table.hdf5', 'train', 'features')
+    assert numpy.dtype('float32') == found.dtype
+    assert_array_equal([[2], [4]], found)
+    assert_array_equal([[9], [8]], load('table.hdf5', 'train', 'targets'))
+
+
+@pytest.mark.parametrize('content, arguments, text', [
+    (TABLE, [], "column 'colour' does not hold numbers"),
+    (TABLE, ['--target', 'size'], "no column 'size'; it has width, height"),
+    ('a,b\n1,2\n3\n', [], 'expected 2 fields in row 3, got 1'),
+    ('a,b\n', [], 'no examples'), ('', [], 'empty'),
+    ('a,a\n1,2\n', [], 'one name'),
+    (raw_data.PAGE.decode(), [], 'web page')])
+def test_csv_bad_input_is_explained(here, capsys, content, arguments, text):
+    """The row or column is named; nothing is written."""
+    (here / 'table.csv').write_text(content)
+    assert text in fail(capsys, 'csv', 'table.csv', *arguments)
+    assert [] == list((here.parent / 'out').iterdir())
+
+
+def test_image_folder_bad_input_is_explained(here, capsys):
+    """An empty folder, and a damaged image, are errors that name them."""
+    assert 'No images in folders' in fail(capsys, 'image_folder')
+    write_images(here)
+    (here / 'cat' / '1.png').write_bytes(raw_data.PAGE)
+    assert '1.png' in fail(capsys, 'image_folder')
+    assert [] == list((here.parent / 'out').iterdir())
