@@ -1,0 +1,8 @@
+"""Stages on sequences."""
+from fuel.transformers._window import NGrams, Window
+
+__all__ = ['NGrams', 'Window']
+
+# Classes are pickled, and shown, under the name that users import.
+for _name in __all__:
+    globals()[_name].__module__ = __name__
