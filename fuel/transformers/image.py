@@ -1,5 +1,12 @@
 """Stages that decode, move and convert images."""
 from fuel.transformers._image_decode import ImagesFromBytes
+from fuel.transformers._image_new import (
+    CenterCrop,
+    Normalize,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
 from fuel.transformers._image_old import (
     MinimumImageDimensions,
     Random2DRotation,
@@ -7,8 +14,9 @@ from fuel.transformers._image_old import (
 )
 
 __all__ = [
-    'ImagesFromBytes', 'MinimumImageDimensions', 'Random2DRotation',
-    'RandomFixedSizeCrop']
+    'CenterCrop', 'ImagesFromBytes', 'MinimumImageDimensions', 'Normalize',
+    'Random2DRotation', 'RandomFixedSizeCrop', 'RandomHorizontalFlip',
+    'RandomResizedCrop', 'Resize']
 
 # Classes are pickled, and shown, under the name that users import.
 for _name in __all__:
