@@ -1,7 +1,8 @@
 """Stages on sequences."""
+from fuel.transformers._bucketing import BucketBatch
 from fuel.transformers._window import NGrams, Window
 
-__all__ = ['NGrams', 'Window']
+__all__ = ['BucketBatch', 'NGrams', 'Window']
 
 # Classes are pickled, and shown, under the name that users import.
 for _name in __all__:

@@ -1,0 +1,300 @@
+"""Stages that add noise, which depends on seed, epoch and batch alone."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from fuel.transformers import SourcewiseTransformer
+from fuel.transformers._names import labels_of
+from fuel.transformers._ragged import map_elements
+from fuel.transformers._seeded import SeededStage
+
+__all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
+
+
+class NoiseStage(SeededStage, SourcewiseTransformer):
+    """A stage that changes the numbers of its sources at random.
+
+    Subclasses implement ``_apply(array, generator)``.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    """
+
+    takes_single_name = True
+    takes_integers = False
+
+    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an example with noise."""
+        # Each source has noise of its own.
+        place = list(self.data_stream.sources).index(source_name)
+        return self._transform(source_example, self.generator(place))
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch with noise."""
+        return self.transform_source_example(source_batch, source_name)
+
+    def _transform(self, data: Any, generator: Any) -> Any:
+        if isinstance(data, list) and any(
+                isinstance(element, numpy.ndarray) for element in data):
+            return [self._transform(element, generator) for element in data]
+        array = numpy.asarray(data)
+        if array.dtype == object:
+            return map_elements(
+                lambda element: self._transform(element, generator), array)
+        kinds = 'fiub' if self.takes_integers else 'f'
+        if array.dtype.kind not in kinds:
+            raise ValueError(
+                f'{type(self).__name__} needs floating-point numbers'
+                f'{" or integers" * self.takes_integers}, got '
+                f'{array.dtype}: put Cast before this stage')
+        # A single number stays one.
+        return self._apply(array, generator)[()]
+
+    def _apply(self, array: Any, generator: Any) -> Any:
+        raise NotImplementedError
+
+
+class GaussianNoise(NoiseStage):
+    """Adds normally distributed noise.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    deviation : float
+        The standard deviation.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `deviation` is negative; when data are asked for, if they are not
+        floating-point numbers.
+
+    Notes
+    -----
+    Data keep their type. The noise depends on the seed, the epoch and the
+    number of the batch alone; each source has its own.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([numpy.zeros(10000)]))
+    >>> noisy, = next(GaussianNoise(stream, .5).get_epoch_iterator())
+    >>> round(float(noisy.std()), 1)
+    0.5
+
+    """
+
+    def __init__(self, data_stream: Any, deviation: float,
+                 **kwargs: Any) -> None:
+        if not 0 <= deviation < math.inf:
+            raise ValueError('deviation must be finite and not negative, got '
+                             f'{deviation!r}')
+        self.deviation = float(deviation)
+        super().__init__(data_stream, **kwargs)
+
+    def _apply(self, array: Any, generator: Any) -> Any:
+        noise = generator.standard_normal(
+            array.shape, dtype=_draw_type(array.dtype))
+        noise *= noise.dtype.type(self.deviation)
+        return (array + noise).astype(array.dtype, copy=False)
+
+
+class UniformNoise(NoiseStage):
+    """Adds evenly distributed noise.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    low, high : float
+        The noise is from `low` to below `high`.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `low` is above `high`; when data are asked for, if they are not
+        floating-point numbers.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([numpy.zeros(10000)]))
+    >>> noisy, = next(UniformNoise(stream, -1, 1).get_epoch_iterator())
+    >>> bool(-1 <= noisy.min() < -.9 < .9 < noisy.max() < 1)
+    True
+
+    """
+
+    def __init__(self, data_stream: Any, low: float, high: float,
+                 **kwargs: Any) -> None:
+        if not -math.inf < low <= high < math.inf:
+            raise ValueError('low and high must be finite, and low not above '
+                             f'high, got {low!r} and {high!r}')
+        self.low, self.high = float(low), float(high)
+        super().__init__(data_stream, **kwargs)
+
+    def _apply(self, array: Any, generator: Any) -> Any:
+        noise = generator.random(array.shape, dtype=_draw_type(array.dtype))
+        noise *= noise.dtype.type(self.high - self.low)
+        noise += noise.dtype.type(self.low)
+        return (array + noise).astype(array.dtype, copy=False)
+
+
+class Dropout(NoiseStage):
+    """Sets numbers to zero at random, and scales up what is left.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    probability : float
+        That a number becomes zero; below 1.
+    rescale : bool, optional
+        Whether to divide what is left by ``1 - probability``, so that means
+        stay what they were. Defaults to True.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `probability` is not from 0 to below 1; when data are asked for,
+        if they are not floating-point numbers.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([numpy.ones(10000)]))
+    >>> noisy, = next(Dropout(stream, .5).get_epoch_iterator())
+    >>> numpy.unique(noisy), round(float(noisy.mean()), 1)
+    (array([0., 2.]), 1.0)
+
+    """
+
+    def __init__(self, data_stream: Any, probability: float,
+                 rescale: bool = True, **kwargs: Any) -> None:
+        if not 0 <= probability < 1:
+            raise ValueError('probability must be from 0 to below 1, got '
+                             f'{probability!r}')
+        self.probability = float(probability)
+        self.rescale = rescale
+        super().__init__(data_stream, **kwargs)
+
+    def _apply(self, array: Any, generator: Any) -> Any:
+        dropped = generator.random(
+            array.shape, dtype=numpy.float32) < self.probability
+        factor = 1 / (1 - self.probability) if self.rescale else 1.
+        out = numpy.multiply(array, array.dtype.type(factor))
+        return numpy.where(dropped, array.dtype.type(0), out)
+
+
+class SaltAndPepper(NoiseStage):
+    """Sets numbers to an extreme, low or high, at random.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    probability : float
+        That a number is changed; half of those become `low`.
+    low, high : float, optional
+        The extremes. Default to 0 and, for integers, the largest of their
+        type, for floating-point numbers 1.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `probability` is not from 0 to 1; when data are asked for, if they
+        are not numbers, or cannot hold `low` or `high`.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> image = numpy.full(10000, 100, dtype='uint8')
+    >>> stream = DataStream(IterableDataset([image]))
+    >>> noisy, = next(SaltAndPepper(stream, .2).get_epoch_iterator())
+    >>> numpy.unique(noisy)
+    array([  0, 100, 255], dtype=uint8)
+
+    """
+
+    takes_integers = True
+
+    def __init__(self, data_stream: Any, probability: float,
+                 low: float | None = None, high: float | None = None,
+                 **kwargs: Any) -> None:
+        if not 0 <= probability <= 1:
+            raise ValueError('probability must be from 0 to 1, got '
+                             f'{probability!r}')
+        self.probability = float(probability)
+        self.low, self.high = low, high
+        super().__init__(data_stream, **kwargs)
+
+    def _apply(self, array: Any, generator: Any) -> Any:
+        drawn = generator.random(array.shape, dtype=numpy.float32)
+        low, high = _extremes(array.dtype, self.low, self.high)
+        out = numpy.where(drawn < self.probability / 2, low, array)
+        is_high = (drawn >= self.probability / 2) & (
+            drawn < self.probability)
+        return numpy.where(is_high, high, out)
+
+
+def _draw_type(dtype: Any) -> Any:
+    """Return the type that noise for data of a type is drawn in."""
+    return numpy.float64 if dtype.itemsize > 4 else numpy.float32
+
+
+def _extremes(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return two numbers of a type, checked."""
+    if low is None:
+        low = 0
+    if high is None:
+        high = numpy.iinfo(dtype).max if dtype.kind in 'iu' else 1
+    limits = (numpy.iinfo(dtype) if dtype.kind in 'iu' else
+              numpy.finfo(dtype) if dtype.kind == 'f' else None)
+    for name, value in (('low', low), ('high', high)):
+        if limits is not None and not limits.min <= value <= limits.max:
+            raise ValueError(f'{name}={value!r} does not fit the type of the '
+                             f'data, {dtype}')
+    return dtype.type(low), dtype.type(high)

@@ -1,0 +1,213 @@
+"""A stage that shuffles examples through a bounded buffer."""
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy
+
+from fuel._epoch import mark_of, runtime_of
+from fuel.transformers._image_base import as_count
+from fuel.transformers._names import labels_of
+from fuel.transformers._seeded import SeededStage
+
+__all__ = ['ShuffleBuffer']
+
+# Random numbers are drawn for so many examples at once.
+DRAWN_AT_ONCE = 256
+# How many times the position of the child is noted while a buffer is read.
+MARKS = 8
+
+
+class ShuffleBuffer(SeededStage):
+    """Shuffles a stream of examples that can only be read in order.
+
+    Each example is held back by a random number of steps; what is held back
+    is the buffer. Where a data set takes
+    indices, a :class:`~fuel.schemes.ShuffledScheme` shuffles it completely
+    and holds nothing.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces examples.
+    buffer_size : int
+        How many examples are held at most. Behind the first ones of an
+        epoch it is half of that on average.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` produces batches, or `buffer_size` is not positive.
+
+    Notes
+    -----
+    The first example is any of the first `buffer_size`, with equal
+    probability. An example comes less than `buffer_size` steps early, and at
+    most as many late (twice as many among the first). The order depends on the seed and the epoch alone. So a state need
+    not hold the buffer: it says how far the order has come, and which
+    example is the oldest that is held. Taking up a state reads again what
+    came since, at most some ``2 * buffer_size`` examples.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset(range(8)))
+    >>> shuffled = ShuffleBuffer(stream, 4, seed=1)
+    >>> order = [number for number, in shuffled.get_epoch_iterator()]
+    >>> sorted(order) == list(range(8)), order == list(range(8))
+    (True, False)
+
+    """
+
+    epoch_attributes = (*SeededStage.epoch_attributes, '_held')
+    _held: _Held
+
+    def __init__(self, data_stream: Any, buffer_size: int,
+                 **kwargs: Any) -> None:
+        if not data_stream.produces_examples:
+            raise ValueError(
+                'ShuffleBuffer shuffles examples, but its data stream '
+                f'({type(data_stream).__name__}) produces batches: put '
+                'Unpack between them')
+        self.buffer_size = as_count('buffer_size', buffer_size)
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(data_stream, True, **kwargs)
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the examples of a new epoch."""
+        with runtime_of(self).lock:
+            self._held = _Held(0, None)
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next example.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        held = self._held
+        while not held.is_first_known(self.buffer_size):
+            try:
+                self._read(held)
+            except StopIteration:
+                held.is_over = True
+        example = held.pop()
+        self._item += 1
+        return example
+
+    def _read(self, held: _Held) -> None:
+        """Read an example, and draw when it will come out."""
+        if held.next % max(1, self.buffer_size // MARKS) == 0:
+            held.note(mark_of(self.child_epoch_iterator))
+        example = self._pull()
+        held.push(self._when(held, held.next), example)
+
+    def _when(self, held: _Held, place: int) -> float:
+        """Return when an example comes out: they do in this order.
+
+        The first buffer comes out one for one with what is read behind it,
+        in an order in which all are equally likely. What follows is held
+        back evenly, and the earliest moment moves on with the place; so
+        what is still to be read comes out later than a known moment.
+
+        """
+        size = self.buffer_size
+        if place < size:
+            draws = self._draws(held, 0, lambda generator: (
+                generator.permutation(size)))
+            return draws[place]
+        block, within = divmod(place - size, DRAWN_AT_ONCE)
+        draws = self._draws(held, 1 + block, lambda generator: (
+            generator.random(DRAWN_AT_ONCE)))
+        return place - size + 1 + (size - 1) * draws[within]
+
+    def _draws(self, held: _Held, block: int, draw: Any) -> list[float]:
+        """Return the random numbers of a block of examples."""
+        if held.block != block:
+            held.block = block
+            held.draws = draw(numpy.random.default_rng(
+                [self._key, block])).tolist()
+        return held.draws
+
+    def get_leftover(self) -> dict[str, Any]:
+        """Return how far the order has come, and which example is oldest."""
+        held = self._held
+        return {**super().get_leftover(), 'last': held.last,
+                'first': held.get_mark()[0] if held.marks else held.next}
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Go on from there; what was handed out will be left out."""
+        super().set_leftover(leftover)
+        self._held = _Held(leftover['first'], leftover['last'])
+        self._held.note(mark_of(self.child_epoch_iterator))
+
+    def get_child_mark(self) -> Any:
+        """Return where the child stood before the oldest example held."""
+        return self._held.get_mark()[1] if self._held.marks else None
+
+
+class _Held:
+    """The examples that are held back.
+
+    Parameters
+    ----------
+    next_ : int
+        The number of the next example to read.
+    last : (float, int) or None
+        When the last example came out, and its number.
+
+    """
+
+    def __init__(self, next_: int, last: Any) -> None:
+        self.next = next_
+        self.last = None if last is None else list(last)
+        self.heap: list[tuple[float, int, Any]] = []
+        self.marks: list[tuple[int, Any]] = []
+        self.is_over = False
+        self.block = -1
+        self.draws: list[float] = []
+
+    def is_first_known(self, size: int) -> bool:
+        """Tell whether nothing that is still to be read can come before
+        what is held, in a buffer of a size."""
+        if self.is_over:
+            return True
+        # At equal moments the earlier example comes first.
+        return (self.next >= size and bool(self.heap)
+                and self.heap[0][0] <= self.next - size + 1)
+
+    def push(self, when: float, example: Any) -> None:
+        """Hold the next example, unless it was handed out before."""
+        if self.last is None or [when, self.next] > self.last:
+            heapq.heappush(self.heap, (when, self.next, example))
+        self.next += 1
+
+    def pop(self) -> Any:
+        """Return the first example."""
+        if not self.heap:
+            raise StopIteration
+        when, place, example = heapq.heappop(self.heap)
+        self.last = [when, place]
+        return example
+
+    def note(self, mark: Any) -> None:
+        """Note where the child stands; forget what is not needed more."""
+        self.marks = [*self.marks[self._needed():], (self.next, mark)]
+
+    def _needed(self) -> int:
+        """Return the number of the mark before the oldest example."""
+        oldest = min((place for _, place, _ in self.heap), default=self.next)
+        older = [i for i, (place, _) in enumerate(self.marks)
+                 if place <= oldest]
+        return older[-1] if older else 0
+
+    def get_mark(self) -> tuple[int, Any]:
+        """Return the mark to read again from: its example and itself."""
+        return self.marks[self._needed()]
