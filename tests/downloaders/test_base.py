@@ -320,3 +320,77 @@ def test_fill_subparser_sets_names_and_addresses(name):
     assert default_downloader is function
     assert len(arguments.urls) == len(arguments.filenames)
     assert all(url.startswith('https://') for url in arguments.urls)
+
+
+def test_svhn_downloader_calls_the_default_one(monkeypatch):
+    """With these keywords, looked up in the module."""
+    from fuel.downloaders import svhn
+    calls = []
+    monkeypatch.setattr(svhn, 'default_downloader',
+                        lambda **kwargs: calls.append(kwargs))
+    svhn.svhn_downloader(1, 'folder', clear=True)
+    svhn.svhn_downloader(2, 'folder')
+    prefix = 'http://ufldl.stanford.edu/housenumbers/'
+    assert [{'directory': 'folder', 'urls': [None] * 3, 'clear': clear,
+             'url_prefix': prefix, 'filenames': [
+                 f'{split}{ending}' for split in ('train', 'test', 'extra')]}
+            for ending, clear in (('.tar.gz', True), ('_32x32.mat', False))
+            ] == calls
+    with pytest.raises(ValueError, match='got 3'):
+        svhn.svhn_downloader(3, 'folder')
+
+
+def test_silhouettes_downloader_checks_the_size(tmp_path):
+    """There are two sizes."""
+    from fuel.downloaders.caltech101_silhouettes import (
+        silhouettes_downloader)
+    with pytest.raises(ValueError, match='got 20'):
+        silhouettes_downloader(20, directory=str(tmp_path))
+    name = 'caltech101_silhouettes_16_split1.mat'
+    (tmp_path / name).write_bytes(b'')
+    silhouettes_downloader(16, directory=str(tmp_path), clear=True)
+    assert [] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize('name', ['ilsvrc2010', 'ilsvrc2012'])
+def test_ilsvrc_needs_a_prefix(tmp_path, name):
+    """Registered users only: their address is asked for."""
+    from fuel.downloaders import all_downloaders
+    parser = ArgumentParser()
+    function = dict(all_downloaders)[name](parser)
+    arguments = parser.parse_args([])
+    assert default_downloader is function
+    assert arguments.url_prefix is None
+    with pytest.raises(NeedURLPrefix, match=name.upper()):
+        default_downloader(str(tmp_path), arguments.urls,
+                           arguments.filenames)
+    assert [] == os.listdir(tmp_path)
+
+
+def test_registry_holds_only_what_can_be_true():
+    """Digests are hexadecimal and of their length, sizes positive,
+    addresses web addresses, https before http; names are bare."""
+    import re
+
+    from fuel.downloaders._registry import dataset_names, raw_files
+    for dataset in dataset_names():
+        for file in raw_files(dataset):
+            assert os.path.basename(file) == file
+            assert file.size is None or file.size > 0
+            for digest, length in ((file.sha256, 64), (file.md5, 32)):
+                assert digest is None or re.fullmatch(
+                    f'[0-9a-f]{{{length}}}', digest), file
+            schemes = [url.split(':')[0] for url in file.urls]
+            assert sorted(schemes, reverse=True) == schemes
+            assert {'https', 'http'} >= set(schemes)
+
+
+def test_youtube_audio_clear_and_names(tmp_path):
+    """Deleting what is not there is no error; an identifier is no path."""
+    from fuel.downloaders.youtube_audio import download as download_audio
+    download_audio(str(tmp_path), 'abc', clear=True)
+    (tmp_path / 'abc.m4a').write_bytes(b'')
+    download_audio(str(tmp_path), 'abc', clear=True)
+    assert [] == os.listdir(tmp_path)
+    with pytest.raises(ValueError, match='identifier of a video'):
+        download_audio(str(tmp_path), '../abc')

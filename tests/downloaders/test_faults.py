@@ -210,3 +210,21 @@ def test_disk_that_is_too_small_is_noticed_before(server, folder, slept,
     with pytest.raises(DownloadError, match='3200003 bytes are needed, 1000'):
         fetch(server, folder, 'ok')
     assert OLD == (folder / 'data.bin').read_bytes()
+
+
+def test_full_disk_is_an_error_that_says_so(server, folder):
+    """A write that fails half-way leaves the old file, and what was got for
+    a second run."""
+    limited = ('import resource, signal\n'
+               'signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n'
+               'resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))\n')
+    process = start_python(
+        '-c', limited + SCRIPT, str(folder), server.url('ok/data.bin'),
+        str(KNOWN['size']), KNOWN['sha256'])
+    error = process.communicate(timeout=60)[1]
+    assert 1 == process.returncode
+    assert b'data.bin could not be written: [Errno 27]' in error
+    assert OLD == (folder / 'data.bin').read_bytes()
+    assert 0 < (folder / 'data.bin.part').stat().st_size <= 10 ** 6
+    assert CONTENT == fetch(server, folder, 'ok')
+    assert ['data.bin'] == os.listdir(folder)
