@@ -213,5 +213,5 @@ def _open(raw: Any, path: str) -> Iterator[Tar]:
     if start[257:262] == b'ustar' or not start.strip(b'\0'):
         yield Tar(raw, path, 0, length)
     else:
-        with open_tar(path, raw) as archive:
+        with open_tar(path, raw, in_order=False) as archive:
             yield _Unpacked(archive, path)

@@ -1,5 +1,6 @@
 """ILSVRC 2010 (ImageNet): JPEG files in tar archives of tar archives."""
 import gzip
+import io
 import os
 import posixpath
 import zlib
@@ -11,7 +12,7 @@ import h5py
 import numpy
 
 from fuel import config
-from fuel.converters._archives import open_tar, read_member
+from fuel.converters._archives import open_tar, read_member, walk_tar
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._matlab import read_matlab
 from fuel.converters._ragged import write_rows
@@ -165,19 +166,18 @@ def read_devkit_files(f: Any, meta_path: str, groundtruth_path: str
                       ) -> tuple[Any, Any]:
     """Return the metadata, as an open file, and the numbers in the ground
     truth of a development kit."""
-    import io
     is_path = not hasattr(f, 'read')
     where = str(f) if is_path else str(getattr(f, 'name', 'archive'))
-    contents = []
+    wanted = (meta_path, groundtruth_path)
     with open_tar(where, None if is_path else f) as archive:
-        for name in (meta_path, groundtruth_path):
-            try:
-                member = archive.getmember(name)
-            except KeyError as error:
-                raise BadInputFile(where, f'there is no member {name!r}'
-                                   ) from error
-            contents.append(io.BytesIO(read_member(where, archive, member)))
-    return contents[0], numpy.loadtxt(contents[1], dtype='int16', ndmin=1)
+        found = {member.name: io.BytesIO(read_member(where, archive, member))
+                 for member in walk_tar(where, archive)
+                 if member.name in wanted}
+    for name in wanted:
+        if name not in found:
+            raise BadInputFile(where, f'there is no member {name!r}')
+    return found[meta_path], numpy.loadtxt(found[groundtruth_path],
+                                           dtype='int16', ndmin=1)
 
 
 def read_metadata_mat_file(meta_mat: Any) -> tuple[Synsets, Any]:

@@ -94,7 +94,7 @@ def test_train_set_producer_sends_headers_and_images(train):
 @pytest.mark.parametrize('which', ['train', 'valid'])
 def test_unused_patches_are_an_error(train, which):
     """R54: what fails after the last image is not lost."""
-    archive, rows = train
+    archive, _ = train
     socket = Socket()
     if which == 'train':
         with pytest.raises(ValueError, match='not all patch images'):

@@ -1,9 +1,12 @@
 """Archives and pickles of somebody who means ill."""
+import gzip
 import io
+import itertools
 import os
 import pickle
 import tarfile
 import zipfile
+import zlib
 
 import numpy
 import pytest
@@ -11,6 +14,7 @@ import raw_data
 
 from fuel.converters._archives import (open_tar, open_zip, read_member,
                                        read_zipped, walk_tar)
+from fuel.converters._inflate import Inflated
 from fuel.converters._tar_index import open_members
 from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import BadInputFile
@@ -216,3 +220,38 @@ def test_read_member_of_a_cut_archive_raises():
           open_tar('a.tar', io.BytesIO(content)) as archive):
         for member in walk_tar('a.tar', archive):
             read_member('a.tar', archive, member)
+
+
+@pytest.mark.parametrize('parts', [1, 3])
+@pytest.mark.parametrize('sizes', [[7], [1 << 20], [512, 3, 100_000]])
+def test_inflated_reads_like_gzip(parts, sizes):
+    """Any sizes, several files in a row, zeros at the end."""
+    content = numpy.random.RandomState(0).randint(
+        0, 20, 3_000_000).astype('uint8').tobytes()
+    step = -(-len(content) // parts)
+    packed = b''.join(gzip.compress(content[i:i + step], 1)
+                      for i in range(0, len(content), step)) + bytes(100)
+    inflated = Inflated(io.BytesIO(packed))
+    found = []
+    for size in itertools.cycle(sizes):
+        part = inflated.read(size)
+        found.append(part)
+        if len(part) < size:
+            break
+    assert content == b''.join(found)
+    assert len(content) == inflated.tell()
+    inflated = Inflated(io.BytesIO(packed))
+    assert 2_000_001 == inflated.seek(2_000_001)
+    assert content[2_000_001:2_000_011] == inflated.read(10)
+    with pytest.raises(io.UnsupportedOperation, match='forwards'):
+        inflated.seek(5)
+
+
+def test_inflated_notices_damage():
+    """A file that is cut short, and one with a wrong check sum."""
+    packed = gzip.compress(bytes(range(256)) * 40)
+    for stop in range(0, len(packed), 11):
+        with pytest.raises(EOFError, match='cut short'):
+            Inflated(io.BytesIO(packed[:stop])).read(1 << 20)
+    with pytest.raises(zlib.error, match='check'):
+        Inflated(io.BytesIO(packed[:-8] + bytes(8))).read(1 << 20)
