@@ -8,6 +8,7 @@ from typing import Any
 import h5py  # noqa: F401 (scripts reach it through this module)
 import numpy
 
+from fuel.datasets._ahead import requests_ahead
 from fuel.datasets._hdf5_files import access_to
 from fuel.datasets._hdf5_format import SplitFormat, costliest_source
 from fuel.datasets._hdf5_rows import Selection, checked_subset, pick
@@ -23,7 +24,6 @@ from fuel.datasets._rows import (
 from fuel.datasets.base import Dataset
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialExampleScheme
-from fuel.storage import RequestsAhead
 from fuel.utils import Subset, do_not_pickle_attributes
 
 __all__ = ['H5PYDataset', 'PytablesDataset']
@@ -452,31 +452,8 @@ class H5PYDataset(SplitFormat, Dataset):
         opened = self._access.open()
         readers = [opened.reader(source, cache_bytes=self.cache_bytes)
                    for source in self.sources]
-        rooms = [reader.needs_ahead() for reader in readers]
-        needed = [(reader, order) for reader, room, order in zip(
-            readers, rooms, self._selected().orders, strict=True)
-            if room is not None]
-        if not needed:
-            return None
-
-        def expect(request: Any, room: int) -> int | None:
-            if not is_batch(request):
-                return None
-            try:
-                positions = as_batch(request, self.num_examples)
-            except ValueError:
-                # It is raised when the request is made.
-                return None
-            total = 0
-            for reader, order in needed:
-                cost = reader.expect(pick(order, positions), room - total)
-                if cost is None:
-                    return None
-                total += cost
-            return total
-
-        return RequestsAhead(upcoming, expect, min(
-            room for room in rooms if room is not None))
+        return requests_ahead(upcoming, readers, self._selected().orders,
+                              self.num_examples)
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""

@@ -13,7 +13,8 @@ from fuel.kernels._gather import (
 from fuel.storage._ahead import Background
 from fuel.storage._cache import Decoded, cache_of
 from fuel.storage._chunks import read_chunk_table
-from fuel.storage._layout import Layout
+from fuel.storage._file import raw_file
+from fuel.storage._layout import Layout, name_of
 from fuel.storage._mapped import DirectReader
 from fuel.storage._pipeline import decode, is_known
 from fuel.utils._threads import map_chunks
@@ -51,7 +52,13 @@ class DecodedReader(DirectReader):
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout,
                  cache_bytes: int) -> None:
-        super().__init__(dataset, layout)
+        super().__init__(
+            raw_file(dataset), name_of(dataset), dataset.shape,
+            dataset.dtype, layout.chunk_shape, dataset.fillvalue)
+        self.layout = layout
+        self._filters = layout.filters
+        self._chunk_shape = layout.chunk_shape or ()
+        self._dataset = dataset
         self._table = read_chunk_table(dataset, self._file)
         self._num_stored = int((self._table.addresses != MISSING).sum())
         self._known = is_known(layout.filters)
@@ -170,7 +177,7 @@ class DecodedReader(DirectReader):
         if doubtful or not self._known:
             return self._decode_with_h5py(chunk)
         try:
-            return decode(stored, mask, self.layout.filters,
+            return decode(stored, mask, self._filters,
                           self._tiles.chunk_nbytes,
                           self._stored_type.itemsize)
         except ValueError as error:
@@ -179,17 +186,16 @@ class DecodedReader(DirectReader):
 
     def _decode_with_h5py(self, chunk: int) -> Decoded:
         """Let HDF5 decode, which knows more filters than Fuel."""
-        assert self.layout.chunk_shape is not None
-        corner = self._table.corner(chunk, self.layout.chunk_shape)
+        corner = self._table.corner(chunk, self._chunk_shape)
         try:
             part = self._dataset[tuple(
                 slice(start, start + length) for start, length in zip(
-                    corner, self.layout.chunk_shape, strict=True))]
+                    corner, self._chunk_shape, strict=True))]
         except (OSError, RuntimeError) as error:
             raise ValueError(f'HDF5 cannot decode its chunk: {error}'
                              ) from error
         # At the edge of the data set, a chunk is larger than its content.
-        whole = numpy.zeros(self.layout.chunk_shape, self._stored_type)
+        whole = numpy.zeros(self._chunk_shape, self._stored_type)
         whole[tuple(map(slice, part.shape))] = part
         decoded: Decoded = whole.reshape(-1).view(numpy.uint8)
         return decoded

@@ -31,11 +31,39 @@ def raw_file(dataset: h5py.Dataset) -> RawFile:
 
     """
     handle = h5py.h5i.get_file_id(dataset.id)
+    return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
+
+
+def raw_file_at(path: str) -> RawFile:
+    """Return the file that a path leads to.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    RawFile
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened.
+
+    """
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
+    try:
+        return _shared(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _shared(path: str, descriptor: int) -> RawFile:
     with _lock:
-        identity = _identity(os.fstat(int(handle.get_vfd_handle())))
+        identity = _identity(os.fstat(descriptor))
         file = _files.get(identity)
         if file is None:
-            file = _files[identity] = RawFile(handle)
+            file = _files[identity] = RawFile(path, descriptor)
         return file
 
 
@@ -54,21 +82,21 @@ if hasattr(os, 'register_at_fork'):
 
 
 class RawFile:
-    """The bytes of an open HDF5 file, with a watch on it.
+    """The bytes of an open file, with a watch on it.
 
-    The file is found through HDF5's own descriptor, so it is the same one
-    even if another now has its name. It should not change: reads after it
-    was cut or rewritten in place raise an error. A file that was replaced
-    (a new one was renamed onto it) goes on being read as it was.
+    An HDF5 file is found through HDF5's own descriptor, so it is the same
+    one even if another now has its name. It should not change: reads after
+    it was cut or rewritten in place raise an error. A file that was
+    replaced (a new one was renamed onto it) goes on being read as it was.
 
     Parameters
     ----------
-    handle : h5py.h5f.FileID
-        HDF5's handle of it.
+    path : str
+    descriptor : int
+        Copied; the caller's may be closed.
 
     Attributes
     ----------
-    path : str
     size : int
         Bytes.
     identity : tuple of int
@@ -77,9 +105,9 @@ class RawFile:
 
     """
 
-    def __init__(self, handle: h5py.h5f.FileID) -> None:
-        self.path = os.fsdecode(handle.name)
-        self._descriptor = os.dup(int(handle.get_vfd_handle()))
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = os.dup(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, self._descriptor)
         self._state = file_state(self._descriptor)

@@ -204,3 +204,8 @@ def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
 
     """
     return dtype if dtype.isnative else dtype.newbyteorder('=')
+
+
+def name_of(dataset: h5py.Dataset) -> str:
+    """Return the name of a data set for errors: that of the source."""
+    return (dataset.name or '<no name>').lstrip('/')

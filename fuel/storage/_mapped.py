@@ -1,6 +1,7 @@
 """Rows of contiguous data, and of chunks without filters, out of a map."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import h5py
@@ -10,24 +11,39 @@ from numpy.typing import NDArray
 from fuel.kernels._gather import OUTSIDE, Tiles, mapped_rows
 from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
-from fuel.storage._file import raw_file
-from fuel.storage._layout import Layout
+from fuel.storage._file import RawFile, raw_file
+from fuel.storage._layout import Layout, name_of
 from fuel.storage._reader import Reader
 from fuel.utils._threads import map_chunks
 
 
 class DirectReader(Reader):
-    """What the readers beside HDF5 share: where rows lie, and the file."""
+    """What the readers of bytes share: where rows lie, and the file.
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        super().__init__(dataset, layout)
-        self._file = raw_file(dataset)
-        self._stored_type = dataset.dtype
-        self._tiles = Tiles(
-            self.shape, layout.chunk_shape or self.shape,
-            self._stored_type.itemsize)
-        self._fill = numpy.full(
-            self.shape[1:], dataset.fillvalue, self._stored_type)
+    Parameters
+    ----------
+    file : RawFile
+    name : str
+        Of the source.
+    shape : tuple of int
+    dtype : numpy.dtype
+        As stored.
+    chunk_shape : tuple of int, optional
+        Defaults to one chunk, contiguous data.
+    fill_value : object, optional
+        In the place of chunks that were never written. Defaults to 0.
+
+    """
+
+    def __init__(self, file: RawFile, name: str, shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any],
+                 chunk_shape: tuple[int, ...] | None = None,
+                 fill_value: Any = 0) -> None:
+        super().__init__(file.path, name, shape, dtype)
+        self._file = file
+        self._stored_type = dtype
+        self._tiles = Tiles(shape, chunk_shape or shape, dtype.itemsize)
+        self._fill = numpy.full(shape[1:], fill_value, dtype)
 
     def _new_batch(self, count: int) -> NDArray[Any]:
         return numpy.empty((count, *self.shape[1:]), self._stored_type)
@@ -50,14 +66,11 @@ class MappedReader(DirectReader):
 
     Parameters
     ----------
-    dataset : h5py.Dataset
-        Contiguous, or chunked without filters.
-    layout : Layout
-
-    Raises
-    ------
-    UnreadableTableError
-        If its bytes cannot be found without HDF5.
+    file, name, shape, dtype, **kwargs
+        As for :class:`DirectReader`.
+    addresses : numpy.ndarray, shape (chunks,), dtype int64
+        Where each chunk starts, in the order of the grid; or `MISSING` or
+        `OUTSIDE`.
 
     """
 
@@ -65,22 +78,12 @@ class MappedReader(DirectReader):
     # than one (see docs on storage); below, they only wait for each other.
     THREADS_FROM = 8 << 20
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        super().__init__(dataset, layout)
-        if layout.chunk_shape is None:
-            offset = dataset.id.get_offset()
-            if offset + dataset.id.get_storage_size() > self._file.size:
-                offset = OUTSIDE
-            self._addresses = numpy.array([offset], numpy.int64)
-        else:
-            table = read_chunk_table(dataset, self._file)
-            short = (table.addresses >= 0) & (
-                table.sizes < self._tiles.chunk_nbytes)
-            if short.any():
-                raise UnreadableTableError(
-                    'its chunks have an unexpected size')
-            self._addresses = table.addresses
-        self._memory = self._file.memory
+    def __init__(self, file: RawFile, name: str, shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any], addresses: NDArray[numpy.int64],
+                 **kwargs: Any) -> None:
+        super().__init__(file, name, shape, dtype, **kwargs)
+        self._addresses = addresses
+        self._memory = file.memory
         self._ahead: PageAhead | None = None
 
     def needs_ahead(self) -> int | None:
@@ -144,3 +147,41 @@ class MappedReader(DirectReader):
         if isinstance(rows, tuple):
             return max(rows[0], block * self._tiles.block_rows)
         return int(rows[rows // self._tiles.block_rows == block][0])
+
+
+def map_dataset(dataset: h5py.Dataset, layout: Layout) -> MappedReader:
+    """Return a reader of unfiltered HDF5 data.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Contiguous, or chunked without filters.
+    layout : Layout
+
+    Returns
+    -------
+    MappedReader
+
+    Raises
+    ------
+    UnreadableTableError
+        If its bytes cannot be found without HDF5.
+
+    """
+    file = raw_file(dataset)
+    if layout.chunk_shape is None:
+        offset = dataset.id.get_offset()
+        if offset + dataset.id.get_storage_size() > file.size:
+            offset = OUTSIDE
+        addresses = numpy.array([offset], numpy.int64)
+    else:
+        table = read_chunk_table(dataset, file)
+        nbytes = math.prod(layout.chunk_shape) * dataset.dtype.itemsize
+        if ((table.addresses >= 0) & (table.sizes < nbytes)).any():
+            raise UnreadableTableError('its chunks have an unexpected size')
+        addresses = table.addresses
+    reader = MappedReader(
+        file, name_of(dataset), dataset.shape, dataset.dtype, addresses,
+        chunk_shape=layout.chunk_shape, fill_value=dataset.fillvalue)
+    reader.layout = layout
+    return reader

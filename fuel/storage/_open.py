@@ -9,7 +9,7 @@ import h5py
 from fuel.storage._cache import default_budget
 from fuel.storage._decoded import DecodedReader
 from fuel.storage._layout import discover
-from fuel.storage._mapped import MappedReader
+from fuel.storage._mapped import map_dataset
 from fuel.storage._ordinary import OrdinaryReader
 from fuel.storage._reader import Reader
 
@@ -52,7 +52,7 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     layout = discover(dataset)
     try:
         if layout.reader == 'mapped':
-            return MappedReader(dataset, layout)
+            return map_dataset(dataset, layout)
         if layout.reader == 'decoded':
             budget = default_budget() if cache_bytes is None else cache_bytes
             return DecodedReader(dataset, layout, budget)

@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import native, take
-from fuel.storage._layout import Layout
+from fuel.storage._layout import Layout, name_of
 from fuel.storage._reader import Reader
 
 # A list that covers at least this part of its range is picked from the
@@ -30,7 +30,10 @@ class OrdinaryReader(Reader):
     """
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        super().__init__(dataset, layout)
+        super().__init__(dataset.file.filename, name_of(dataset),
+                         dataset.shape, dataset.dtype)
+        self.layout = layout
+        self._dataset = dataset
         elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)
         self._is_swapped = (

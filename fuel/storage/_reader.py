@@ -4,7 +4,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import h5py
 import numpy
 from numpy.typing import NDArray
 
@@ -15,32 +14,33 @@ Rows = int | slice | NDArray[numpy.intp]
 
 
 class Reader(ABC):
-    """Rows of one HDF5 data set, by their place in it.
+    """Rows of one source, by their place in its file.
 
     A reader may be used by several threads at once, and in a child made by
     a fork. It belongs to an open file and cannot be pickled.
 
     Attributes
     ----------
-    layout : Layout
-        How the data set is stored.
-    name : str
-        Of the data set, for errors.
     path : str
         Of the file, for errors.
+    name : str
+        Of the source, for errors.
     shape : tuple of int
     dtype : numpy.dtype
         In native byte order.
+    layout : Layout or None
+        How the data set is stored; None if the file is no HDF5 file.
 
     """
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        self.layout = layout
-        self.name = (dataset.name or '<no name>').lstrip('/')
-        self.path = dataset.file.filename
-        self.shape: tuple[int, ...] = dataset.shape
-        self.dtype = native_type(dataset.dtype)
-        self._dataset = dataset
+    layout: Layout | None = None
+
+    def __init__(self, path: str, name: str, shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any]) -> None:
+        self.path = path
+        self.name = name
+        self.shape = shape
+        self.dtype = native_type(dtype)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -1,0 +1,316 @@
+"""Data sets in CSV files."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets._csv_lines import CSVFile, RecordIndex
+from fuel.datasets._hdf5_rows import length, pick
+from fuel.datasets._rows import as_batch, as_index, check_slice, is_batch
+from fuel.datasets._splits import order_of_splits
+from fuel.datasets.base import Dataset
+from fuel.schemes import SequentialExampleScheme
+from fuel.storage._file import raw_file_at
+from fuel.utils import do_not_pickle_attributes
+
+__all__ = ['CSVDataset']
+
+# Records by which header and types are told.
+SAMPLE = 1000
+TEXT = numpy.dtype(object)
+
+
+@do_not_pickle_attributes('records')
+class CSVDataset(Dataset):
+    """A data set in a CSV file.
+
+    The file is searched once for where its records start, which takes 16
+    bytes of memory each; then the records of a request are read and parsed.
+    So it may be larger than memory. For many epochs over numbers,
+    converting it to HDF5 or ``.npy`` is faster.
+
+    Parameters
+    ----------
+    path : str or path-like
+    columns : dict, optional
+        Maps sources to a column or a list of columns, by name or by number
+        from 0. Several columns become the second axis of a batch. Defaults
+        to a source for each column, under its name, or ``column_0`` and so
+        on where there is no header.
+    dtypes : dict, optional
+        Maps sources to types; `object` is text. A source that is not named
+        is integer, floating or text, whichever fits its first 1000 cells.
+        In a floating column, empty cells are NaN.
+    header : bool, optional
+        Whether the first record holds the names of the columns. Defaults to
+        None: it does if none of its cells is a number or empty.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`; rows are counted from
+        0, without the header.
+    delimiter : str, optional
+        Defaults to a comma.
+    quote : str, optional
+        The character around cells that hold delimiters or line breaks.
+        Defaults to ``'"'``; None for files that do not quote.
+    encoding : str, optional
+        Any in which a line break is one byte. Defaults to ``'utf-8'``; a
+        byte order mark is left out.
+    **kwargs
+        Arguments of :class:`Dataset`, `sources` and `axis_labels`.
+
+    Attributes
+    ----------
+    num_examples : int
+    dtypes : dict of str to numpy.dtype
+        What each source was found, or said, to be.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        With file and line, if a record has more or fewer cells than the
+        first, or a cell is not of its source's type.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'iris.csv')
+    >>> with open(path, 'w') as file:
+    ...     print('length,width,kind', file=file)
+    ...     print('5.1,3.5,setosa', file=file)
+    ...     print('6,3,other', file=file)
+    >>> dataset = CSVDataset(path, {'features': ['length', 'width'],
+    ...                             'targets': 'kind'})
+    >>> dataset.get_data(None, [1, 0])
+    (array([[6. , 3. ],
+           [5.1, 3.5]]), array(['other', 'setosa'], dtype=object))
+    >>> folder.cleanup()
+
+    """
+
+    records: CSVFile
+
+    def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
+                 dtypes: Mapping[str, Any] | None = None,
+                 header: bool | None = None,
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 delimiter: str = ',', quote: str | None = '"',
+                 encoding: str = 'utf-8', **kwargs: Any) -> None:
+        self.path = os.fsdecode(path)
+        self.delimiter, self.quote = delimiter, quote
+        self.encoding = encoding
+        self.load()
+        sample = self._sample(SAMPLE + 1)
+        self.header = _is_header(sample[0]) if header is None else header
+        names = sample[0] if self.header else [
+            f'column_{number}' for number in range(len(sample[0]))]
+        self._width = len(names)
+        self._columns = _numbers(columns, names, self.path)
+        self.provides_sources = tuple(self._columns)
+        num_rows = len(self.records.index) - self.header
+        if not num_rows:
+            raise ValueError(f'{self.path} has no records beside its header')
+        self._order = order_of_splits(splits, which_sets, num_rows)
+        self.which_sets = which_sets
+        super().__init__(**kwargs)
+        self.dtypes = self._find_types(dtypes or {}, sample[self.header:])
+        self.example_iteration_scheme = SequentialExampleScheme(
+            self.num_examples)
+
+    def load(self) -> None:
+        """Open the file and find its records."""
+        options = {'delimiter': self.delimiter}
+        if self.quote is None:
+            import csv
+            options['quoting'] = csv.QUOTE_NONE  # type: ignore[assignment]
+        else:
+            options['quotechar'] = self.quote
+        file = raw_file_at(self.path)
+        self.records = CSVFile(file, RecordIndex(self.path, self.quote),
+                               self.encoding, **options)
+
+    def _sample(self, count: int) -> list[list[str]]:
+        count = min(count, len(self.records.index))
+        if not count:
+            raise ValueError(f'{self.path} is empty')
+        return self.records.cells(numpy.arange(count))
+
+    def _find_types(self, given: Mapping[str, Any],
+                    sample: list[list[str]]) -> dict[str, Any]:
+        for source in given:
+            if source not in self._columns:
+                raise ValueError(f'dtypes names {source!r}, but the sources '
+                                 f'are {self.provides_sources}')
+        types = {}
+        for source, (numbers, _) in self._columns.items():
+            if source in given:
+                types[source] = numpy.dtype(given[source])
+            else:
+                types[source] = _type_of([
+                    cells[number] for cells in sample for number in numbers
+                    if number < len(cells)])
+        return types
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return length(self._order)
+
+    @property
+    def rows_are_examples(self) -> bool:
+        """Whether the rows of a batch are the single examples (bool)."""
+        return True
+
+    def get_data(self, state: Any = None, request: Any = None,
+                 ) -> tuple[Any, ...]:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None
+        request : int, slice, list of int or integer numpy.ndarray
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+
+        Raises
+        ------
+        ValueError
+            If the request is of another kind, empty or out of range, or a
+            record is not as expected.
+
+        """
+        if is_batch(request):
+            return self._read(as_batch(request, self.num_examples))
+        if isinstance(request, slice):
+            check_slice(request, self.num_examples)
+            return self._read(numpy.arange(
+                *request.indices(self.num_examples), dtype=numpy.intp))
+        batch = self._read(numpy.array(
+            [as_index(request, self.num_examples)], numpy.intp))
+        return tuple([part[0] for part in batch])
+
+    def _read(self, positions: NDArray[numpy.intp]) -> tuple[Any, ...]:
+        records = pick(self._order, positions) + self.header
+        rows = self.records.cells(records)
+        for record, cells in zip(records, rows, strict=True):
+            if len(cells) != self._width:
+                raise ValueError(
+                    f'{self.records.where(record)}: {self._width} cells are '
+                    f'expected, as in the first line, got {len(cells)}')
+        return tuple([self._convert(source, records, rows)
+                      for source in self.sources])
+
+    def _convert(self, source: str, records: NDArray[numpy.intp],
+                 rows: list[list[str]]) -> NDArray[Any]:
+        """Return the cells of a source as an array."""
+        numbers, is_list = self._columns[source]
+        dtype = self.dtypes[source]
+        cells = [row[number] for row in rows for number in numbers]
+        if dtype.kind == 'f':
+            cells = [cell if cell.strip() else 'nan' for cell in cells]
+        try:
+            batch = _array(cells, dtype)
+        except (ValueError, OverflowError):
+            self._refuse(source, records, rows)
+            raise
+        return batch.reshape(-1, len(numbers)) if is_list else batch
+
+    def _refuse(self, source: str, records: NDArray[numpy.intp],
+                rows: list[list[str]]) -> None:
+        """Raise an error that names the first cell of another type."""
+        dtype = self.dtypes[source]
+        for record, row in zip(records, rows, strict=True):
+            for number in self._columns[source][0]:
+                if dtype.kind == 'f' and not row[number].strip():
+                    continue
+                try:
+                    _array([row[number]], dtype)
+                except (ValueError, OverflowError) as error:
+                    raise ValueError(
+                        f'{self.records.where(record)}, column {number}: '
+                        f'{row[number]!r} is no {dtype}, which source '
+                        f'{source!r} is (by its first {SAMPLE} cells, or as '
+                        f'given): pass dtypes={{{source!r}: ...}}'
+                    ) from error
+
+
+def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
+    """Return cells as an array of some type."""
+    if dtype == TEXT:
+        batch = numpy.empty(len(cells), object)
+        batch[:] = cells
+        return batch
+    if dtype.kind == 'b':
+        return numpy.array([_truth(cell) for cell in cells], bool)
+    if dtype.kind in 'iu':
+        # By way of Python's integers: exact, and out of range is an error.
+        numbers = numpy.array([int(cell) for cell in cells], object)
+        info = numpy.iinfo(dtype)
+        if len(numbers) and not (
+                info.min <= numbers.min() and numbers.max() <= info.max):
+            raise OverflowError(f'outside of {dtype}')
+        return numbers.astype(dtype)
+    return numpy.array(cells).astype(dtype)
+
+
+def _truth(cell: str) -> bool:
+    words = {'true': True, '1': True, 'false': False, '0': False}
+    try:
+        return words[cell.strip().lower()]
+    except KeyError:
+        raise ValueError(f'{cell!r} is neither true nor false') from None
+
+
+def _type_of(cells: list[str]) -> numpy.dtype[Any]:
+    """Return the narrowest of integer, floating and text that fits."""
+    if any(cell.strip() for cell in cells):
+        for dtype in (numpy.dtype(numpy.int64), numpy.dtype(numpy.float64)):
+            filled = [cell if cell.strip() or dtype.kind != 'f' else 'nan'
+                      for cell in cells]
+            try:
+                _array(filled, dtype)
+            except (ValueError, OverflowError):
+                continue
+            return dtype
+    return TEXT
+
+
+def _is_header(cells: list[str]) -> bool:
+    """Tell whether cells look like names: none a number or empty."""
+    return all(cell.strip() and _type_of([cell]) == TEXT for cell in cells)
+
+
+def _numbers(columns: Mapping[str, Any] | None, names: list[str],
+             path: str) -> dict[str, tuple[list[int], bool]]:
+    """Return the numbers of each source's columns, and whether a list was
+    given."""
+    if columns is None:
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f'{path}: two columns have one name, {names}; pass columns='
+                f'{{source: number of column, ...}}')
+        columns = {name: number for number, name in enumerate(names)}
+    found = {}
+    for source, wanted in columns.items():
+        is_list = isinstance(wanted, list | tuple)
+        found[source] = ([_number(one, names, path) for one in (
+            wanted if is_list else [wanted])], is_list)
+    return found
+
+
+def _number(column: Any, names: list[str], path: str) -> int:
+    if isinstance(column, str) and names.count(column) == 1:
+        return names.index(column)
+    if isinstance(column, int) and 0 <= column < len(names):
+        return column
+    raise ValueError(f'{path} has no column {column!r} (or several); the '
+                     f'columns are {names}')

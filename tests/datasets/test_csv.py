@@ -1,0 +1,181 @@
+"""Data sets in CSV files."""
+import csv
+import os
+import pickle
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fuel.datasets.csv import CSVDataset
+from fuel.exceptions import DamagedFileError
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+TEXTS = st.text(st.characters(exclude_categories=['Cs', 'Cc'])
+                | st.sampled_from(['\n', '"', ',', ';']), max_size=5)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(rows=st.lists(st.tuples(
+    st.integers(-2 ** 63, 2 ** 63 - 1),
+    st.floats(allow_nan=False), TEXTS), min_size=1, max_size=20),
+    delimiter=st.sampled_from(',;\t'), newline=st.sampled_from(['\n', '\r\n']),
+    data=st.data())
+def test_rows_equal_what_the_csv_module_wrote(
+        tmp_path_factory, rows, delimiter, newline, data):
+    """Quotes, delimiters and line breaks within cells; any request."""
+    path = tmp_path_factory.getbasetemp() / 'any.csv'
+    with open(path, 'w', newline='', encoding='utf-8') as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator=newline)
+        writer.writerow(['number', 'real', 'text'])
+        writer.writerows(rows)
+    dataset = CSVDataset(path, delimiter=delimiter, dtypes={'text': object})
+    assert len(rows) == dataset.num_examples
+    row = st.integers(0, len(rows) - 1)
+    low, high = sorted([data.draw(row), data.draw(row)])
+    for request in (slice(low, high + 1),
+                    data.draw(st.lists(row, min_size=1, max_size=10))):
+        wanted = (rows[request] if isinstance(request, slice)
+                  else [rows[one] for one in request])
+        found = dataset.get_data(None, request)
+        assert wanted == list(zip(*map(list, found), strict=True))
+    assert rows[low] == dataset.get_data(None, low)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return the path of a small table."""
+    target = tmp_path / 'table.csv'
+    target.write_text(
+        'a,b,c,kind\n'
+        '1,0.5,,"x, y"\n'
+        '2,1,3,z\n'
+        '\n'
+        '3,nan,4,"two\nlines"\n'
+        '4,1e3,5.5,""\n', encoding='utf-8')
+    return target
+
+
+def test_types_and_header_are_detected(path):
+    """Integers, floats with empty cells, and text."""
+    dataset = CSVDataset(path)
+    assert ('a', 'b', 'c', 'kind') == dataset.sources
+    assert 4 == dataset.num_examples
+    a, b, c, kind = dataset.get_data(None, [3, 0, 2])
+    assert (a.dtype, a.tolist()) == (numpy.int64, [4, 1, 3])
+    numpy.testing.assert_array_equal([1000, 0.5, numpy.nan], b)
+    numpy.testing.assert_array_equal([5.5, numpy.nan, 4], c)
+    assert ['', 'x, y', 'two\nlines'] == kind.tolist()
+
+
+def test_columns_become_sources_of_given_types(path):
+    """Several columns are the second axis; names or numbers."""
+    dataset = CSVDataset(
+        path, {'x': ['a', 2], 'y': 'kind'}, {'x': 'float32'})
+    x, y = dataset.get_data(None, slice(1, 3))
+    assert (x.dtype, x.tolist()) == (numpy.float32, [[2, 3], [3, 4]])
+    assert ['z', 'two\nlines'] == y.tolist()
+    x, y = dataset.get_data(None, 1)
+    assert ([2, 3], 'z') == (x.tolist(), y)
+
+
+def test_files_without_header_or_quotes(tmp_path):
+    """Columns are numbered; quotes may be ordinary characters."""
+    path = tmp_path / 'plain.csv'
+    path.write_bytes(b'\xef\xbb\xbf1;true;5"\n2;0;6"')
+    dataset = CSVDataset(path, delimiter=';', quote=None, header=False,
+                         dtypes={'column_1': bool, 'column_0': 'u1'})
+    numbers, truths, texts = dataset.get_data(None, [1, 0])
+    assert (numbers.dtype, numbers.tolist()) == (numpy.uint8, [2, 1])
+    assert [False, True] == truths.tolist()
+    assert ['6"', '5"'] == texts.tolist()
+
+
+def test_splits_are_ranges_or_lists(path):
+    """As for other files."""
+    dataset = CSVDataset(path, which_sets=('b', 'a'),
+                         splits={'a': (0, 2), 'b': [3]})
+    assert [4, 1, 2] == dataset.get_data(None, slice(0, 3))[0].tolist()
+
+
+def test_stream_resumes_and_pickles(path):
+    """A pickle holds the path; the state, the position."""
+    def build():
+        return DataStream(CSVDataset(path, {'a': 'a'}),
+                          iteration_scheme=ShuffledScheme(4, 1))
+
+    stream = build()
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    resumed = build()
+    resumed.load_state_dict(stream.state_dict())
+    copy = pickle.loads(pickle.dumps(epoch))
+    for parts in zip(epoch, copy, resumed.get_epoch_iterator(), strict=True):
+        assert 1 == len({int(part[0]) for part, in parts})
+
+
+def test_file_larger_than_what_is_kept_is_read_by_records(tmp_path):
+    """A batch costs its own lines, not the file."""
+    path = tmp_path / 'long.csv'
+    with open(path, 'w', encoding='ascii') as file:
+        file.write('n,text\n')
+        for number in range(20000):
+            file.write(f'{number},{"x" * (number % 97)}\n')
+    dataset = CSVDataset(path)
+    rows = numpy.random.RandomState(0).randint(0, 20000, 300)
+    n, text = dataset.get_data(None, rows)
+    assert rows.tolist() == n.tolist()
+    assert (rows % 97).tolist() == [len(one) for one in text]
+    assert len(pickle.dumps(dataset)) < 3000
+
+
+def test_file_changed_while_in_use_is_an_error(path):
+    """Old and new records are not mixed."""
+    dataset = CSVDataset(path)
+    with open(path, 'a', encoding='ascii') as file:
+        file.write('5,5,5,5\n')
+    with pytest.raises(DamagedFileError, match='table.csv had'):
+        dataset.get_data(None, [0])
+
+
+@pytest.mark.parametrize('text, options, message', [
+    ('a,b\n1,2\n3\n', {}, 'line 3: 2 cells are expected.*got 1'),
+    ('a,b\n1,2\n"3,4\n', {}, 'line 3: a quoted cell begins'),
+    ('a\n1\n300\n', {'dtypes': {'a': 'u1'}}, "line 3, column 0: '300' is no"),
+    ('a\n1\nmaybe\n', {'dtypes': {'a': bool}}, "line 3.*'maybe' is no bool"),
+    ('a\n1\n\xe9\n', {'encoding': 'ascii'}, 'line 3: .*ascii'),
+    ('', {}, 'is empty'),
+    ('a,b\n', {}, 'no records'),
+    ('a,a\n1,2\n', {}, 'two columns have one name'),
+    ('a,b\n1,2\n', {'columns': {'x': 'c'}}, "no column 'c'"),
+    ('a,b\n1,2\n', {'columns': {'x': 2}}, 'no column 2'),
+    ('a,b\n1,2\n', {'dtypes': {'c': int}}, "names 'c'"),
+    ('a,b\n1,2\n', {'which_sets': ('t',)}, "no split 't'"),
+])
+def test_wrong_files_are_told_with_file_and_line(
+        tmp_path, text, options, message):
+    """Whether it shows when opened or when read."""
+    path = tmp_path / 'wrong.csv'
+    path.write_text(text, encoding='utf-8')
+    with pytest.raises(ValueError, match=message):
+        CSVDataset(path, **options).get_data(None, [1, 0])
+    with pytest.raises(ValueError, match=r'wrong\.csv|names|split'):
+        CSVDataset(path, **options).get_data(None, [1, 0])
+
+
+def test_cell_that_belies_the_first_ones_is_told(tmp_path):
+    """The type was found by the first thousand."""
+    path = tmp_path / 'late.csv'
+    path.write_text('a\n' + '1\n' * 1000 + 'x\n', encoding='ascii')
+    dataset = CSVDataset(path)
+    with pytest.raises(ValueError, match=r"late\.csv, line 1002, column 0: "
+                       r"'x' is no int64.*pass dtypes=\{'a'"):
+        dataset.get_data(None, [1000, 3])
+
+
+def test_missing_file_is_told(tmp_path):
+    """As by open()."""
+    with pytest.raises(FileNotFoundError, match='none.csv'):
+        CSVDataset(os.fspath(tmp_path / 'none.csv'))

@@ -1,0 +1,188 @@
+"""Data sets in ``.npy`` and ``.npz`` files."""
+import os
+import pickle
+
+import numpy
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from fuel.datasets.npy import NPYDataset
+from fuel.exceptions import DamagedFileError
+from fuel.schemes import ShuffledScheme
+from fuel.storage import _npy
+from fuel.streams import DataStream
+
+TYPES = st.sampled_from([
+    'u1', '<i2', '>i4', '<f4', '>f8', '?', 'S3', '<U2', '>U2', '<c8', '<M8[s]',
+    [('a', '<i2'), ('b', '>f4')]])
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(data=st.data(), kind=st.sampled_from(['npy', 'npz', 'compressed']),
+       by_columns=st.booleans())
+def test_rows_equal_those_of_numpy(tmp_path_factory, data, kind, by_columns):
+    """Types, shapes, orders in memory, kinds of files and requests."""
+    array = data.draw(arrays.arrays(
+        data.draw(TYPES), data.draw(arrays.array_shapes(max_side=6))))
+    if by_columns:
+        array = numpy.asfortranarray(array)
+    path = str(tmp_path_factory.getbasetemp() / 'any.npy' if kind == 'npy'
+               else tmp_path_factory.getbasetemp() / 'any.npz')
+    if kind == 'npy':
+        numpy.save(path, array)
+    elif kind == 'npz':
+        numpy.savez(path, data=array)
+    else:
+        numpy.savez_compressed(path, data=array)
+    dataset = NPYDataset(path)
+    assert len(array) == dataset.num_examples
+    row = st.integers(0, len(array) - 1)
+    low, high = sorted([data.draw(row), data.draw(row)])
+    for request in (data.draw(row), slice(low, high + 1),
+                    data.draw(st.lists(row, min_size=1, max_size=20))):
+        found, = dataset.get_data(None, request)
+        wanted = array[request]
+        wanted = wanted.astype(wanted.dtype.newbyteorder('='))
+        assert wanted.dtype == found.dtype
+        assert wanted.shape == found.shape
+        assert wanted.tobytes() == found.tobytes()
+        if isinstance(found, numpy.ndarray) and found.ndim:
+            assert found.flags.writeable
+            assert found.flags.aligned
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder with images and their labels."""
+    numpy.save(tmp_path / 'images.npy', numpy.arange(80).reshape(20, 2, 2))
+    numpy.save(tmp_path / 'labels.npy', numpy.arange(20, dtype='u1'))
+    return tmp_path
+
+
+def test_files_become_sources_and_splits_are_ranges_or_lists(folder):
+    """Sets come after each other in the order asked for."""
+    dataset = NPYDataset(
+        {'x': folder / 'images.npy', 'y': str(folder / 'labels.npy')},
+        ('odd', 'end'), {'odd': [3, 1, 1], 'end': (18, 20), 'all': slice(20)})
+    assert ('x', 'y') == dataset.sources
+    assert 5 == dataset.num_examples
+    x, y = dataset.get_data(None, slice(0, 5))
+    assert [3, 1, 1, 18, 19] == y.tolist()
+    assert [12, 4, 4, 72, 76] == x[:, 0, 0].tolist()
+
+
+def test_written_batches_leave_the_file_alone(folder):
+    """What is handed out is the user's own."""
+    stream = DataStream(NPYDataset(folder / 'images.npy'),
+                        iteration_scheme=ShuffledScheme(20, 3))
+    total = 0
+    for batch, in stream.get_epoch_iterator():
+        total += batch.sum()
+        batch[...] = -1
+    assert sum(range(80)) == total
+    assert total == sum(
+        batch.sum() for batch, in stream.get_epoch_iterator())
+
+
+def test_stream_resumes_and_pickles(folder):
+    """The state holds no data; a pickle holds the path."""
+    def build():
+        return DataStream(NPYDataset(folder / 'labels.npy'),
+                          iteration_scheme=ShuffledScheme(20, 3))
+
+    stream = build()
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    resumed = build()
+    resumed.load_state_dict(stream.state_dict())
+    copy = pickle.loads(pickle.dumps(epoch))
+    for parts in zip(epoch, copy, resumed.get_epoch_iterator(), strict=True):
+        assert 1 == len({part.tobytes() for part, in parts})
+    big = numpy.zeros(10 ** 6)
+    numpy.save(folder / 'big.npy', big)
+    assert len(pickle.dumps(NPYDataset(folder / 'big.npy'))) < 2000
+
+
+def test_arrays_by_columns_with_long_rows_are_read(folder, monkeypatch):
+    """Too many columns for the kernel: read into memory."""
+    array = numpy.asfortranarray(numpy.arange(6000).reshape(2, 3000))
+    numpy.save(folder / 'wide.npy', array)
+
+    def refuse(*_, **__):
+        raise ValueError('a row falls into too many segments')
+
+    monkeypatch.setattr(_npy, 'MappedReader', refuse)
+    dataset = NPYDataset(folder / 'wide.npy')
+    assert (array[1] == dataset.get_data(None, 1)[0]).all()
+
+
+def test_cut_file_is_refused_when_opened(folder):
+    """The header says how long the array is."""
+    os.truncate(folder / 'images.npy', 300)
+    with pytest.raises(DamagedFileError, match=r"images.npy, source 'data': "
+                       r'the array needs 640 bytes .* has 300'):
+        NPYDataset(folder / 'images.npy')
+
+
+def test_file_cut_while_in_use_is_an_error(folder):
+    """Never a crash, never wrong rows."""
+    dataset = NPYDataset(folder / 'images.npy')
+    dataset.get_data(None, [19])
+    os.truncate(folder / 'images.npy', 300)
+    with pytest.raises(DamagedFileError, match='has 300 now'):
+        dataset.get_data(None, [19])
+
+
+@pytest.mark.parametrize('compressed', [False, True])
+def test_damaged_archive_is_refused(folder, compressed):
+    """Cut, or changed inside a compressed entry."""
+    save = numpy.savez_compressed if compressed else numpy.savez
+    save(folder / 'a.npz', x=numpy.arange(5000))
+    content = (folder / 'a.npz').read_bytes()
+    (folder / 'a.npz').write_bytes(content[:len(content) // 2])
+    with pytest.raises(DamagedFileError, match=r'a\.npz'):
+        NPYDataset(folder / 'a.npz')
+    if compressed:
+        middle = len(content) // 2
+        (folder / 'a.npz').write_bytes(
+            content[:middle] + b'\xff' * 40 + content[middle + 40:])
+        with pytest.raises(DamagedFileError, match="a.npz, source 'x': "):
+            NPYDataset(folder / 'a.npz')
+
+
+@pytest.mark.parametrize('make, error, text', [
+    (lambda f: NPYDataset(f / 'none.npy'), FileNotFoundError, 'none.npy'),
+    (lambda f: NPYDataset({}), ValueError, 'at least one file'),
+    (lambda f: NPYDataset({'x': f / 'images.npy', 'y': f / 'short.npy'}),
+     ValueError, 'x: 20, y: 3'),
+    (lambda f: NPYDataset(f / 'text.npy'), ValueError, 'is no .npy file'),
+    (lambda f: NPYDataset(f / 'objects.npy'), ValueError, 'Python objects'),
+    (lambda f: NPYDataset(f / 'scalar.npy'), ValueError, 'a scalar'),
+    (lambda f: NPYDataset(f / 'empty.npz'), ValueError, 'no arrays'),
+    (lambda f: NPYDataset(f / 'images.npy', 'train'), ValueError,
+     'must be a tuple'),
+    (lambda f: NPYDataset(f / 'images.npy', ('a',), {'b': (0, 1)}),
+     ValueError, "no split 'a'.*'b'"),
+    (lambda f: NPYDataset(f / 'images.npy', ()), ValueError, 'at least one'),
+    (lambda f: NPYDataset(f / 'images.npy', ('a',), {'a': (0, 21)}),
+     ValueError, "split 'a' must be rows within the 20"),
+    (lambda f: NPYDataset(f / 'images.npy', ('a',), {'a': [20]}),
+     ValueError, "split 'a': .*20"),
+    (lambda f: NPYDataset(f / 'images.npy', ('a',), {'a': []}),
+     ValueError, "split 'a' is empty"),
+    (lambda f: NPYDataset(f / 'images.npy').get_data(None, [20]),
+     ValueError, '20'),
+    (lambda f: NPYDataset(f / 'images.npy').get_data(None, slice(0, 30)),
+     ValueError, '30'),
+])
+def test_wrong_files_and_arguments_are_refused(folder, make, error, text):
+    """With the file, and what was expected."""
+    numpy.save(folder / 'short.npy', numpy.arange(3))
+    numpy.save(folder / 'objects.npy', numpy.array([None, 1], object))
+    numpy.save(folder / 'scalar.npy', numpy.array(3))
+    numpy.savez(folder / 'empty.npz')
+    (folder / 'text.npy').write_text('1,2,3\n')
+    with pytest.raises(error, match=text):
+        make(folder)
