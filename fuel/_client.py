@@ -487,3 +487,6 @@ def _as_exception(told: dict[str, Any]) -> Exception:
         error.add_note(str(note))
     error.__cause__ = RemoteTraceback(get_field(told, 'traceback', str, ''))
     return error
+
+
+ServerDataStream.__module__ = 'fuel.streams'

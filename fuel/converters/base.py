@@ -178,3 +178,6 @@ def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
         Yields a bar with a method ``update(value)``.
     """
     return progress(f'{prefix} {name}', maxval)
+
+
+MissingInputFiles.__module__ = __name__

@@ -263,3 +263,6 @@ def _fetch_at_once(one: Callable[..., str | None],
                                lambda total: nullcontext(bar))
                    for sources, known in jobs]
         return [future.result() for future in futures]
+
+
+NeedURLPrefix.__module__ = __name__

@@ -40,6 +40,20 @@ class Bar:
         self.update(self.value + steps)
 
 
+class _Screen:
+    """Standard output as it is now.
+
+    The drawing library takes ``sys.stdout`` itself for the one that there
+    was when the library was imported, and would write to that.
+    """
+
+    def __init__(self) -> None:
+        self._stream = sys.stdout
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def _draw(label: str, maxval: int | None, in_bytes: bool) -> Any:
     import progressbar
     pb: Any = progressbar  # only partly annotated
@@ -52,7 +66,7 @@ def _draw(label: str, maxval: int | None, in_bytes: bool) -> Any:
                    pb.Bar(marker='=', left='[', right=']'), ' ', pb.ETA(),
                    ' ', speed]
     return pb.ProgressBar(
-        widgets=widgets, fd=sys.stdout,
+        widgets=widgets, fd=_Screen(),
         max_value=pb.UnknownLength if maxval is None else maxval).start()
 
 

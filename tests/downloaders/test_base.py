@@ -1,5 +1,6 @@
 """The public functions of `fuel.downloaders.base`."""
 import hashlib
+import importlib
 import io
 import os
 import random
@@ -157,6 +158,8 @@ def test_progress_bar_on_a_terminal_says_downloading(monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self):
             return True
+    # It remembers the output there is when it is imported.
+    importlib.import_module('progressbar')
     screen = Terminal()
     monkeypatch.setattr('sys.stdout', screen)
     for maxval in (10, None):
