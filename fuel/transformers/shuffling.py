@@ -49,10 +49,11 @@ class ShuffleBuffer(SeededStage):
     -----
     The first example is any of the first `buffer_size`, with equal
     probability. An example comes less than `buffer_size` steps early, and at
-    most as many late (twice as many among the first). The order depends on the seed and the epoch alone. So a state need
-    not hold the buffer: it says how far the order has come, and which
-    example is the oldest that is held. Taking up a state reads again what
-    came since, at most some ``2 * buffer_size`` examples.
+    most as many late (twice as many among the first). The order depends on
+    the seed and the epoch alone. So a state need not hold the buffer: it
+    says how far the order has come, and which example is the oldest that is
+    held. Taking up a state reads again what came since, at most some
+    ``2 * buffer_size`` examples.
 
     Examples
     --------
