@@ -55,9 +55,9 @@ def crops(count, how):
         IndexableDataset({'images': images}, axis_labels={
             'images': ('batch', 'channel', 'height', 'width')}),
         iteration_scheme=ShuffledScheme(count, 128)), (28, 28))
-    return [(f'crop 28x28 of {count} x 3x32x32, batches of 128 / one take '
-             'and one strided copy', compare_epochs(reference, stream, how),
-             '0.8')]
+    name = (f'crop 28x28 of {count} x 3x32x32, batches of 128 / one take '
+            'and one strided copy')
+    return [(name, compare_epochs(reference, stream, how), '0.8')]
 
 
 def photographs(count):
@@ -107,8 +107,9 @@ def jpegs(count, how):
                         iteration_scheme=SequentialScheme(count, 32))
     stream = RandomFixedSizeCrop(
         ImagesFromBytes(stream), (224, 224), stack=True)
-    rows = [('320x240 JPEG, crop 224, batches of 32 / a thread pool with '
-             'equal shares', compare_epochs(reference, stream, how), '0.9')]
+    name = ('320x240 JPEG, crop 224, batches of 32 / a thread pool with '
+            'equal shares')
+    rows = [(name, compare_epochs(reference, stream, how), '0.9')]
     if HAS_TORCH:
         loader = torch_loader(TorchJpegs(files), 32)
         rows.append(('the same / PyTorch DataLoader, two workers',
@@ -127,10 +128,11 @@ def normalize(count, how):
             'images': ('batch', 'channel', 'height', 'width')}),
             iteration_scheme=SequentialScheme(count, count)),
         [.5, .4, .3], [.2, .3, .2], 1 / 255, dtype='float32')
-    return [(f'uint8 to float32, {count} x 3x224x224 / numpy.multiply, one '
-             'pass', measure.compare(
-                 lambda: numpy.multiply(batch, factors),
-                 lambda: stage.transform_batch((batch,)), **how), '0.8')]
+    name = (f'uint8 to float32, {count} x 3x224x224 / numpy.multiply, one '
+            'pass')
+    return [(name, measure.compare(
+        lambda: numpy.multiply(batch, factors),
+        lambda: stage.transform_batch((batch,)), **how), '0.8')]
 
 
 def write_text(path, sentences):
@@ -164,9 +166,9 @@ def text(sentences, how):
         stream = Padding(Batch(
             DataStream(TextFile([path], vocabulary)),
             iteration_scheme=ConstantScheme(80)))
-        rows = [(f'numberize, Batch(80), Padding, {sentences} sentences / '
-                 'splitting and looking up alone',
-                 compare_epochs(reference, stream, how), '0.5')]
+        name = (f'numberize, Batch(80), Padding, {sentences} sentences / '
+                'splitting and looking up alone')
+        rows = [(name, compare_epochs(reference, stream, how), '0.5')]
         if HAS_TORCH:
             loader = torch_loader(
                 TorchText(path, vocabulary), 80, collate_padded)

@@ -1,0 +1,202 @@
+"""Make the pictures of docs/images.rst, before and after each stage.
+
+``python docs/make_pictures.py`` writes docs/pictures/*.png. It needs
+scikit-learn, for its two photographs.
+"""
+import io
+from pathlib import Path
+
+import numpy
+from PIL import Image
+from sklearn.datasets import load_sample_images
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Batch, Padding, ScaleAndShift
+from fuel.transformers.image import (
+    CenterCrop,
+    ImagesFromBytes,
+    MinimumImageDimensions,
+    Normalize,
+    Random2DRotation,
+    RandomFixedSizeCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
+from fuel.transformers.noise import (
+    Dropout,
+    GaussianNoise,
+    SaltAndPepper,
+    UniformNoise,
+)
+from fuel.transformers.sequences import BucketBatch
+from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.transformers.whitening import Whitening, fit_whitening
+from fuel.schemes import ConstantScheme
+
+FOLDER = Path(__file__).parent / 'pictures'
+LABELS = {'image': ('batch', 'channel', 'height', 'width')}
+GAP = 6
+
+
+def photographs():
+    """Return two photographs, (3, 120, 180)."""
+    return [numpy.asarray(Image.fromarray(image).resize((180, 120), 3))
+            .transpose(2, 0, 1) for image in load_sample_images().images]
+
+
+def stream_of(images):
+    """Return a stream of one batch."""
+    return DataStream(
+        IndexableDataset({'image': images}, axis_labels=LABELS),
+        iteration_scheme=SequentialScheme(len(images), len(images)))
+
+
+def first(stream):
+    """Return the first batch."""
+    return next(stream.get_epoch_iterator())[0]
+
+
+def to_pixels(image):
+    """Return an image as uint8, (height, width, 3)."""
+    image = numpy.asarray(image)
+    if image.dtype != numpy.uint8:
+        image = (image * 255).clip(0, 255).astype('uint8')
+    return numpy.broadcast_to(
+        image.transpose(1, 2, 0), (*image.shape[1:], 3))
+
+
+def write(name, *columns):
+    """Write columns of images beside each other, on white."""
+    widths = [max(image.shape[-1] for image in column) for column in columns]
+    heights = [max(column[row].shape[-2] for column in columns)
+               for row in range(len(columns[0]))]
+    page = numpy.full((sum(heights) + GAP * (len(heights) - 1),
+                       sum(widths) + GAP * (len(widths) - 1), 3), 255, 'u1')
+    left = 0
+    for column, width in zip(columns, widths, strict=True):
+        top = 0
+        for image, height in zip(column, heights, strict=True):
+            pixels = to_pixels(image)
+            page[top:top + pixels.shape[0],
+                 left:left + pixels.shape[1]] = pixels
+            top += height + GAP
+        left += width + GAP
+    Image.fromarray(page).save(FOLDER / f'{name}.png', optimize=True)
+
+
+def write_old(images):
+    """Decode, enlarge, crop, rotate."""
+    files = []
+    for image in images:
+        file = io.BytesIO()
+        Image.fromarray(to_pixels(image)).save(file, 'JPEG', quality=90)
+        files.append(file.getvalue())
+    decoded = DataStream(IndexableDataset({'image': files}),
+                         iteration_scheme=SequentialScheme(2, 2))
+    write('decoded', images,
+          first(ImagesFromBytes(decoded, color_mode='L')),
+          first(ImagesFromBytes(decoded, shrink_to=(40, 40))))
+    small = [image[:, ::5, ::5] for image in images]
+    write('minimum', small, *[
+        first(MinimumImageDimensions(stream_of(small), (96, 96), resample))
+        for resample in ('nearest', 'bicubic')])
+    write('crop', images, *[
+        first(RandomFixedSizeCrop(stream_of(images), (80, 80),
+                                  rng=numpy.random.RandomState(seed)))
+        for seed in (1, 2, 3)])
+    write('rotation', images, *[
+        first(Random2DRotation(stream_of(images), .6, resample='bilinear',
+                               rng=numpy.random.RandomState(seed)))
+        for seed in (1, 2)])
+
+
+def write_new(images):
+    """Write what has a fixed size, is flipped, or became numbers."""
+    write('resize', images, first(Resize(stream_of(images), (90, 90))),
+          first(CenterCrop(stream_of(images), (90, 90))))
+    write('resized_crop', images, *[
+        first(RandomResizedCrop(stream_of(images), (90, 90), seed=seed))
+        for seed in (1, 2, 3)])
+    write('flip', images,
+          first(RandomHorizontalFlip(stream_of(images), seed=4)))
+    normal = first(Normalize(
+        stream_of(images), (.485, .456, .406), (.229, .224, .225), 1 / 255))
+    write('normalize', images, [image / 5 + .5 for image in normal])
+
+
+def write_noise(images):
+    """Noise of each kind."""
+    stream = ScaleAndShift(
+        stream_of(numpy.stack(images)), 1 / 255., 0)
+    write('noise', images, first(GaussianNoise(stream, .15)),
+          first(UniformNoise(stream, -.3, .3)),
+          first(Dropout(stream, .4, rescale=False)),
+          first(SaltAndPepper(stream, .2)))
+
+
+def write_whitening(images):
+    """Patches, and what whitening makes of them."""
+    rng = numpy.random.RandomState(0)
+    patches = []
+    for _ in range(4000):
+        image = images[rng.randint(2)]
+        top, left = rng.randint(0, 120 - 16), rng.randint(0, 180 - 16)
+        patches.append(image[:, top:top + 16, left:left + 16])
+    stream = DataStream(
+        IndexableDataset({'image': numpy.stack(patches) / 255.}),
+        iteration_scheme=SequentialScheme(4000, 500))
+    white = first(Whitening(stream, fit_whitening(stream, epsilon=.01)))
+
+    def enlarge(batch):
+        rows = [numpy.concatenate(list(batch[i:i + 5]), axis=2)
+                for i in range(0, 20, 5)]
+        return numpy.concatenate(rows, axis=1).repeat(2, 1).repeat(2, 2)
+
+    write('whitening', [enlarge(first(stream))],
+          [enlarge(white) / 6 + .5])
+
+
+def write_sequences():
+    """Where a shuffle buffer puts examples; padding with buckets."""
+    moved = numpy.full((3, 200, 200), 1.)
+    order = [number for number, in ShuffleBuffer(DataStream(IterableDataset(
+        range(400))), 80, seed=1).get_epoch_iterator()]
+    for place, number in enumerate(order):
+        moved[:, 199 - number // 2, place // 2] = .1
+    write('shuffle', [moved])
+    lengths = numpy.random.RandomState(0).randint(1, 60, 240)
+    sentences = DataStream(IterableDataset(
+        {'words': [[1] * length for length in lengths]}))
+    pictures = []
+    for batches in (Batch(sentences, iteration_scheme=ConstantScheme(16)),
+                    BucketBatch(sentences, 16 * 60)):
+        masks = [mask for _, mask in
+                 Padding(batches).get_epoch_iterator()]
+        picture = numpy.full((3, sum(map(len, masks)) + 2 * len(masks), 60),
+                             1.)
+        top = 0
+        for mask in masks:
+            rows = slice(top, top + len(mask))
+            picture[:, rows, :mask.shape[1]] = .8
+            picture[0, rows, :mask.shape[1]] -= mask * .6
+            top += len(mask) + 2
+        pictures.append(picture.repeat(2, 2))
+    write('buckets', *[[picture] for picture in pictures])
+
+
+def main():
+    """Write all pictures."""
+    FOLDER.mkdir(exist_ok=True)
+    images = photographs()
+    write_old(images)
+    write_new(images)
+    write_noise(images[:1])
+    write_whitening(images)
+    write_sequences()
+
+
+if __name__ == '__main__':
+    main()
