@@ -107,6 +107,23 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.add(self.path)
         return self.do_cut(content, eighths)
 
+    def do_changing(self, content, *rest):
+        """Hang up in the middle the first time, and have another file of
+        the same length from then on."""
+        if self.path not in self.server.seen:
+            self.server.seen.add(self.path)
+            return self.cut_with_tag(content, '"first"')
+        content = content[::-1]
+        if self.headers.get('If-Range', '"second"') != '"second"':
+            return self.reply(content, ETag='"second"')
+        return self.do_ok(content)
+
+    def cut_with_tag(self, content, tag):
+        """Send half, and the tag of the file."""
+        self.reply(content[:len(content) // 2], length=len(content),
+                   ETag=tag)
+        self.close_connection = True
+
     def do_norange(self, content, *rest):
         """Ignore Range; hang up in the middle the first time."""
         if self.path in self.server.seen:
@@ -155,6 +172,17 @@ class Handler(BaseHTTPRequestHandler):
         """Propose a name."""
         self.reply(content, Content_Disposition='attachment; '
                    'filename="named.bin"')
+
+    def do_trickle(self, content, *rest):
+        """Send a little every tenth of a second."""
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(content)))
+        self.end_headers()
+        for i in range(0, len(content), 10_000):
+            self.wfile.write(content[i:i + 10_000])
+            self.wfile.flush()
+            if self.server.ended.wait(.1):
+                return
 
     def do_slow(self, content, *rest):
         """Send half, wait until the test says so, send the rest."""

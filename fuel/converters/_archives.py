@@ -49,9 +49,9 @@ def open_tar(path: str, fileobj: Any = None,
             raw.seek(0)
             quickly = in_order and magic == GZIP_MAGIC
             stream: Any = Inflated(raw) if quickly else raw
-            yield stack.enter_context(
-                tarfile.open(fileobj=stream, mode='r:') if quickly else
-                tarfile.open(fileobj=stream))
+            with (tarfile.open(fileobj=stream, mode='r:') if quickly else
+                  tarfile.open(fileobj=stream)) as archive:
+                yield archive
     except BROKEN as error:
         if fileobj is None:
             refuse_page(path)

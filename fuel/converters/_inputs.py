@@ -2,6 +2,7 @@
 import gzip
 import hashlib
 import os
+import threading
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,8 +12,8 @@ from typing import Any, Self
 from fuel.downloaders._registry import owner_of
 from fuel.exceptions import FuelError
 
-__all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'file_digest',
-           'input_paths', 'read_gzip', 'refuse_namesakes', 'refuse_page']
+__all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'input_paths',
+           'read_gzip', 'refuse_namesakes', 'refuse_page']
 
 BLOCK = 1 << 20
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
@@ -110,16 +111,6 @@ def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
                                f'{dataset}; each needs a folder of its own')
 
 
-def file_digest(path: str, algorithm: str = 'sha256') -> str:
-    """Return the hexadecimal digest of a file, read in blocks."""
-    with open(path, 'rb') as raw:
-        return hashlib.file_digest(raw, algorithm).hexdigest()
-
-
-def _describe(path: str) -> dict[str, Any]:
-    return {'size': os.path.getsize(path), 'sha256': file_digest(path)}
-
-
 class Digests:
     """Sizes and SHA-256 of files, computed while something else is done.
 
@@ -132,20 +123,32 @@ class Digests:
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = list(paths)
         self._futures: dict[str, Future[dict[str, Any]]] = {}
+        self._stop = threading.Event()
 
     def __enter__(self) -> Self:
         # One thread: hashing frees the interpreter's lock, and the disk
         # is read for the conversion at the same time.
         self._pool = ThreadPoolExecutor(1)
         self._futures = {os.path.basename(path):
-                         self._pool.submit(_describe, path)
+                         self._pool.submit(self._describe, path)
                          for path in self._paths}
         return self
 
     def __exit__(self, kind: type[BaseException] | None,
                  error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        # A failed conversion does not wait for the digest of an archive.
+        self._stop.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _describe(self, path: str) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        size = 0
+        with open(path, 'rb') as raw:
+            while (block := raw.read(BLOCK)) and not self._stop.is_set():
+                digest.update(block)
+                size += len(block)
+        return {'size': size, 'sha256': digest.hexdigest()}
 
     def __bool__(self) -> bool:
         return bool(self._paths)

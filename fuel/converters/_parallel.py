@@ -11,6 +11,13 @@ T = TypeVar('T')
 R = TypeVar('R')
 
 
+def _cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, 'sched_getaffinity'):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def ordered_map(function: Callable[[T], R], items: Iterable[T],
                 workers: int | None = None) -> Iterator[R]:
     """Apply a function that frees the interpreter's lock to many items.
@@ -30,8 +37,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T],
         The results, in the order of the items. An exception of `function`
         is raised in its place.
     """
-    workers = workers or len(os.sched_getaffinity(0)) if hasattr(
-        os, 'sched_getaffinity') else os.cpu_count() or 1
+    workers = workers or _cores()
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:

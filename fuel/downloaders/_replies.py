@@ -39,12 +39,15 @@ class Answer:
         The bytes.
     encoded : bool
         Whether the server packed them for the way.
+    validator : str or None
+        What the server calls this state of the file.
     """
 
     start: int
     total: int | None
     chunks: Iterator[bytes]
     encoded: bool = False
+    validator: str | None = None
 
 
 def content_length(headers: Any) -> int | None:
@@ -60,8 +63,8 @@ def content_length(headers: Any) -> int | None:
 
 @contextmanager
 def ask(get: Callable[..., Any], url: str, start: int,
-        timeout: tuple[float, float], unpack: bool = True
-        ) -> Iterator[Answer]:
+        timeout: tuple[float, float], unpack: bool = True,
+        validator: str | None = None) -> Iterator[Answer]:
     """Ask for a file from byte `start` on.
 
     Parameters
@@ -77,6 +80,9 @@ def ask(get: Callable[..., Any], url: str, start: int,
     unpack : bool, optional
         Whether to undo an encoding that the server says it applied. Some
         servers say so of files which are meant to be packed.
+    validator : str, optional
+        The state of the file that the bytes before `start` belong to. If it
+        is another now, the answer begins at 0.
 
     Yields
     ------
@@ -96,6 +102,8 @@ def ask(get: Callable[..., Any], url: str, start: int,
     headers = dict(HEADERS)
     if start:
         headers['Range'] = f'bytes={start}-'
+        if validator:
+            headers['If-Range'] = validator
     reply = None
     try:
         reply = get(url, stream=True, timeout=timeout, headers=headers)
@@ -153,13 +161,22 @@ def _place(reply: Any, start: int, unpack: bool) -> Answer:
     chunks = _chunks(reply, unpack)
     parts = re.fullmatch(r'bytes (\d+)-\d+/(\d+|\*)',
                          headers.get('Content-Range', ''))
+    state = _validator(headers)
     if parts is None:
-        return Answer(0, content_length(headers), chunks, encoded)
+        return Answer(0, content_length(headers), chunks, encoded, state)
     if int(parts[1]) != start:
         raise SourceError(f'asked for the file from byte {start} on, got '
                           f'{headers["Content-Range"]!r}')
     total = None if parts[2] == '*' else int(parts[2])
-    return Answer(start, total, chunks, encoded)
+    return Answer(start, total, chunks, encoded, state)
+
+
+def _validator(headers: Any) -> str | None:
+    """Return what If-Range accepts: a strong ETag, or a time."""
+    etag = headers.get('ETag')
+    if etag and not etag.startswith('W/'):
+        return str(etag)
+    return headers.get('Last-Modified') or None
 
 
 @contextmanager

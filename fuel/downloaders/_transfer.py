@@ -9,6 +9,7 @@ from typing import IO, Any
 from fuel.downloaders._errors import (DownloadError, EncodingError,
                                       SourceError, TransientError)
 from fuel.downloaders._options import Options
+from fuel.downloaders._origin import Origin
 from fuel.downloaders._registry import RawFile, owner_of
 from fuel.downloaders._replies import Answer, ask
 from fuel.utils._progress import Bar
@@ -73,9 +74,11 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
             part.flush()
             os.fsync(part.fileno())
             os.replace(part.name, target)
+            Origin(part, known).forget()
             return
         if not _size(part):
             os.remove(part.name)
+            Origin(part, known).forget()
     raise DownloadError(
         f'{known} could not be downloaded; no file was changed. Tried:\n' +
         '\n'.join(reasons) + '\nTry again later, name a mirror or a folder '
@@ -180,10 +183,16 @@ def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
         part.truncate(0)
         start = 0
     timeout = (options.connect_timeout, options.read_timeout)
+    origin = Origin(part, known)
+    if not origin.suits(source):
+        part.truncate(0)
+        start = 0
     try:
-        with ask(get, source, start, timeout, unpack) as answer:
+        with ask(get, source, start, timeout, unpack,
+                 origin.validator) as answer:
             if answer.start != start:
                 part.truncate(answer.start)
+            origin.note(source, answer)
             _check_promise(answer, part, known)
             with make_bar(known.size or answer.total) as bar:
                 _copy(answer, part, known, bar)

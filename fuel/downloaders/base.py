@@ -222,7 +222,7 @@ def _delete(directory: str, url: str | None, name: str | None) -> None:
             name = filename_from_url(url)
     if not name:
         raise ValueError(f'no file name can be found for {url!r}: give one')
-    for path in (name, name + '.part'):
+    for path in (name, name + '.part', name + '.part.origin'):
         with suppress(FileNotFoundError):
             os.remove(os.path.join(directory, path))
 
@@ -262,7 +262,13 @@ def _fetch_at_once(one: Callable[..., str | None],
         futures = [pool.submit(one, sources, known,
                                lambda total: nullcontext(bar))
                    for sources, known in jobs]
-        return [future.result() for future in futures]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            # Ctrl-C: the pool waits for its threads, so end them.
+            bar.cancel()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 NeedURLPrefix.__module__ = __name__

@@ -24,16 +24,24 @@ class Bar:
         self.maxval = maxval
         self._bar = bar
         self._lock = threading.Lock()
+        self._cancelled = False
 
     def update(self, value: int) -> None:
         """Show `value`, cut at the maximum: a server's word about a length
         is no reason to fail."""
         with self._lock:
+            if self._cancelled:
+                raise InterruptedError('cancelled')
             if self.maxval is not None:
                 value = min(value, self.maxval)
             self.value = value
             if self._bar is not None:
                 self._bar.update(value)
+
+    def cancel(self) -> None:
+        """Make the threads that share this fail when they go on."""
+        with self._lock:
+            self._cancelled = True
 
     def advance(self, steps: int) -> None:
         """Show `steps` more than before."""

@@ -212,6 +212,28 @@ def test_disk_that_is_too_small_is_noticed_before(server, folder, slept,
     assert OLD == (folder / 'data.bin').read_bytes()
 
 
+INTERRUPTED = """
+import os, signal, sys, threading
+from fuel.downloaders.base import default_downloader
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Timer(.7, os.kill, [os.getpid(), signal.SIGINT]).start()
+default_downloader(sys.argv[1], sys.argv[2:], ['a.bin', 'b.bin'])
+"""
+
+
+def test_interrupt_ends_all_downloads(server, folder):
+    """Ctrl-C does not wait until other files are complete."""
+    server.files['data.bin'] = CONTENT * 2
+    process = start_python('-c', INTERRUPTED, str(folder),
+                           server.url('trickle/data.bin'),
+                           server.url('trickle/data.bin'))
+    error = process.communicate(timeout=60)[1]
+    assert b'KeyboardInterrupt' in error
+    assert not server.ended.is_set()
+    assert {'data.bin', 'a.bin.part', 'b.bin.part', 'a.bin.part.origin',
+            'b.bin.part.origin'} == set(os.listdir(folder))
+
+
 def test_full_disk_is_an_error_that_says_so(server, folder):
     """A write that fails half-way leaves the old file, and what was got for
     a second run."""
@@ -227,4 +249,37 @@ def test_full_disk_is_an_error_that_says_so(server, folder):
     assert OLD == (folder / 'data.bin').read_bytes()
     assert 0 < (folder / 'data.bin.part').stat().st_size <= 10 ** 6
     assert CONTENT == fetch(server, folder, 'ok')
+    assert ['data.bin'] == os.listdir(folder)
+
+
+def test_file_that_changes_is_not_pieced_together(server, folder, slept):
+    """Without a digest, If-Range keeps two states of a file apart."""
+    assert CONTENT[::-1] == fetch(server, folder, 'changing', {})
+    assert '"first"' == server.requests[1][1]['If-Range']
+    assert ['data.bin'] == os.listdir(folder)
+
+
+@pytest.mark.parametrize('known', [KNOWN, {}])
+def test_piece_of_another_address(server, folder, slept, known):
+    """A piece from another address is continued only if the digest will
+    tell whether the two fit."""
+    other = server.url('cut/4/data.bin')
+    with (use_options(Options(attempts=1, sleep=slept.append)),
+          pytest.raises(DownloadError, match='broke off')):
+        server.files['data.bin'] = CONTENT[::-1]
+        default_downloader(str(folder), [other.replace('cut/4', 'cutonce/4')],
+                           [RawFile('data.bin', **known)])
+    server.files['data.bin'] = CONTENT
+    assert CONTENT == fetch(server, folder, 'ok', known)
+    assert ['data.bin'] == os.listdir(folder)
+
+
+def test_file_of_another_length_is_not_pieced_together(server, folder, slept):
+    """Without a digest and a tag, at least the length must agree."""
+    server.files['data.bin'] = b'x' * 1000
+    with (use_options(Options(attempts=1, sleep=slept.append)),
+          pytest.raises(DownloadError, match='broke off')):
+        fetch(server, folder, 'cutonce/4', {})
+    server.files['data.bin'] = CONTENT
+    assert CONTENT == fetch(server, folder, 'cutonce/4', {})
     assert ['data.bin'] == os.listdir(folder)
