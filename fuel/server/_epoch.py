@@ -122,6 +122,7 @@ class Epoch:
         self.done = Indices()
         self.returned: dict[int, Item] = {}
         self.handed_by: dict[str, set[int]] = {}
+        self._came_after: dict[str, str] = {}
         self.past: set[str] = set()
         self.waits_for = 0
 
@@ -173,8 +174,9 @@ class Epoch:
         known = set(handed or ())
         if handed is not None:
             forgotten = {
-                index for index in self.handed_by.pop(before, set())
+                index for index in self._take_over(before)
                 if index >= floor and index not in known}
+            self._came_after[client] = before
             if self.sharing == ALL:
                 member.done = Indices(floor, known)
             else:
@@ -188,6 +190,23 @@ class Epoch:
         self.members[client] = member
         self.waits_for = max(0, self.waits_for - 1)
         return member
+
+    def _take_over(self, before: str) -> set[int]:
+        """Return what was handed out by a client and those after it.
+
+        Each of them went on from a state of the one before; what they did
+        since is not in the state that is taken up now.
+        """
+        taken: set[int] = set()
+        for client in list(self.handed_by):
+            ancestor: str | None = client
+            steps = len(self._came_after) + 1
+            while ancestor not in (None, before) and steps:
+                ancestor = self._came_after.get(ancestor or '')
+                steps -= 1
+            if ancestor == before and client not in self.members:
+                taken |= self.handed_by.pop(client)
+        return taken
 
     def lowest_wanted(self) -> int:
         """Return the first batch below the cursor that has to be remade.
@@ -313,10 +332,19 @@ class Epoch:
         member.asked_back = 0.0
         items = [member.in_flight.pop(index) for index in sorted(indices)
                  if index in member.in_flight]
-        if self.sharing == ALL:
-            return items
         self.returned.update((item.index, item) for item in items)
-        return []
+        return self.drop_needless()
+
+    def drop_needless(self) -> list[Item]:
+        """Return the batches that came back and that nobody is to get.
+
+        They were handed out after all, or each client gets its own.
+        """
+        needless = [item for index, item in self.returned.items()
+                    if self.sharing == ALL or index in self.done]
+        for item in needless:
+            del self.returned[item.index]
+        return needless
 
     def leave(self, client: str, for_good: bool) -> list[Item]:
         """Take a client out.

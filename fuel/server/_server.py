@@ -343,6 +343,8 @@ class Server:
         number = get_field(fields, 'join', int)
         resume = get_field(fields, 'resume', dict, None)
         self._drop_out(session, for_good=True)
+        # Whom this client follows may have died a moment ago.
+        self._ping()
         session.join = number
         self._joiners.append((session, number, resume))
 
@@ -374,8 +376,9 @@ class Server:
     def _on_give(self, session: Session, fields: dict[str, Any]) -> None:
         if self._member(session, fields) is not None:
             assert self._epoch is not None
-            self._epoch.give_back(
-                session.client, from_ranges(fields.get('indices')))
+            for item in self._epoch.give_back(
+                    session.client, from_ranges(fields.get('indices'))):
+                self._free(item)
 
     def _on_waiting(self, session: Session, fields: dict[str, Any]) -> None:
         member = self._member(session, fields)
@@ -456,6 +459,8 @@ class Server:
                 from_ranges(resume.get('done', [])),
                 get_field(resume, 'floor', int, 0),
                 get_field(resume, 'client', str, ''))
+            for item in epoch.drop_needless():
+                self._free(item)
             self._seek(epoch, resume)
         else:
             member = epoch.join(session.client, session.hwm, session.rank)

@@ -1,0 +1,203 @@
+"""Processes are killed at random moments, and no batch is lost or repeated.
+
+What counts are the batches handed out up to a saved state and those after
+restoring it.
+"""
+import json
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy
+import pytest
+
+import killing
+from fuel.exceptions import WorkerError
+from fuel.server import Server
+from fuel.streams import ServerDataStream
+from fuel.transformers import MultiProcessing
+from process_pipelines import build
+
+SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
+    ).randrange(2 ** 32)
+NUM_EPOCHS = 3
+
+# 20 kills, or 200 in the long form.
+CASES = [pytest.param(number, id=str(number), marks=(
+    [] if number < 5 else pytest.mark.full)) for number in range(50)]
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def choose(number, places):
+    """Return the place and count of one kill, and say which."""
+    rng = random.Random(SEED + number)
+    place = places[number % len(places)]
+    count = rng.randrange(2, 16)
+    print(f'FUEL_TEST_SEED={SEED}: {place}, {count}')  # noqa: T201
+    return place, count
+
+
+def expected():
+    """Return what all epochs give, as `killing.consume` notes it."""
+    stream = build()
+    return [[batch[1].tolist(), float(numpy.sum(batch[0]))]
+            for _ in range(NUM_EPOCHS)
+            for batch in stream.get_epoch_iterator()]
+
+
+def run(script, *arguments):
+    """Run a script that can import the tests' helpers."""
+    return subprocess.Popen(
+        [sys.executable, '-c', textwrap.dedent(script),
+         *map(str, arguments)],
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+
+
+@pytest.mark.parametrize('number', CASES)
+def test_killed_worker_loses_nothing(number, tmp_path):
+    """Inside send, receive, slot copy or state; then a new stream."""
+    place, count = choose(number, ['send', 'receive', 'slot copy', 'state'])
+    path = str(tmp_path / 'saved')
+    disarm = killing.arm(place, count, spare=os.getpid())
+    try:
+        for attempt in range(20):
+            with MultiProcessing(build(), 5, start_method='fork') as stream:
+                try:
+                    killing.consume(stream, path, NUM_EPOCHS)
+                    break
+                except WorkerError as error:
+                    assert 'SIGKILL' in str(error)  # noqa: PT017
+            if attempt == 2:
+                disarm()
+    finally:
+        disarm()
+    assert expected() == json.loads(Path(path).read_text())['seen']
+    assert multiprocessing.active_children() == []
+
+
+CONSUMER = '''
+    import os, sys
+    import killing
+    from fuel.streams import ServerDataStream
+    from fuel.transformers import MultiProcessing
+    from process_pipelines import build
+    if __name__ == '__main__':
+        path, port, epochs, place, count = sys.argv[1:]
+        if place:
+            killing.arm(place, int(count), only=os.getpid())
+        if int(port):
+            stream = ServerDataStream(('x', 'y'), port=int(port))
+        else:
+            stream = MultiProcessing(build(), 5)
+        with stream:
+            killing.consume(stream, path, int(epochs))
+'''
+
+
+def consume_with_kills(path, port, place, count):
+    """Run a consumer until it is done; kill it the first times."""
+    kills = 0
+    for attempt in range(10):
+        process = run(CONSUMER, path, port, NUM_EPOCHS,
+                      place if attempt < 2 else '', count)
+        code = process.wait(60)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        kills += 1
+    else:
+        pytest.fail('the consumer does not come to an end')
+    return kills
+
+
+@pytest.mark.parametrize('number', CASES)
+def test_killed_consumer_loses_nothing(number, tmp_path):
+    """Of a worker: inside receive, send, lend, or saving its state."""
+    place, count = choose(number, ['receive', 'send', 'lend', 'save'])
+    path = str(tmp_path / 'saved')
+    consume_with_kills(path, 0, place, count)
+    assert expected() == json.loads(Path(path).read_text())['seen']
+
+
+@pytest.mark.parametrize('number', CASES)
+def test_killed_client_loses_nothing(number, tmp_path):
+    """The server goes on, and makes what was lost once more."""
+    place, count = choose(
+        number, ['client receive', 'client send', 'client take', 'save'])
+    path = str(tmp_path / 'saved')
+    with Server(build(), port=0) as server:
+        consume_with_kills(path, server.port, place, count)
+    # A client killed before it saved anything left an epoch behind, so the
+    # order is that of later ones.
+    seen = json.loads(Path(path).read_text())['seen']
+    assert len(seen) == 6 * NUM_EPOCHS, [t for t, _ in seen]
+    for start in range(0, len(seen), 6):
+        assert sorted(number for targets, _ in seen[start:start + 6]
+                      for number in targets) == list(range(24))
+
+
+SERVER = '''
+    import sys
+    import killing
+    from fuel.server import start_server
+    from process_pipelines import build
+    if __name__ == '__main__':
+        port, place, count = sys.argv[1:]
+        if place:
+            killing.arm(place, int(count))
+        start_server(build(), port=int(port))
+'''
+
+
+class Supervisor(threading.Thread):
+    """Starts a server, and again whenever it was killed."""
+
+    def __init__(self, port, place, count):
+        super().__init__()
+        self.arguments = port, place, count
+        self.stopped = False
+        self.kills = 0
+        self.process = run(SERVER, port, place, count)
+
+    def run(self):
+        """Watch over the server."""
+        port, place, count = self.arguments
+        while self.process.wait() == -signal.SIGKILL and not self.stopped:
+            self.kills += 1
+            self.process = run(
+                SERVER, port, place if self.kills < 2 else '', count)
+
+    def stop(self):
+        """End the server."""
+        self.stopped = True
+        self.process.kill()
+        self.join()
+
+
+@pytest.mark.parametrize('number', CASES)
+def test_killed_server_loses_nothing(number):
+    """Started again, it continues from what its client knows."""
+    place, count = choose(number, [
+        'server send', 'server receive', 'server slot copy', 'server state'])
+    with Server(build(), port=0) as free:
+        port = free.port
+    supervisor = Supervisor(port, place, count)
+    supervisor.start()
+    seen = []
+    try:
+        with ServerDataStream(('x', 'y'), port=port) as stream:
+            for _ in range(NUM_EPOCHS):
+                for batch in stream.get_epoch_iterator():
+                    seen.append([batch[1].tolist(),
+                                 float(numpy.sum(batch[0]))])
+    finally:
+        supervisor.stop()
+    assert expected() == seen
+    assert supervisor.kills
