@@ -284,7 +284,12 @@ class ServerDataStream(AbstractDataStream):
     def produces_examples(self) -> bool:
         """Whether single examples come, as opposed to batches (bool)."""
         if self._produces_examples is None:
-            return bool(self._greet()['examples'])
+            examples = self._greet().get('examples')
+            if not isinstance(examples, bool):
+                raise ValueError(
+                    'the stream that is served does not tell whether it '
+                    'produces examples: give produces_examples here')
+            return examples
         return self._produces_examples
 
     @produces_examples.setter

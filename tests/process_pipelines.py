@@ -10,7 +10,7 @@ from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import AgnosticTransformer, Transformer
-from fuel.transport import outputs
+from fuel.utils import _outputs as outputs
 
 WIDTH = 6000
 

@@ -7,6 +7,7 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.kernels import _convert
+from fuel.utils._outputs import empty
 
 __all__ = ['scale_and_shift']
 
@@ -60,7 +61,7 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
                 'only booleans, integers and floating numbers of up to 64 '
                 f'bits can be scaled and shifted here, got {given}')
     source = _as_plain(array)
-    target = numpy.empty(array.shape, dtype)
+    target = empty(array.shape, dtype)
     flat = target.reshape(-1)
     if dtype.char not in 'fd' or not _convert.scale_and_shift(
             source, flat, scale, shift):

@@ -81,7 +81,8 @@ class Session:
             return (f'the client names {wanted} sources, but the server '
                     f'sends {len(names)}: {names}')
         examples = get_field(fields, 'examples', bool, None)
-        if examples not in (None, bool(stream.produces_examples)):
+        if None not in (examples, kind_of(stream)) \
+                and examples != kind_of(stream):
             kinds = {True: 'examples', False: 'batches'}
             return (f'the client expects {kinds[examples]}, but the server '
                     f'sends {kinds[not examples]}: leave '
@@ -181,3 +182,11 @@ class Session:
             pool.release(number, reuse=False)
         self._lent.clear()
         self._probe = None
+
+
+def kind_of(stream: Any) -> bool | None:
+    """Return whether a stream produces examples; None if it cannot tell."""
+    try:
+        return bool(stream.produces_examples)
+    except ValueError:
+        return None

@@ -12,7 +12,7 @@ import numpy
 
 from fuel.transport._changes import changes
 from fuel.transport._producer import lay_out
-from fuel.transport.outputs import Placement, placed
+from fuel.utils._outputs import Placement, placed
 from fuel.wire import encode
 
 OPENED, BATCH, FAILURE, END, BROKEN = (

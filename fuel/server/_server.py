@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import zmq
 
-from fuel.server._clients import Session
+from fuel.server._clients import Session, kind_of
 from fuel.server._epoch import RANK, SHARINGS, Epoch, Item, Member
 from fuel.server._pipeline import (
     BATCH,
@@ -332,7 +332,7 @@ class Server:
         self._send(session, {
             'type': 'welcome', 'version': VERSION, 'run': self.run,
             'sources': list(self.data_stream.sources),
-            'examples': bool(self.data_stream.produces_examples),
+            'examples': kind_of(self.data_stream),
             'axis_labels': _labels(self.data_stream),
             'sharing': self.sharing, 'probe': session.make_probe()})
 

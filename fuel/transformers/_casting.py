@@ -10,6 +10,7 @@ from fuel import config
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
 from fuel.transformers._scaling import ScaleAndShift, wanted_from
+from fuel.utils._outputs import empty
 from fuel.transformers._sourcewise import AgnosticSourcewiseTransformer
 
 
@@ -184,5 +185,12 @@ def cast(data: Any, dtype: Any) -> NDArray[Any]:
     if array is not data and array.dtype != object:
         # From Python's numbers directly, or large ones might be rounded.
         array = data
+    if type(array) is numpy.ndarray and array.flags.c_contiguous \
+            and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
+            and array.dtype != dtype:
+        # The same, in memory that another process may read.
+        result = empty(array.shape, dtype)
+        numpy.copyto(result, array, casting='unsafe')
+        return result
     result = numpy.asarray(array, dtype)
     return result if result.flags.writeable else result.copy()

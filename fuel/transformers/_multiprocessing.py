@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import weakref
+from contextlib import suppress
 from typing import Any
 
 from fuel._epoch import (
@@ -138,8 +139,10 @@ class MultiProcessing(Transformer):
             multiprocessing.get_context(start_method)
         kwargs.setdefault('axis_labels', data_stream.axis_labels)
         if kwargs.get('iteration_scheme') is None:
-            kwargs.setdefault('produces_examples',
-                              data_stream.produces_examples)
+            # A stage of the user's may not know; then this one does not.
+            with suppress(ValueError):
+                kwargs.setdefault('produces_examples',
+                                  data_stream.produces_examples)
         super().__init__(data_stream, **kwargs)
         self.max_store = max_store
         self.start_method = start_method

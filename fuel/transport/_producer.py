@@ -19,7 +19,7 @@ from fuel.transport._batches import dump
 from fuel.transport._changes import changes
 from fuel.transport._channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport._pool import BudgetError, Slot, SlotPool, align
-from fuel.transport.outputs import Placement, placed
+from fuel.utils._outputs import Placement, placed
 
 # A description of fewer bytes travels in the message, not in a slot.
 INLINE = 1 << 10

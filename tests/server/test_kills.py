@@ -82,7 +82,7 @@ def test_killed_worker_loses_nothing(number, tmp_path):
     assert multiprocessing.active_children() == []
 
 
-CONSUMER = '''
+CONSUMER = """
     import os, sys
     import killing
     from fuel.streams import ServerDataStream
@@ -98,7 +98,7 @@ CONSUMER = '''
             stream = MultiProcessing(build(), 5)
         with stream:
             killing.consume(stream, path, int(epochs))
-'''
+"""
 
 
 def consume_with_kills(path, port, place, count):
@@ -143,7 +143,7 @@ def test_killed_client_loses_nothing(number, tmp_path):
                       for number in targets) == list(range(24))
 
 
-SERVER = '''
+SERVER = """
     import sys
     import killing
     from fuel.server import start_server
@@ -153,7 +153,7 @@ SERVER = '''
         if place:
             killing.arm(place, int(count))
         start_server(build(), port=int(port))
-'''
+"""
 
 
 class Supervisor(threading.Thread):
@@ -194,9 +194,9 @@ def test_killed_server_loses_nothing(number):
     try:
         with ServerDataStream(('x', 'y'), port=port) as stream:
             for _ in range(NUM_EPOCHS):
-                for batch in stream.get_epoch_iterator():
-                    seen.append([batch[1].tolist(),
-                                 float(numpy.sum(batch[0]))])
+                seen.extend(
+                    [batch[1].tolist(), float(numpy.sum(batch[0]))]
+                    for batch in stream.get_epoch_iterator())
     finally:
         supervisor.stop()
     assert expected() == seen

@@ -1,0 +1,80 @@
+"""The two programs of the page on parallel processing run as written."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[2] / 'docs' / 'parallel.rst'
+
+
+def programs():
+    """Return the programs on the page, by file name."""
+    found = {}
+    for block in re.findall(r'\.\. code-block:: python\n\n((?:   .*\n|\n)+)',
+                            PAGE.read_text('utf-8')):
+        text = textwrap.dedent(block).strip() + '\n'
+        found[re.match(r'"""(\S+)"""', text).group(1)] = text
+    return found
+
+
+@contextmanager
+def program(directory, *arguments):
+    """Run one of the programs; it does not outlive the block."""
+    with subprocess.Popen(
+            [sys.executable, *arguments], cwd=directory, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ,
+                 'PYTHONPATH': os.pathsep.join(sys.path)}) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_port(port, seconds=60):
+    """Wait until nobody uses a port: the programs name it."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(('127.0.0.1', port))
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+        time.sleep(0.1)
+
+
+@pytest.mark.timeout(110)
+def test_server_and_training_run_as_separate_processes(tmp_path):
+    """With the server, and without it."""
+    for name, text in programs().items():
+        (tmp_path / name).write_text(text)
+    with program(tmp_path, 'train.py') as alone:
+        output, errors = alone.communicate(timeout=60)
+    assert output.startswith('Training took'), errors
+    wait_for_port(5557)
+    with program(tmp_path, 'server.py') as server:
+        assert 'tcp://127.0.0.1:5557' in server.stderr.readline()
+        with program(tmp_path, 'train.py', '-p') as parallel:
+            output, errors = parallel.communicate(timeout=60)
+        server.send_signal(signal.SIGTERM)
+        server.communicate(timeout=20)
+    assert output.startswith('Training took'), errors
+    assert server.returncode == 0
+
+
+def test_page_shows_how_keys_are_made():
+    """The command and the option on each side."""
+    text = PAGE.read_text('utf-8')
+    for part in ('fuel-server keys', '--curve', 'curve='):
+        assert part in text
