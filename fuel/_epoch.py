@@ -125,7 +125,8 @@ class Epoch(Buffer):
 
     def _finish(self, stream: Any) -> None:
         try:
-            self.end = self.mark(stream)
+            # Without the stream, which holds this epoch: no cycle.
+            self.end = self.mark(stream)._replace(stream=None)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             self.end = error.with_traceback(None)
         self.finished = True
@@ -226,7 +227,8 @@ class Epoch(Buffer):
         last ones.
         """
         if self.finished:
-            return self.end
+            return (self.end if isinstance(self.end, Exception)
+                    else self.end._replace(stream=stream))
         if not hasattr(stream, '_child_marks'):
             raise TypeError(
                 f'the position of the stream {type(stream).__name__} cannot '

@@ -60,8 +60,7 @@ class DataIterator(BufferedIterator):
         """Return the next data: what ``next()`` does if none are ready."""
         data = self.epoch.advance(self.data_stream)
         if self.as_dict:
-            return dict(
-                zip(self.data_stream.sources, data, strict=False))
+            return as_dict(self.data_stream, data)
         return data
 
     def mark(self) -> Any:
@@ -107,3 +106,32 @@ class DataIterator(BufferedIterator):
         adopt = getattr(self.data_stream, '_adopt_epoch', None)
         if adopt is not None:
             adopt(self.epoch, self)
+
+
+def as_dict(data_stream: Any, data: Any) -> dict[str, Any]:
+    """Return data under the names of their sources.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    data : iterable
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer data than sources, or two sources of one
+        name: something would be lost.
+
+    """
+    sources, data = tuple(data_stream.sources), tuple(data)
+    named = dict(zip(sources, data, strict=False))
+    if not len(named) == len(sources) == len(data):
+        raise ValueError(
+            f'{type(data_stream).__name__} gave {len(data)} items for the '
+            f'{len(sources)} sources {sources}: for a dict there must be one '
+            'for each, and each name once')
+    return named

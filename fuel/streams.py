@@ -207,6 +207,11 @@ class AbstractDataStream:
         except TypeError as error:
             runtime.start = error
         requests: Iterator[Any] = scheme.get_request_iterator()
+        if not hasattr(requests, '__next__'):
+            raise TypeError(
+                f'get_request_iterator() of {type(scheme).__name__} must '
+                f'return an iterator, got {type(requests).__name__}: return '
+                'iter(...) of it')
         if resumed:
             advance(requests, resumed['requested'])
         return requests
@@ -442,6 +447,11 @@ class DataStream(AbstractDataStream):
     data_state: Any
 
     def __init__(self, dataset: Any, **kwargs: Any) -> None:
+        if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
+            raise TypeError(
+                'dataset must be a Dataset, or have its open() and '
+                f'get_data(), got {type(dataset).__name__}: put arrays and '
+                'lists into an IndexableDataset')
         axis_labels = getattr(dataset, 'axis_labels', None)
         if axis_labels:
             kwargs.setdefault('axis_labels', axis_labels.copy())

@@ -4,6 +4,7 @@ import gc
 import json
 import pickle
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -131,6 +132,15 @@ def test_epoch_iterator_as_dict(as_dict):
     epoch = stream.get_epoch_iterator(as_dict=as_dict)
     expected = {'x': 1, 'y': 'a'} if as_dict else (1, 'a')
     assert expected == next(epoch)
+
+
+@pytest.mark.parametrize('sources', [('x',), ('x', 'y', 'z'), ('x', 'x')])
+def test_epoch_iterator_as_dict_loses_nothing(sources):
+    """A dict that would lack a source or an item is refused."""
+    stream = DataStream(IterableDataset({'x': [1], 'y': 'a'}))
+    stream.sources = sources
+    with pytest.raises(ValueError, match='gave 2 items for the'):
+        next(stream.get_epoch_iterator(as_dict=True))
 
 
 def test_iterate_epochs_never_ends():
@@ -273,6 +283,23 @@ def test_streams_module_has_no_other_names():
     """A misspelt name is an error as in any module."""
     with pytest.raises(AttributeError, match='DataStraem'):
         streams.DataStraem  # noqa: B018
+
+
+@pytest.mark.parametrize('dataset', ['abc', numpy.zeros(3), None])
+def test_data_stream_over_no_dataset_raises(dataset):
+    """Arrays are to be put into a data set first."""
+    with pytest.raises(TypeError, match='into an IndexableDataset'):
+        DataStream(dataset)
+
+
+def test_data_stream_with_a_scheme_that_gives_a_list_raises():
+    """The scheme is named."""
+    class Lists(BatchScheme):
+        def get_request_iterator(self):
+            return [[0]]
+
+    with pytest.raises(TypeError, match='of Lists must return an iterator'):
+        rows_stream(Lists(10, 3)).get_epoch_iterator()
 
 
 def test_get_data_directly():
@@ -419,7 +446,8 @@ def test_last_attributes_stay_visible():
     assert isinstance(stream.child_epoch_iterator, DataIterator)
 
 
-def test_streams_are_freed_with_their_last_reference():
+@pytest.mark.parametrize('steps', [0, 1, 3])
+def test_streams_are_freed_with_their_last_reference(steps):
     """No cycle keeps a stream and its data alive."""
     class Watched(IndexableDataset):
         pass
@@ -428,12 +456,12 @@ def test_streams_are_freed_with_their_last_reference():
     stream = Pulling(DataStream(
         dataset, iteration_scheme=ShuffledScheme(3, 2)))
     epoch = stream.get_epoch_iterator()
-    next(epoch)
+    for _ in range(steps):
+        next(epoch, None)
     gc.collect()
     gc.disable()
     try:
         freed = []
-        import weakref
         weakref.finalize(dataset, freed.append, True)
         del stream, epoch, dataset
         assert [True] == freed

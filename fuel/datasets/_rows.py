@@ -226,6 +226,28 @@ def check_equal_lengths(sources: Any, collections: Any) -> None:
                       for source, length in lengths.items()))
 
 
+def check_range(start: Any, stop: Any, num_examples: int) -> None:
+    """Refuse a `start` and a `stop` that do not lie within the examples.
+
+    Parameters
+    ----------
+    start, stop : int or None
+    num_examples : int
+
+    Raises
+    ------
+    ValueError
+        Naming the argument.
+
+    """
+    first = 0 if start is None else operator.index(start)
+    last = num_examples if stop is None else operator.index(stop)
+    if not 0 <= first <= last <= num_examples:
+        raise ValueError(
+            f'start and stop must lie within the {num_examples} examples, '
+            f'start before stop, got start={start!r} and stop={stop!r}')
+
+
 def as_position(value: Any) -> int:
     """Return a saved position as a number, checked."""
     position = operator.index(value)

@@ -10,9 +10,11 @@ import numpy
 from fuel.datasets._rows import (
     as_position,
     check_equal_lengths,
+    check_range,
     get_rows,
     own,
 )
+from fuel.schemes import SequentialExampleScheme
 from fuel.streams import DataStream
 
 __all__ = ['Dataset', 'IndexableDataset', 'IterableDataset']
@@ -240,7 +242,11 @@ class Dataset:
 
         """
         named = dict(zip(self.provides_sources, data, strict=True))
-        return tuple(named[source] for source in self.sources)
+        try:
+            return tuple([named[source] for source in self.sources])
+        except KeyError:
+            check_sources(self.sources, self.provides_sources)
+            raise
 
 
 def check_sources(sources: Any, provided: Any) -> None:
@@ -318,10 +324,23 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         if self._rows is None:
             self._rows = zip(*[
                 self._open(place, iterable) for place, iterable
-                in enumerate(self.dataset.iterables)], strict=False)
-        row = next(self._rows)
+                in enumerate(self.dataset.iterables)], strict=True)
+        try:
+            row = next(self._rows)
+        except ValueError as error:
+            self._explain(error)
+            raise
         self.position += 1
         return tuple([own(part) for part in row])
+
+    def _explain(self, error: ValueError) -> None:
+        """Say in our words that one iterable ended before another."""
+        if str(error).startswith('zip() argument'):
+            raise ValueError(
+                'all sources must have the same number of examples, but '
+                f'after {self.position} of them one ended before another; '
+                f'of {tuple(self.dataset.provides_sources)}, '
+                f'{str(error).removeprefix("zip() ")}') from None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), '_rows': None,
@@ -467,13 +486,14 @@ class IndexableDataset(Dataset):
     Attributes
     ----------
     indexables : list
-        From `start` to `stop`.
+        Those of `sources`, in that order, from `start` to `stop`.
     num_examples : int
 
     Raises
     ------
     ValueError
-        If the lengths differ.
+        If something cannot be indexed, the lengths differ, or `start` and
+        `stop` do not lie within them.
 
     Notes
     -----
@@ -495,19 +515,49 @@ class IndexableDataset(Dataset):
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:
         self.provides_sources, collections = _as_named(indexables)
+        for source, part in zip(
+                self.provides_sources, collections, strict=True):
+            if not hasattr(part, '__getitem__'):
+                raise ValueError(
+                    f'source {source!r} must take indices in brackets, as '
+                    f'arrays and lists do, got {part!r} '
+                    f'({type(part).__name__})')
         check_equal_lengths(self.provides_sources, collections)
         if start is not None or stop is not None:
+            check_range(start, stop, len(collections[0]))
             collections = [part[start:stop] for part in collections]
-        self.indexables = collections
-        self.start, self.stop = start, stop
         super().__init__(**kwargs)
+        named = dict(zip(self.provides_sources, collections, strict=True))
+        self.indexables = [named[source] for source in self.sources]
+        self._names = tuple(self.sources)
+        self.start, self.stop = start, stop
 
     def __getattr__(self, name: str) -> Any:
-        provided = vars(self).get('provides_sources') or ()
-        if name in provided:
-            return self.indexables[provided.index(name)]
+        if name in (vars(self).get('_names') or ()):
+            return self._get_indexable(name)
         raise AttributeError(
             f'{type(self).__name__!r} object has no attribute {name!r}')
+
+    def _get_indexable(self, source: str) -> Any:
+        """Return the indexable of a source, in whatever order they are."""
+        names = vars(self).get('_names')
+        if names is None:
+            # A subclass has set `indexables` itself: those of `sources`.
+            names = tuple(self.sources)
+        if source not in names:
+            check_sources((source,), names)
+        return self.indexables[names.index(source)]
+
+    @property
+    def example_iteration_scheme(self) -> Any:
+        """The scheme that visits single examples, in order unless set."""
+        if hasattr(self, '_example_iteration_scheme'):
+            return self._example_iteration_scheme
+        return SequentialExampleScheme(self.num_examples)
+
+    @example_iteration_scheme.setter
+    def example_iteration_scheme(self, scheme: Any) -> None:
+        self._example_iteration_scheme = scheme
 
     @property
     def num_examples(self) -> int:
@@ -550,7 +600,5 @@ class IndexableDataset(Dataset):
             raise ValueError(
                 f'{type(self).__name__} needs a request and has no state, '
                 f'got state {state!r} and request {request!r}')
-        provided = self.provides_sources
-        return tuple([
-            get_rows(self.indexables[provided.index(source)], request)
-            for source in self.sources])
+        return tuple([get_rows(self._get_indexable(source), request)
+                      for source in self.sources])

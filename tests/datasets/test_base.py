@@ -157,6 +157,17 @@ def test_iterable_dataset_bad_iterables_raise(iterables, text):
         IterableDataset(iterables)
 
 
+@pytest.mark.parametrize('lengths', [(3, 2), (2, 3)])
+def test_iterable_dataset_of_generators_of_unequal_length_raises(lengths):
+    """What has no length beforehand must end together all the same."""
+    dataset = IterableDataset({
+        name: (i for i in range(length))
+        for name, length in zip('xy', lengths, strict=True)})
+    with pytest.raises(ValueError, match=r"after 2 of them one ended before "
+                                         r"another; of \('x', 'y'\)"):
+        read_all(dataset)
+
+
 def test_iterable_dataset_get_data_needs_a_state_and_no_request():
     """Iterables are read in order."""
     dataset = IterableDataset([1])
@@ -298,6 +309,44 @@ def test_indexable_dataset_get_data_needs_a_request_and_no_state():
         dataset.get_data()
     with pytest.raises(ValueError, match='state True'):
         dataset.get_data(True, [0])
+
+
+@pytest.mark.parametrize('start, stop', [
+    (-1, None), (None, -1), (30, 20), (60, None), (None, 51)])
+def test_indexable_dataset_bad_start_and_stop_raise(start, stop):
+    """A range that is not within the examples is refused."""
+    with pytest.raises(ValueError, match=f'within the 50 .*start={start}'):
+        IndexableDataset(list(range(50)), start=start, stop=stop)
+
+
+@pytest.mark.parametrize('value', [5, None, iter([1])])
+def test_indexable_dataset_of_what_has_no_indices_raises(value):
+    """Something without brackets is refused by name."""
+    with pytest.raises(ValueError, match="'x' must take indices"):
+        IndexableDataset({'x': value})
+
+
+def test_indexable_dataset_indexables_are_those_of_the_sources():
+    """A subclass that reads `indexables` gets the sources asked for."""
+    dataset = IndexableDataset(
+        {'f': [1, 2], 't': [10, 20], 'u': [5, 6]}, sources=('t', 'f'))
+    assert [[10, 20], [1, 2]] == dataset.indexables
+    assert ([20], [2]) == dataset.get_data(None, [1])
+    dataset.sources = ('f',)
+    assert ([2],) == dataset.get_data(None, [1])
+    dataset.sources = ('g',)
+    with pytest.raises(ValueError, match="no source 'g'"):
+        dataset.get_data(None, [1])
+
+
+def test_indexable_dataset_has_an_example_stream():
+    """Without a scheme of its own it visits the examples in order."""
+    dataset = IndexableDataset(list('abc'))
+    assert [('a',), ('b',), ('c',)] == list(
+        dataset.get_example_stream().get_epoch_iterator())
+    dataset.example_iteration_scheme = SequentialExampleScheme([2, 0])
+    assert [('c',), ('a',)] == list(
+        dataset.get_example_stream().get_epoch_iterator())
 
 
 @pytest.mark.parametrize('start, stop', [
