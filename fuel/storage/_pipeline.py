@@ -125,9 +125,10 @@ def inflate(data: Any, nbytes: int) -> bytes | bytearray:
     """
     if deflate is not None:
         try:
-            return deflate.zlib_decompress(data, nbytes)
+            decoded: bytes = deflate.zlib_decompress(data, nbytes)
         except (deflate.DeflateError, ValueError) as error:
             raise ValueError(f'gzip cannot decode it: {error}') from error
+        return decoded
     engine = zlib.decompressobj()
     try:
         # One byte more shows that there is more, and lets zlib reach the
