@@ -125,7 +125,7 @@ def inflate(data: Any, nbytes: int) -> bytes | bytearray:
     """
     if deflate is not None:
         try:
-            decoded: bytes = deflate.zlib_decompress(data, nbytes)
+            decoded: bytes | bytearray = deflate.zlib_decompress(data, nbytes)
         except (deflate.DeflateError, ValueError) as error:
             raise ValueError(f'gzip cannot decode it: {error}') from error
         return decoded
