@@ -1,4 +1,4 @@
-"""Gzip files read forwards in large blocks.
+"""Compressed files read forwards in large blocks.
 
 `gzip` of Python 3.11 decompresses 8 KB at a time, which costs a third of the
 whole.
@@ -7,25 +7,30 @@ import io
 import zlib
 from typing import IO
 
-__all__ = ['Inflated']
+__all__ = ['GZIP', 'ZLIB', 'Inflated']
 
 PACKED_BLOCK = 1 << 18
 BLOCK = 1 << 20
+# How zlib knows the two formats.
 GZIP = 31
+ZLIB = 15
 
 
 class Inflated:
-    """The content of a gzip file, as far as `tarfile` needs a file.
+    """The content of a compressed file, as far as `tarfile` needs a file.
 
     Parameters
     ----------
     raw : file
         Open for reading in binary mode.
+    form : int, optional
+        `GZIP`, the default, or `ZLIB`. Gzip files may follow one another.
     """
 
-    def __init__(self, raw: IO[bytes]) -> None:
+    def __init__(self, raw: IO[bytes], form: int = GZIP) -> None:
         self._raw = raw
-        self._inflater = zlib.decompressobj(GZIP)
+        self._form = form
+        self._inflater = zlib.decompressobj(form)
         self._packed = b''
         self._block = b''
         self._used = 0
@@ -64,6 +69,8 @@ class Inflated:
         """Return the next block, empty at the end."""
         while True:
             if self._inflater.eof:
+                if self._form != GZIP:
+                    return b''
                 # Another gzip file may follow, or zeros that fill up.
                 self._packed = (self._inflater.unused_data or
                                 self._raw.read(PACKED_BLOCK)).lstrip(b'\0')

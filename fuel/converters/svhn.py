@@ -9,7 +9,8 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._matlab import LazyVariable, read_matlab
+from fuel.converters._mat_images import MatlabImages
+from fuel.converters._matlab import read_matlab
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, label_axes, write_splits)
@@ -130,7 +131,7 @@ def convert_svhn_format_2(
     paths = input_paths(directory, FORMAT_2_FILES)
     data = []
     for split, path in zip(SPLITS, paths, strict=True):
-        features = LazyVariable(path, 'X', lambda x: x.transpose(3, 2, 0, 1))
+        features = MatlabImages(path, 'X')
         targets = _digits(path)
         if features.shape != (len(targets), 3, 32, 32):
             raise BadInputFile(

@@ -438,3 +438,63 @@ def test_conversion_on_any_number_of_cores_gives_equal_bytes(tmp_path,
             with open(path, 'rb') as h5file:
                 found.append(h5file.read())
     assert found[:2] == found[2:4] == found[4:]
+
+
+@pytest.mark.parametrize('compressed', [True, False])
+@pytest.mark.parametrize('order', ['Xy', 'yX', 'longer X'])
+def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
+                                                  order):
+    """Packed or not, whatever variables come before."""
+    from scipy.io import savemat
+
+    from fuel.converters import _mat_images
+    rng = numpy.random.RandomState(0)
+    images = raw_data.bytes_of(rng, 4, 5, 3, 11)
+    variables = {'X': images, 'y': numpy.arange(11.),
+                 'longer': rng.normal(size=(7, 3))}
+    path = str(tmp_path / 'a.mat')
+    names = order.split() if ' ' in order else list(order)
+    savemat(path, {name: variables[name] for name in names},
+            do_compression=compressed)
+    found = _mat_images.MatlabImages(path, 'X')
+    assert (11, 3, 4, 5) == found.shape
+    with open(path, 'rb') as raw:
+        assert _mat_images._find(raw, 'X', images.size)
+    assert_array_equal(images.transpose(3, 2, 0, 1),
+                       numpy.concatenate(list(found._blocks())))
+
+
+def test_matlab_images_of_another_layout_are_left_to_scipy(tmp_path):
+    """Big-endian files, and images saved as other numbers, work or are
+    refused by name."""
+    from scipy.io import savemat
+
+    from fuel.converters._mat_images import MatlabImages
+    path = str(tmp_path / 'a.mat')
+    images = raw_data.bytes_of(numpy.random.RandomState(0), 4, 5, 3, 11)
+    savemat(path, {'X': images}, do_compression=False)
+    content = (tmp_path / 'a.mat').read_bytes()
+    # One byte of the header that only the quick way looks at.
+    (tmp_path / 'a.mat').write_bytes(
+        content.replace(b'\2\0\0\0' + images.size.to_bytes(4, 'little'),
+                        b'\1\0\0\0' + images.size.to_bytes(4, 'little')))
+    found = MatlabImages(path, 'X')
+    assert_array_equal(images.transpose(3, 2, 0, 1),
+                       numpy.concatenate(list(found._blocks())))
+    savemat(path, {'X': images.astype('float64')})
+    with pytest.raises(BadInputFile, match="'X' to be uint8"):
+        MatlabImages(path, 'X')
+
+
+def test_one_damaged_image_is_named(tmp_path, monkeypatch):
+    """An exception of a thread that decodes is that of the conversion."""
+    raw_data.celeba(tmp_path)
+    monkeypatch.setattr(celeba, 'NUM_EXAMPLES', raw_data.CELEBA)
+    path = tmp_path / 'img_align_celeba.zip'
+    with raw_data.zipfile.ZipFile(path) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    members[7] = (members[7][0], members[7][1][:300])
+    raw_data.write_zip(path, members)
+    with pytest.raises(BadInputFile, match='000007.jpg: cannot be decoded'):
+        celeba.convert_celeba_64(str(tmp_path), str(tmp_path))
+    assert 2 == len(os.listdir(tmp_path))
