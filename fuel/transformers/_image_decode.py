@@ -8,6 +8,7 @@ from typing import Any
 import numpy
 
 from fuel.exceptions import UndecodableImageError
+from fuel.kernels._pillow import copy_pixels
 from fuel.transformers._base import length_of
 from fuel.transformers._image_base import (
     BATCH_AXES,
@@ -19,6 +20,9 @@ from fuel.transformers._image_base import (
 from fuel.transformers._names import labels_of
 
 logger = logging.getLogger(__name__)
+
+# The modes of Pillow whose images are arrays of one byte or four a pixel.
+CHANNELS_OF_BYTES = {'L': 1, 'P': 1, 'RGB': 3, 'RGBA': 4, 'CMYK': 4}
 
 # Stands for an image that cannot be decoded.
 UNDECODABLE = object()
@@ -209,8 +213,7 @@ def decode_image(file: Any, color_mode: str | None = 'RGB',
     Returns
     -------
     numpy.ndarray, shape (channel, height, width)
-        In memory the channels of a pixel lie next to each other, as they
-        were decoded.
+        C-contiguous.
 
     Raises
     ------
@@ -230,9 +233,22 @@ def decode_image(file: Any, color_mode: str | None = 'RGB',
             # Only JPEG files know how; for others this does nothing.
             image.draft(None, shrink_to[::-1])
         if color_mode is None or image.mode == color_mode:
-            pixels = numpy.array(image)
-        else:
-            pixels = numpy.array(image.convert(color_mode))
+            return _to_array(image)
+        return _to_array(image.convert(color_mode))
+
+
+def _to_array(image: Any) -> Any:
+    """Return the pixels of an image as an array with three axes."""
+    channels = CHANNELS_OF_BYTES.get(image.mode)
+    if channels is not None and hasattr(image, '__arrow_c_array__'):
+        image.load()
+        try:
+            _, capsule = image.__arrow_c_array__()
+            return copy_pixels(capsule, channels, image.height, image.width)
+        except ValueError:
+            # Pillow keeps large images in several pieces of memory.
+            pass
+    pixels = numpy.array(image)
     if pixels.ndim == 2:
         return pixels[numpy.newaxis]
-    return pixels.transpose(2, 0, 1)
+    return numpy.ascontiguousarray(pixels.transpose(2, 0, 1))
