@@ -7,6 +7,7 @@ from typing import Any
 import h5py
 import numpy
 
+from fuel import storage
 from fuel.converters._output import INPUTS_ATTRIBUTE
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
@@ -115,16 +116,11 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
-    filters = []
-    if dataset.compression:
-        level = dataset.compression_opts
-        filters.append(dataset.compression + (
-            f' {level}' if level is not None else ''))
-    filters += [name for name in ('shuffle', 'fletcher32')
-                if getattr(dataset, name)]
-    return {'kind': 'chunked' if dataset.chunks else 'contiguous',
-            'chunks': list(dataset.chunks) if dataset.chunks else None,
-            'filters': filters}
+    found = storage.describe(dataset)
+    return {'kind': found.storage,
+            'chunks': list(found.chunk_shape) if found.chunk_shape else None,
+            'filters': list(found.filters), 'stored': found.stored_nbytes,
+            'decoded': found.decoded_nbytes, 'read by': found.reader}
 
 
 def _size(dataset: h5py.Dataset) -> int:

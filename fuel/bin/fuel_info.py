@@ -49,10 +49,12 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> Iterable[str]:
 
 
 def _layout(layout: Mapping[str, Any]) -> str:
-    if layout['kind'] == 'contiguous':
-        return 'contiguous'
+    if layout['chunks'] is None:
+        return str(layout['kind'])
     chunks = ' x '.join(map(str, layout['chunks']))
-    return ', '.join([f'chunks of {chunks}', *layout['filters']])
+    decoded = [f'decoded {human_size(layout["decoded"])}'
+               ] if layout['filters'] else []
+    return ', '.join([f'chunks of {chunks}', *layout['filters'], *decoded])
 
 
 def _splits(splits: Mapping[str, Any]) -> list[tuple[str, str, str]]:

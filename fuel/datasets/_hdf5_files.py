@@ -125,6 +125,8 @@ class FileAccess:
         self._absolute_path = os.path.abspath(path)
         self._opened: OpenFile | None = None
         self._external: OpenFile | None = None
+        # What the data set looked up in the open file.
+        self.kept: Any = None
         self.external = external
         if external is None and self._is_local and not os.path.exists(path):
             raise FileNotFoundError(
@@ -133,7 +135,8 @@ class FileAccess:
                 f'find_in_data_path({os.path.basename(path)!r})')
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, '_opened': None, '_external': None}
+        return {**self.__dict__, '_opened': None, '_external': None,
+                'kept': None}
 
     @property
     def external(self) -> h5py.File | None:
@@ -167,7 +170,7 @@ class FileAccess:
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
-        self._opened = None
+        self._opened = self.kept = None
 
     @property
     def _is_local(self) -> bool:

@@ -115,7 +115,7 @@ def pick(order: Order, positions: Any) -> Any:
         picked = order[positions]
         return picked if isinstance(picked, numpy.ndarray) else int(picked)
     if not isinstance(positions, slice):
-        return positions + order.start
+        return positions + order.start if order.start else positions
     start, stop, step = positions.indices(length(order))
     return slice(order.start + start, order.start + stop, step)
 

@@ -1,6 +1,7 @@
 """Data sets in HDF5 files."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -24,6 +25,7 @@ from fuel.datasets._rows import (
 from fuel.datasets.base import Dataset
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialExampleScheme
+from fuel.storage import Reader
 from fuel.utils import Subset, do_not_pickle_attributes
 
 __all__ = ['H5PYDataset', 'PytablesDataset']
@@ -449,24 +451,36 @@ class H5PYDataset(SplitFormat, Dataset):
                 type(self)._out_of_memory_get_data
                 is not H5PYDataset._out_of_memory_get_data):
             return None
-        opened = self._access.open()
-        readers = [opened.reader(source, cache_bytes=self.cache_bytes)
-                   for source in self.sources]
-        return requests_ahead(upcoming, readers, self._selected().orders,
-                              self.num_examples)
+        readers, _, orders = zip(*self._parts()[1], strict=True)
+        return requests_ahead(upcoming, readers, orders, self.num_examples)
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""
-        opened = self._access.open()
         data, shapes = [], []
-        orders = self._selected().orders
-        for source, order in zip(self.sources, orders, strict=True):
+        # Held here, the file stays open if another thread closes it.
+        _opened, parts = self._parts()
+        for reader, shape_reader, order in parts:
             rows = pick(order, positions)
-            reader = opened.reader(source, cache_bytes=self.cache_bytes)
             data.append(reader.read(rows))
-            shapes.append(opened.reader(source, of_shapes=True).read(rows)
-                          if source in self.vlen_sources else None)
+            shapes.append(None if shape_reader is None
+                          else shape_reader.read(rows))
         return data, shapes
+
+    def _parts(self) -> tuple[Any, list[tuple[Reader, Reader | None, Any]]]:
+        """Return the open file, and for each source what reads it and its
+        shapes, and the rows of the examples."""
+        opened = self._access.open()
+        key = opened, self._selected(), self.sources
+        kept = self._access.kept
+        if kept is None or not all(map(operator.is_, kept[0], key)):
+            parts = [
+                (opened.reader(source, cache_bytes=self.cache_bytes),
+                 opened.reader(source, of_shapes=True)
+                 if source in self.vlen_sources else None, order)
+                for source, order in zip(
+                    self.sources, key[1].orders, strict=True)]
+            kept = self._access.kept = key, parts
+        return opened, kept[1]
 
 
 # Pickles and error texts name the public path.

@@ -20,7 +20,7 @@ class Description:
     chunk_shape : tuple of int or None
         None unless chunked.
     filters : tuple of str
-        Such as ``('shuffle', 'gzip(4)')``, in the order in which they were
+        Such as ``('shuffle', 'gzip 4')``, in the order in which they were
         applied.
     stored_nbytes, decoded_nbytes : int
         Bytes in the file, and of the array that comes out. Without the

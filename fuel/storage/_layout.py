@@ -50,9 +50,9 @@ class Filter:
 
     @property
     def description(self) -> str:
-        """Such as ``'gzip(4)'``."""
+        """Such as ``'gzip 4'``."""
         if self.code == h5py.h5z.FILTER_DEFLATE and self.options:
-            return f'{self.name}({self.options[0]})'
+            return f'{self.name} {self.options[0]}'
         return self.name
 
 

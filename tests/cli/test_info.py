@@ -93,7 +93,7 @@ def test_info_as_text_tells_layout_and_sizes(tmp_path, monkeypatch, capsys):
     out = ' '.join(capsys.readouterr().out.split())
     assert 'all 150 examples features, targets' in out
     assert ('features float32 (150, 4) batch, feature chunks of 50 x 4, '
-            'gzip 3') in out
+            'gzip 3, decoded 2.') in out
     assert 'iris.data 4.' in out
 
 

@@ -12,7 +12,7 @@ from fuel.storage import describe
      'chunked (4, 2), no filter, 128 bytes stored, 96 decoded, read'),
     ({'chunks': (6, 2), 'shuffle': True, 'compression': 'gzip',
       'compression_opts': 3, 'fletcher32': True},
-     'chunked (6, 2), shuffle + gzip(3) + fletcher32, '),
+     'chunked (6, 2), shuffle + gzip 3 + fletcher32, '),
     ({'dtype': h5py.string_dtype()},
      'contiguous, no filter, 0 bytes stored, 96 decoded, read by h5py: its'),
 ])
