@@ -1,9 +1,10 @@
 """Omniglot: PNG files of handwritten characters in two zip archives."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import h5py
 import numpy
 
 from fuel.converters._archives import open_zip, read_zipped
@@ -19,6 +20,7 @@ __all__ = ['convert_omniglot', 'fill_subparser']
 ARCHIVES = {'background': 'images_background.zip',
             'evaluation': 'images_evaluation.zip'}
 SIZE = (105, 105)
+IMAGES_AT_ONCE = 512
 
 
 class Drawing(NamedTuple):
@@ -66,7 +68,7 @@ def convert_omniglot(directory: str, output_directory: str,
         for split, path in zip(ARCHIVES, paths, strict=True):
             drawings = _drawings(path)
             data += [
-                (split, 'features', _read_images(path, drawings)),
+                (split, 'features', _Drawings(path, drawings)),
                 (split, 'targets', _numbers(
                     [f'{d.alphabet}/{d.character}' for d in drawings],
                     characters, 'int16')),
@@ -110,21 +112,44 @@ def _numbers(names: list[str], known: list[str],
     return numpy.array([[number[name]] for name in names], dtype=dtype)
 
 
-def _read_images(path: str,
-                 drawings: list[Drawing]) -> numpy.ndarray[Any, Any]:
-    images = numpy.empty((len(drawings), 1, *SIZE), dtype='uint8')
-    with (open_zip(path) as archive,
-          progress_bar(os.path.basename(path), len(drawings)) as bar):
-        for i, array in enumerate(ordered_map(
-                lambda item: decode(item[1], f'{path}: {item[0]}', '1'),
-                ((d.name, read_zipped(path, archive, d.name))
-                 for d in drawings))):
-            if array.shape != (1, *SIZE):
-                raise BadInputFile(f'{path}: {drawings[i].name}', 'expected '
-                                   f'{SIZE} pixels, got {array.shape[1:]}')
-            images[i] = array
-            bar.update(i + 1)
-    return images
+class _Drawings:
+    """The images of an archive, decoded when they are written."""
+
+    def __init__(self, path: str, drawings: list[Drawing]) -> None:
+        self._path = path
+        self._drawings = drawings
+        self.dtype = numpy.dtype('uint8')
+        self.shape = (len(drawings), 1, *SIZE)
+
+    def __len__(self) -> int:
+        return len(self._drawings)
+
+    def write(self, dataset: h5py.Dataset, start: int) -> None:
+        """Write the images from row `start` on."""
+        waiting: list[Any] = []
+        for done, array in enumerate(self._decoded(), 1):
+            waiting.append(array)
+            if len(waiting) == IMAGES_AT_ONCE or done == len(self):
+                dataset[start:start + len(waiting)] = numpy.stack(waiting)
+                start += len(waiting)
+                waiting = []
+
+    def _decoded(self) -> Iterator[Any]:
+        path = self._path
+        with (open_zip(path) as archive, progress_bar(
+                os.path.basename(path), len(self)) as bar):
+            for done, (drawing, array) in enumerate(zip(
+                    self._drawings, ordered_map(
+                        lambda item: decode(item[1], f'{path}: {item[0]}',
+                                            '1'),
+                        ((d.name, read_zipped(path, archive, d.name))
+                         for d in self._drawings)), strict=True), 1):
+                if array.shape != (1, *SIZE):
+                    raise BadInputFile(
+                        f'{path}: {drawing.name}', f'expected {SIZE} pixels, '
+                        f'got {array.shape[1:]}')
+                yield array
+                bar.update(done)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -5,7 +5,6 @@ verified at the end. Of any other, two pieces must come from one address and
 one state of the file there.
 """
 import json
-import os
 from contextlib import suppress
 from typing import IO, Any
 
@@ -13,7 +12,12 @@ from fuel.downloaders._errors import TransientError
 from fuel.downloaders._registry import RawFile
 from fuel.downloaders._replies import Answer
 
-__all__ = ['Origin']
+__all__ = ['Origin', 'origin_path']
+
+
+def origin_path(part: str) -> str:
+    """Return the path of the note beside an unfinished file."""
+    return f'{part}.origin'
 
 
 class Origin:
@@ -29,7 +33,7 @@ class Origin:
 
     def __init__(self, part: IO[bytes], known: RawFile) -> None:
         self._part = part
-        self._path = f'{part.name}.origin'
+        self._path = origin_path(part.name)
         self._needed = not known.verifiable
         self._facts: dict[str, Any] = {}
         if self._needed:
@@ -62,8 +66,3 @@ class Origin:
                            'validator': answer.validator}
             with open(self._path, 'w', encoding='utf8') as note:
                 json.dump(self._facts, note)
-
-    def forget(self) -> None:
-        """Remove the note."""
-        with suppress(FileNotFoundError):
-            os.remove(self._path)

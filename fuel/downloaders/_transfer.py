@@ -3,13 +3,13 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any
 
 from fuel.downloaders._errors import (DownloadError, EncodingError,
                                       SourceError, TransientError)
 from fuel.downloaders._options import Options
-from fuel.downloaders._origin import Origin
+from fuel.downloaders._origin import Origin, origin_path
 from fuel.downloaders._registry import RawFile, owner_of
 from fuel.downloaders._replies import Answer, ask
 from fuel.utils._progress import Bar
@@ -60,7 +60,7 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
     with _own(target + '.part') as part:
         # Another process may have got it while this one waited.
         if _is_right(target, known):
-            os.remove(part.name)
+            part.truncate(0)
             return
         for source in sources:
             if reasons and not known.verifiable:
@@ -71,14 +71,8 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
                 log.info('%s: %s', source, error)
                 reasons.append(f'  {source}: {error}')
                 continue
-            part.flush()
-            os.fsync(part.fileno())
-            os.replace(part.name, target)
-            Origin(part, known).forget()
+            _finish(part, target)
             return
-        if not _size(part):
-            os.remove(part.name)
-            Origin(part, known).forget()
     raise DownloadError(
         f'{known} could not be downloaded; no file was changed. Tried:\n' +
         '\n'.join(reasons) + '\nTry again later, name a mirror or a folder '
@@ -125,7 +119,39 @@ def _own(path: str) -> Iterator[IO[bytes]]:
             raise
         part.close()
     with part:
-        yield part
+        try:
+            yield part
+        finally:
+            if not part.closed:
+                _forget_empty(part)
+
+
+def _forget_empty(part: IO[bytes]) -> None:
+    """Remove an unfinished file that nothing was written to."""
+    with suppress(OSError):  # a full disk is told of elsewhere
+        part.flush()
+    if _size(part):
+        return
+    if fcntl is None:
+        part.close()  # type: ignore[unreachable, unused-ignore]
+    os.remove(part.name)
+    with suppress(FileNotFoundError):
+        os.remove(origin_path(part.name))
+
+
+def _finish(part: IO[bytes], target: str) -> None:
+    """Give a complete file its name."""
+    part.flush()
+    os.fsync(part.fileno())
+    with suppress(FileNotFoundError):
+        os.remove(origin_path(part.name))
+    if fcntl is None:
+        part.close()  # type: ignore[unreachable, unused-ignore]
+        os.replace(part.name, target)
+    else:
+        # Others wait for the lock, and see that the file is another now.
+        os.replace(part.name, target)
+        part.close()
 
 
 def _size(part: IO[bytes]) -> int:

@@ -75,6 +75,7 @@ def test_fault_leaves_the_old_file(server, folder, slept, path, known, text,
         fetch(server, folder, path, known)
     assert OLD == (folder / 'data.bin').read_bytes()
     assert requests == len(server.requests)
+    assert path in ('stall',) or ['data.bin'] == os.listdir(folder)
 
 
 def test_retries_wait_twice_as_long_each_time(server, folder, slept):
@@ -210,6 +211,7 @@ def test_disk_that_is_too_small_is_noticed_before(server, folder, slept,
     with pytest.raises(DownloadError, match='3200003 bytes are needed, 1000'):
         fetch(server, folder, 'ok')
     assert OLD == (folder / 'data.bin').read_bytes()
+    assert ['data.bin'] == os.listdir(folder)
 
 
 INTERRUPTED = """
@@ -282,4 +284,28 @@ def test_file_of_another_length_is_not_pieced_together(server, folder, slept):
         fetch(server, folder, 'cutonce/4', {})
     server.files['data.bin'] = CONTENT
     assert CONTENT == fetch(server, folder, 'cutonce/4', {})
+    assert ['data.bin'] == os.listdir(folder)
+
+
+@pytest.mark.parametrize('path', ['ok', 'cutonce/3', '404'])
+def test_system_without_locks_works(server, folder, slept, monkeypatch,
+                                    path):
+    """Where there is no fcntl an open file cannot be renamed or removed."""
+    from fuel.downloaders import _transfer
+    monkeypatch.setattr(_transfer, 'fcntl', None)
+
+    def refuse_open_files(function):
+        def checked(*paths):
+            open_paths = {os.path.realpath(f'/proc/self/fd/{fd}')
+                          for fd in os.listdir('/proc/self/fd')}
+            assert os.path.realpath(paths[0]) not in open_paths
+            return function(*paths)
+        return checked
+    for name in ('replace', 'remove'):
+        monkeypatch.setattr(os, name, refuse_open_files(getattr(os, name)))
+    if path == '404':
+        with pytest.raises(DownloadError, match='404'):
+            fetch(server, folder, path)
+    else:
+        assert CONTENT == fetch(server, folder, path)
     assert ['data.bin'] == os.listdir(folder)
