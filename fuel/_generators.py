@@ -15,8 +15,10 @@ import numpy
 
 def is_generator(candidate: object) -> bool:
     """Tell whether the state of `candidate` can be saved as plain data."""
+    # The system's source of randomness has none.
     return isinstance(candidate, (
-        numpy.random.RandomState, numpy.random.Generator, random.Random))
+        numpy.random.RandomState, numpy.random.Generator, random.Random)
+        ) and not isinstance(candidate, random.SystemRandom)
 
 
 def _plain(value: Any) -> Any:
@@ -47,6 +49,12 @@ def get_state(rng: Any) -> dict[str, Any]:
         If `rng` is none of these.
 
     """
+    if not is_generator(rng):
+        raise TypeError(
+            'the state of a generator can be saved for '
+            'numpy.random.RandomState, numpy.random.Generator and '
+            f'random.Random, got {type(rng).__name__}: pass one of these as '
+            'rng')
     if isinstance(rng, random.Random):
         version, internal, gauss = rng.getstate()
         return {'kind': 'random.Random',
@@ -54,13 +62,8 @@ def get_state(rng: Any) -> dict[str, Any]:
     if isinstance(rng, numpy.random.RandomState):
         return {'kind': 'numpy.random.RandomState',
                 'state': _plain(rng.get_state(legacy=False))}
-    if isinstance(rng, numpy.random.Generator):
-        return {'kind': 'numpy.random.Generator',
-                'state': _plain(rng.bit_generator.state)}
-    raise TypeError(
-        'the state of a generator can be saved for numpy.random.RandomState, '
-        'numpy.random.Generator and random.Random, got '
-        f'{type(rng).__name__}')
+    return {'kind': 'numpy.random.Generator',
+            'state': _plain(rng.bit_generator.state)}
 
 
 def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel._generators import is_generator
+
 
 class RequestIterator(Iterator[Any]):
     """Iterator over the requests of one epoch.
@@ -103,6 +105,8 @@ class _Shuffled(RequestIterator):
 
     The order is a function of the generator as it was before the epoch, so
     that is what a pickle holds; the order is drawn anew when it is needed.
+    Of a generator that cannot be put back to where it was, such as
+    ``numpy.random`` itself, the pickle holds the order.
     """
 
     indices: Sequence[Any]
@@ -112,7 +116,7 @@ class _Shuffled(RequestIterator):
     def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
         self.indices = indices
         self._is_identity = indices == range(len(indices))
-        self._rng_before = copy.deepcopy(rng)
+        self._rng_before = copy.deepcopy(rng) if is_generator(rng) else None
         self._order = self._draw(rng)
 
     def _draw(self, rng: Any) -> NDArray[Any]:
@@ -120,6 +124,8 @@ class _Shuffled(RequestIterator):
         return draw_order(len(self.indices), rng)
 
     def __getstate__(self) -> dict[str, Any]:
+        if self._rng_before is None:
+            return vars(self)
         state = {**vars(self), '_order': None}
         if type(self._rng_before) is numpy.random.RandomState:
             # Half the size of a pickled RandomState.

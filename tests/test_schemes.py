@@ -181,6 +181,44 @@ def test_scheme_num_requests_is_the_length_of_an_epoch(name):
     assert len(requests_of(scheme)) == scheme.num_requests
 
 
+class Borrowing:
+    """A generator whose numbers come from elsewhere."""
+
+    def shuffle(self, indices):
+        """Shuffle a list with the global generator."""
+        random.shuffle(indices)
+
+
+@pytest.mark.parametrize('rng', [
+    numpy.random, random, random.SystemRandom(), Borrowing()],
+    ids=['numpy.random', 'random', 'SystemRandom', 'own'])
+@pytest.mark.parametrize('make', [
+    lambda rng: ShuffledScheme(20, 6, rng=rng),
+    lambda rng: ShuffledExampleScheme(20, rng=rng)])
+def test_shuffled_scheme_takes_whatever_can_shuffle(make, rng):
+    """Even a module will do; its order cannot be drawn a second time, so
+    it is what the pickle of an iterator holds."""
+    scheme = make(rng)
+    iterator = scheme.get_request_iterator()
+    first = next(iterator)
+    copy = pickle.loads(pickle.dumps(iterator))
+    rest = list(iterator)
+    assert rest == list(copy)
+    assert list(range(20)) == sorted(numpy.hstack([first, *rest]))
+    with pytest.raises(TypeError, match='pass one of these as rng'):
+        scheme_state(scheme)
+
+
+@pytest.mark.parametrize('module', [numpy.random, random])
+def test_shuffled_scheme_with_a_module_follows_its_seed(module):
+    """The order is what the module's ``shuffle`` makes of a list."""
+    module.seed(3)
+    expected = list(range(9))
+    module.shuffle(expected)
+    module.seed(3)
+    assert [expected] == requests_of(ShuffledScheme(9, 9, rng=module))
+
+
 def test_shuffled_scheme_pickle_is_small():
     """R43: a pickle holds what the order is drawn from, not the order."""
     scheme = ShuffledScheme(10 ** 6, 100)
