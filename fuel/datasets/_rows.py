@@ -5,14 +5,16 @@ change the data set.  So nothing here returns a view.
 """
 from __future__ import annotations
 
+import copy
 import operator
+from numbers import Integral
 from typing import Any
 
 import numpy
 
-from fuel.kernels import as_indices, native, take, take_row
+from fuel.kernels import as_indices, native, own_record, take, take_row
 
-_MUTABLE = (numpy.ndarray, list, dict, set, bytearray)
+_MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
 
 def own(value: Any) -> Any:
@@ -30,21 +32,26 @@ def own(value: Any) -> Any:
 
     """
     if isinstance(value, numpy.ndarray):
-        copy = native(numpy.array(value, copy=True, subok=True))
-        return _own_elements(copy) if copy.dtype.hasobject else copy
-    if isinstance(value, (list, tuple)):
-        if not any(issubclass(kind, (*_MUTABLE, tuple))
-                   for kind in set(map(type, value))):
-            return value[:]
-        parts = [own(part) for part in value]
-        if isinstance(value, list):
-            return parts
-        return tuple(parts) if type(value) is tuple else type(value)(*parts)
-    if isinstance(value, dict):
+        array = native(numpy.array(value, copy=True, subok=True))
+        return _own_elements(array) if array.dtype.hasobject else array
+    if isinstance(value, numpy.void):
+        return own_record(value)
+    if type(value) is list or type(value) is tuple:
+        return _own_sequence(value)
+    if type(value) is dict:
         return {key: own(part) for key, part in value.items()}
-    if isinstance(value, (set, bytearray)):
-        return value.copy()
+    if isinstance(value, (tuple, *_MUTABLE)):
+        # Named tuples, ordered dicts and the like stay what they are.
+        return copy.deepcopy(value)
     return value
+
+
+def _own_sequence(value: Any) -> Any:
+    if not any(issubclass(kind, (*_MUTABLE, tuple))
+               for kind in set(map(type, value))):
+        return value[:]
+    parts = [own(part) for part in value]
+    return parts if type(value) is list else tuple(parts)
 
 
 def _own_elements(array: Any) -> Any:
@@ -165,6 +172,9 @@ def get_rows(indexable: Any, request: Any) -> Any:
         request = as_batch(request, len(indexable)).tolist()
     elif isinstance(request, slice):
         check_slice(request, len(indexable))
+    elif isinstance(request, (Integral, numpy.bool_)) and hasattr(
+            indexable, '__len__'):
+        request = as_index(request, len(indexable))
     try:
         return own(indexable[request])
     except TypeError:

@@ -1,7 +1,7 @@
 """Compiled inner loops; each checks its arguments before it runs."""
 from fuel.kernels._pixels import convert_images
 from fuel.kernels._padding import pad_sequences
-from fuel.kernels._rows import as_indices, native, take, take_row
+from fuel.kernels._rows import as_indices, native, own_record, take, take_row
 from fuel.kernels._windows import crop_windows, mirror_images
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     'crop_windows',
     'mirror_images',
     'native',
+    'own_record',
     'pad_sequences',
     'take',
     'take_row',

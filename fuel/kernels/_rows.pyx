@@ -238,6 +238,22 @@ def native(array):
     return array.astype(array.dtype.newbyteorder('='))
 
 
+def own_record(record):
+    """Return a record that is no view of the array it was taken from.
+
+    Parameters
+    ----------
+    record : numpy.void
+
+    Returns
+    -------
+    numpy.void
+        A copy, in native byte order.
+
+    """
+    return native(record.copy())
+
+
 def take(cnp.ndarray array not None, indices):
     """Return rows of an array, in the order asked for, as a new array.
 
@@ -287,7 +303,7 @@ def take_row(cnp.ndarray array not None, Py_ssize_t index):
     Returns
     -------
     row : numpy.ndarray, shape array.shape[1:], or a NumPy scalar
-        A copy, in native byte order.
+        A copy, of records too, in native byte order.
 
     Raises
     ------
@@ -313,7 +329,8 @@ def take_row(cnp.ndarray array not None, Py_ssize_t index):
         value = array[index]
         if isinstance(value, numpy.ndarray):
             return native(numpy.array(value))
-        return value
+        # A record is a view, unlike other scalars.
+        return own_record(value) if isinstance(value, numpy.void) else value
     cdef cnp.ndarray out = empty(ndim - 1, cnp.PyArray_DIMS(array) + 1, array)
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
     memcpy(cnp.PyArray_DATA(out),

@@ -1,5 +1,6 @@
 """The interface of data sets, and data sets over objects in memory."""
 import pickle
+from collections import Counter, OrderedDict, defaultdict, namedtuple
 
 import h5py
 import numpy
@@ -231,6 +232,55 @@ def test_iterable_dataset_examples_are_the_users_own():
     assert [[1, 2], [3, 4], [5, 6]] == rows
 
 
+# Ownership of unusual examples
+
+class Pair(tuple):
+    """A tuple of a user's own class."""
+
+
+Point = namedtuple('Point', 'x y')
+
+
+@pytest.mark.parametrize('example', [
+    Point(1, 2), Point([1], 2), Pair((1, [2])), OrderedDict(a=[1]),
+    Counter('aab'), defaultdict(list, a=[1])], ids=repr)
+@pytest.mark.parametrize('get', [
+    lambda rows: IndexableDataset(rows).get_data(None, 0),
+    lambda rows: next(IterableDataset(rows).open())],
+    ids=['indexable', 'iterable'])
+def test_examples_of_other_classes_stay_what_they_are(get, example):
+    """A named tuple comes out as one, and its parts are the user's own."""
+    data, = get([example])
+    assert example == data
+    assert type(example) is type(data)
+    values = data.values() if isinstance(data, dict) else data
+    for part in values:
+        if isinstance(part, list):
+            part.append(7)
+    assert 7 not in [item for part in (
+        example.values() if isinstance(example, dict) else example)
+        if isinstance(part, list) for item in part]
+
+
+@pytest.mark.parametrize('get', [
+    lambda rows: IndexableDataset(rows).get_data(None, 1),
+    lambda rows: IndexableDataset(list(rows)).get_data(None, 1),
+    lambda rows: IndexableDataset(rows).get_data(None, [1])[0],
+    lambda rows: IndexableDataset(rows).get_data(None, slice(1, 2))[0],
+    lambda rows: list(IterableDataset(rows).open())[1]],
+    ids=['indexable', 'list', 'batch', 'slice', 'iterable'])
+@pytest.mark.parametrize('order', '<>')
+def test_examples_that_are_records_are_the_users_own(get, order):
+    """A20: a record, which NumPy takes as a view, changes no data set."""
+    rows = numpy.zeros(3, [('a', order + 'i4'), ('b', order + 'f8')])
+    rows['a'] = 1, 2, 3
+    record, = get(rows)
+    assert 2 == record['a']
+    record['a'] = 99
+    assert [1, 2, 3] == rows['a'].tolist()
+    assert record.dtype.isnative
+
+
 # IndexableDataset
 
 REQUESTS = st.one_of(
@@ -299,6 +349,16 @@ def test_indexable_dataset_bad_requests_raise(indexable, request_, text):
     """A request of the wrong kind or out of range says what to do."""
     with pytest.raises(ValueError, match=text):
         IndexableDataset(indexable).get_data(None, request_)
+
+
+@pytest.mark.parametrize('request_, text', [
+    (-1, 'do not count from the end'), (5, 'there are only 5 examples'),
+    (True, 'flatnonzero'), ([-1], 'do not count from the end'),
+    (slice(0, 6), 'there are only 5 examples')], ids=repr)
+def test_indexable_dataset_of_a_string_refuses_bad_requests(request_, text):
+    """What is no array and no list is not asked for what it lacks."""
+    with pytest.raises(ValueError, match=text):
+        IndexableDataset('abcde').get_data(None, request_)
 
 
 def test_indexable_dataset_get_data_needs_a_request_and_no_state():

@@ -65,6 +65,11 @@ def test_take_row_any_array_equals_numpy(array, data):
     assert_array_equal(array[index], row)
     if isinstance(row, numpy.ndarray):
         assert_own(row, array)
+    elif isinstance(row, numpy.void):
+        assert row.dtype.isnative
+        before = array.copy()
+        row['a'] = 99
+        assert_array_equal(before, array)
 
 
 @pytest.mark.parametrize('row_size', [1, 4, 3072, 70000])
