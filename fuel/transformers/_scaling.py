@@ -149,6 +149,9 @@ def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
     if is_ragged(array):
         return map_elements(
             lambda element: _apply(element, scale, shift, dtype), array)
+    if not array.ndim:
+        # The stage that asks may leave scalars as they are.
+        dtype = FLOAT64
     # NumPy's scalars follow rules of their own, which changed.
     result = _compute(numpy.atleast_1d(array), scale, shift, dtype)
     if not array.ndim and result.shape == (1,):

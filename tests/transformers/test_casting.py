@@ -129,6 +129,27 @@ def test_force_float_x_of_ragged_batch():
     assert ['float32', 'int64'] == [row.dtype.name for row in result]
 
 
+@pytest.mark.parametrize('cls', [
+    ForceFloatX, lambda stream: Cast(stream, 'float32')],
+    ids=['ForceFloatX', 'Cast'])
+def test_scalars_after_scaling_are_those_of_two_steps(cls):
+    """What is computed on the way to another type is what comes of it."""
+    class Scale(ScaleAndShift):
+        """A subclass, which is always asked for the values in between."""
+
+    config.floatX = 'float32'
+    dataset = IndexableDataset({'n': numpy.arange(3),
+                                'x': numpy.ones((3, 2), 'u1')})
+    expected, got = [
+        next(cls(stage(DataStream(
+            dataset, iteration_scheme=SequentialExampleScheme(3)), 0.1, 0.3)
+            ).get_epoch_iterator()) for stage in (Scale, ScaleAndShift)]
+    for two_steps, one in zip(expected, got, strict=True):
+        assert type(two_steps) is type(one)
+        assert two_steps.dtype == one.dtype
+        assert two_steps.tolist() == one.tolist()
+
+
 def test_force_float_x_after_scaling_equals_two_steps():
     """It is fused in the same way as Cast."""
     config.floatX = 'float32'
