@@ -135,10 +135,11 @@ def checked_subset(subset: Any) -> Any:
         raise ValueError(
             'subset must be a slice, or a list or array of integers, got '
             f'{subset!r}')
-    if not isinstance(subset, slice) and not len(subset):
+    if (subset.stop is not None and subset.stop == (subset.start or 0)
+            if isinstance(subset, slice) else not len(subset)):
         raise ValueError(
-            'subset must name at least one example, got an empty one; leave '
-            'it out to have all examples')
+            'subset must name at least one example, got an empty one '
+            f'({subset!r}); leave it out to have all examples')
     return subset
 
 
