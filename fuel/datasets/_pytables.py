@@ -64,6 +64,10 @@ class PytablesDataset(Dataset):
         self.path = path
         self.provides_sources = tuple(sources)
         self.sources_in_file = tuple(sources_in_file or sources)
+        if len(self.sources_in_file) != len(self.provides_sources):
+            raise ValueError(
+                'sources_in_file must name one node for each of sources, '
+                f'{self.provides_sources}, got {self.sources_in_file}')
         super().__init__(**kwargs)
         self.open_file(path)
         num_rows = self._num_rows()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import as_indices, native, own_record, take, take_row
+from fuel.utils._indices import plain_slice
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
@@ -62,7 +63,8 @@ def _own_elements(array: Any) -> Any:
 
 
 def check_slice(request: slice, num_examples: int) -> None:
-    """Refuse a slice that is empty, negative or out of range.
+    """Refuse a slice that is empty, negative, out of range or no slice of
+    integers.
 
     Parameters
     ----------
@@ -74,12 +76,10 @@ def check_slice(request: slice, num_examples: int) -> None:
     ValueError
 
     """
-    start = 0 if request.start is None else request.start
+    request = plain_slice(request, 'a request')
+    start = request.start or 0
     stop = num_examples if request.stop is None else request.stop
-    step = 1 if request.step is None else request.step
-    if start < 0 or stop < 0 or step <= 0:
-        reason = 'start, stop and step must not be negative, nor step zero'
-    elif stop > num_examples:
+    if stop > num_examples:
         reason = f'there are only {num_examples} examples'
     elif start >= stop:
         reason = 'it holds no example'

@@ -142,8 +142,9 @@ def plain_slice(slice_: slice, name: str = 'slice') -> slice:
                 f'{name}: expected {part} to be an integer or None, got '
                 f'{_describe(value)} in {slice_}')
         if value < 0 or (part == 'step' and value == 0):
+            kind = 'negative' if value else 'zero'
             raise ValueError(
-                f'{name}: {part} must not be {value} in {slice_}; count '
+                f'{name}: {part} must not be {kind}, got {slice_}; count '
                 'from the start, in steps of at least 1')
         parts.append(int(value))
     return slice(*parts)

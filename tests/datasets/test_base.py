@@ -339,6 +339,8 @@ def test_indexable_dataset_integer_arrays_are_requests(dtype):
     (slice(0, 6), 'there are only 5 examples'),
     (slice(-2, None), 'must not be negative'),
     (slice(3, 3), 'holds no example'),
+    (slice(0, 3, 1.0), 'expected step to be an integer'),
+    (slice(True, 3), 'expected start to be an integer'),
     (slice(None, None, -1), 'must not be negative'),
     ('x', r"'x' \(str\)"),
     ((0, 1), r'\(tuple\)'),

@@ -336,7 +336,9 @@ def test_subset_counts_positions_of_the_concatenated_splits(path):
     assert targets.ravel().tolist() == [800, 990, 0]
 
 
-@pytest.mark.parametrize('empty', [[], (), numpy.array([], dtype=int)])
+@pytest.mark.parametrize('empty', [
+    [], (), numpy.array([], dtype=int), slice(0, 0), slice(7, 7),
+    slice(None, 0)], ids=repr)
 def test_subset_empty_raises_valueerror_r30_a7(path, empty):
     """R30, A7: subset=[] does not mean everything."""
     with pytest.raises(ValueError, match='subset must name at least one'):
@@ -412,7 +414,10 @@ def test_integer_request_gives_one_example(path, load_in_memory, index):
     (-1, 'from the end'), (True, 'boolean'), (1.0, 'integer'),
     (slice(80, 90), 'only 80 examples'), (slice(0, 81), 'only 80'),
     (slice(5, 5), 'no example'), (slice(-5, None), 'negative'),
-    (slice(0, 10, -1), 'negative'), ('0', 'integer')],
+    (slice(0, 10, -1), 'negative'), ('0', 'integer'),
+    (slice(0.5, 2), 'expected start to be an integer'),
+    (slice('a', None), 'expected start to be an integer'),
+    (slice(0, True), 'expected stop to be an integer')],
     ids=lambda value: repr(value)[:20])
 def test_requests_out_of_range_or_of_another_kind_raise_valueerror_r38(
         path, load_in_memory, request_, text):

@@ -65,7 +65,8 @@ def test_pytablesdataset_lists_give_rows_in_order(dataset, request_):
     (3, 'a slice or a list of integers, got 3'), (None, 'got None'),
     ([10], 'only 10 examples'), ([-1], 'from the end'),
     ([], 'at least one example'), (slice(5, 11), 'only 10 examples'),
-    (slice(-3, None), 'negative'), ([True], 'flatnonzero')], ids=repr)
+    (slice(-3, None), 'negative'), ([True], 'flatnonzero'),
+    (slice(0, 2.5), 'expected stop to be an integer')], ids=repr)
 def test_pytablesdataset_other_requests_raise_valueerror(
         dataset, request_, text):
     """Whatever is no slice or list of rows is refused."""
@@ -157,7 +158,9 @@ def test_pytablesdataset_close_file_closes_and_reading_opens_again(path):
     ({'sources': ('X', 'short')}, "different lengths.*'short': 5"),
     ({'sources': ('X',), 'stop': 21}, 'within the 20 rows.* stop 21'),
     ({'sources': ('X',), 'start': 20}, 'start 20'),
-    ({'sources': ('X',), 'start': -1}, 'start -1')])
+    ({'sources': ('X',), 'start': -1}, 'start -1'),
+    ({'sources': ('X',), 'sources_in_file': ('X', 'y')},
+     'one node for each of sources')])
 def test_pytablesdataset_wrong_arguments_raise_valueerror(
         path, kwargs, text):
     """Bad names and bounds are refused, and no file stays open."""
