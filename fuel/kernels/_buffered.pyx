@@ -41,6 +41,10 @@ cdef class BufferedIterator:
 
     def __next__(self):
         cdef Buffer epoch = self.epoch
+        if epoch is None:
+            raise TypeError(
+                f'{type(self).__name__} has no epoch to iterate over: call '
+                'super().__init__ in its __init__')
         if epoch.items is not None:
             for item in epoch.items:
                 epoch.taken += 1
