@@ -394,7 +394,6 @@ class IterableDataset(Dataset):
                     f'source {source!r} must be an iterable, got '
                     f'{iterable!r} ({type(iterable).__name__})')
         check_equal_lengths(self.provides_sources, self.iterables)
-        self._claimed: set[int] = set()
         super().__init__(**kwargs)
 
     @property
@@ -419,14 +418,16 @@ class IterableDataset(Dataset):
             If it was read before.
 
         """
-        if place in self._claimed:
+        # Subclasses may have skipped every __init__.
+        claimed = vars(self).setdefault('_claimed', set())
+        if place in claimed:
             source = self.provides_sources[place]
             raise ValueError(
                 f'source {source!r} is an iterator '
                 f'({type(self.iterables[place]).__name__}) and an earlier '
                 'epoch has read it: pass a list, or an object whose '
                 '__iter__ starts anew')
-        self._claimed.add(place)
+        claimed.add(place)
 
     def open(self) -> imap:
         """Return an iterator over the examples."""

@@ -232,6 +232,20 @@ def test_iterable_dataset_examples_are_the_users_own():
     assert [[1, 2], [3, 4], [5, 6]] == rows
 
 
+def test_iterable_dataset_subclass_that_skips_every_init():
+    """It reads its iterators once, like others."""
+    class Skipping(IterableDataset):
+        provides_sources = ('a',)
+
+        def __init__(self):
+            self.iterables = [iter([1, 2])]
+
+    stream = DataStream(Skipping())
+    assert [(1,), (2,)] == list(stream.get_epoch_iterator())
+    with pytest.raises(ValueError, match='an earlier epoch has read it'):
+        list(stream.get_epoch_iterator())
+
+
 # Ownership of unusual examples
 
 class Pair(tuple):
