@@ -12,6 +12,7 @@ from fuel._epoch import (
     READ_AHEAD,
     RUNNING,
     Epoch,
+    Runtime,
     as_state,
     check_fingerprint,
     child_iterators,
@@ -417,8 +418,12 @@ class AbstractDataStream:
 
     def __getstate__(self) -> dict[str, Any]:
         # What belongs to an epoch goes with its iterator.
-        return {name: value for name, value in vars(self).items()
-                if name not in self.epoch_attributes}
+        state = {name: value for name, value in vars(self).items()
+                 if name not in self.epoch_attributes}
+        if '_runtime' in state:
+            # A copy that shares it would tell the position of the other.
+            state['_runtime'] = Runtime(runtime_of(self).pending)
+        return state
 
 
 class DataStream(AbstractDataStream):
@@ -528,11 +533,27 @@ class DataStream(AbstractDataStream):
         if pending is not None and pending['dataset'] is not None:
             idle.append(self.dataset.open_at(pending['dataset']))
             is_fresh = pending['epoch'] == RUNNING
-        for state in idle[:-1]:
-            self._close_state(state)
+        elif (not is_fresh and pending is not None
+                and pending['epoch'] == NOT_STARTED):
+            idle.append(self.dataset.open())
+            is_fresh = True
         if not idle:
             return self.dataset.open()
+        self._close_others(idle[:-1], idle[-1])
         return idle[-1] if is_fresh else self.dataset.next_epoch(idle[-1])
+
+    def _close_others(self, states: list[Any], chosen: Any) -> None:
+        """Close the states that no epoch uses any more, each once.
+
+        By identity: a data set may return the same from each ``open()``.
+        """
+        used = {id(chosen)} | {
+            id(epoch.attributes.get('data_state'))
+            for _, epoch in runtime_of(self).holders}
+        for state in states:
+            if id(state) not in used:
+                used.add(id(state))
+                self._close_state(state)
 
     def _take_idle_states(self) -> list[Any]:
         """Return the states of finished and abandoned epochs."""

@@ -5,6 +5,7 @@ import json
 import pickle
 import threading
 import weakref
+from copy import copy as shallow_copy
 
 import numpy
 import pytest
@@ -82,6 +83,16 @@ class Loud(Dataset):
 def test_data_iterator_can_be_built_over_nothing():
     """It is an iterator by the standard library's account."""
     assert isinstance(DataIterator(None), collections.abc.Iterator)
+
+
+def test_data_iterator_without_its_init_raises():
+    """A subclass that forgot ``super().__init__`` is told so."""
+    class Forgetful(DataIterator):
+        def __init__(self):
+            pass
+
+    with pytest.raises(TypeError, match='Forgetful has no epoch .*super'):
+        next(Forgetful())
 
 
 def test_data_iterator_over_any_object_with_get_data():
@@ -345,6 +356,25 @@ def test_second_iterator_beside_a_living_one_opens_its_own_state():
     # Both are finished: one state goes on, the other is closed.
     list(stream.get_epoch_iterator())
     assert [('close', 0), ('next', 1)] == dataset.log[2:]
+
+
+def test_a_state_shared_by_epochs_is_not_closed_before_it_is_used():
+    """A data set may return one and the same state from each ``open()``."""
+    class Shared(Loud):
+        state = None
+
+        def open(self):
+            if self.state is None:
+                self.state = super().open()
+            return self.state
+
+    dataset = Shared()
+    stream = DataStream(dataset)
+    first, second = [stream.get_epoch_iterator() for _ in range(2)]
+    for epoch in (first, second):
+        list(epoch)
+    stream.get_epoch_iterator()
+    assert [('open', 0), ('next', 0)] == dataset.log
 
 
 def test_reset_makes_the_state_fresh_again():
@@ -625,6 +655,18 @@ def test_stream_pickled_alone_starts_an_epoch():
         copy.get_epoch_iterator())
 
 
+def test_a_shallow_copy_of_a_stream_has_a_position_of_its_own():
+    """The epochs of a copy are not taken for those of the stream."""
+    stream = rows_stream(SequentialScheme(10, 3))
+    first = stream.get_epoch_iterator()
+    next(first)
+    twin = shallow_copy(stream)
+    second = twin.get_epoch_iterator()
+    next(second), next(second)
+    assert 1 == stream.state_dict()['position']
+    assert 2 == twin.state_dict()['position']
+
+
 def test_stream_pickled_after_loading_keeps_the_state():
     """What was loaded is not lost before the next iterator."""
     stream = rows_stream()
@@ -706,6 +748,19 @@ def test_state_with_a_users_dataset():
     other.load_state_dict(json.loads(json.dumps(stream.state_dict())))
     assert [(2,), (3,)] == list(other.get_epoch_iterator())
     assert [(1,), (2,), (3,)] == list(other.get_epoch_iterator())
+
+
+def test_state_of_no_epoch_loaded_later_begins_with_a_fresh_data_set():
+    """Also where the next epoch of the data set is not like the first."""
+    class Endless(WithHooks):
+        def next_epoch(self, state):
+            return state
+
+    stream = DataStream(Endless(), iteration_scheme=ConstantScheme(1, 2))
+    state = stream.state_dict()
+    first = list(stream.get_epoch_iterator())
+    stream.load_state_dict(state)
+    assert first == list(stream.get_epoch_iterator())
 
 
 def test_state_with_a_users_stage_that_overrides_get_data():
