@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -117,7 +118,10 @@ class ConstantScheme(BatchSizeScheme):
     Raises
     ------
     ValueError
-        If both `num_examples` and `times` are given.
+        If both `num_examples` and `times` are given, or one is negative.
+    TypeError
+        If one is no integer, such as the NaN that a data set of unknown
+        length gives for its number of examples.
 
     Examples
     --------
@@ -134,13 +138,9 @@ class ConstantScheme(BatchSizeScheme):
             raise ValueError(
                 'pass num_examples or times, not both: got '
                 f'num_examples={num_examples!r} and times={times!r}')
-        for name, value in (('num_examples', num_examples),
-                            ('times', times)):
-            if value is not None and value < 0:
-                raise ValueError(f'{name} must not be negative, got {value}')
         self.batch_size = positive('batch_size', batch_size)
-        self.num_examples = num_examples
-        self.times = times
+        self.num_examples = _count('num_examples', num_examples)
+        self.times = _count('times', times)
 
     @property
     def num_requests(self) -> int | None:
@@ -290,6 +290,19 @@ class ShuffledExampleScheme(IndexScheme):
 
     state_dict = rng_state
     load_state_dict = load_rng_state
+
+
+def _count(name: str, value: Any) -> int | None:
+    """Return a number of things, checked; None if it is not known."""
+    try:
+        number = None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f'{name} must be an integer, or None if there is no limit, got '
+            f'{value!r} ({type(value).__name__})') from None
+    if number is not None and number < 0:
+        raise ValueError(f'{name} must not be negative, got {number}')
+    return number
 
 
 def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,

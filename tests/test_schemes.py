@@ -334,6 +334,16 @@ def test_scheme_attributes_that_other_tools_read():
     assert 9 == ConstantScheme(4, num_examples=9).num_examples
 
 
+@pytest.mark.parametrize('arguments', [
+    {'num_examples': 5.0}, {'times': 2.5}, {'num_examples': float('nan')}],
+    ids=repr)
+def test_constant_scheme_of_no_whole_number_raises(arguments):
+    """NaN, the number of examples of a generator, would have no end."""
+    name, = arguments
+    with pytest.raises(TypeError, match=f'{name} must be an integer, or No'):
+        ConstantScheme(2, **arguments)
+
+
 def test_scheme_kinds():
     """Each base class says what it requests."""
     assert IndexScheme(3).requests_examples
