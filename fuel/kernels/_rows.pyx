@@ -44,6 +44,8 @@ cdef object refuse_element(object value, Py_ssize_t place):
     if isinstance(value, (bool, numpy.bool_)):
         remedy = ('for a boolean mask pass numpy.flatnonzero(mask).tolist() '
                   'instead')
+    elif isinstance(value, (list, tuple)):
+        remedy = 'pass one flat list of integers, not a tuple nor lists in it'
     else:
         remedy = 'convert the indices to integers'
     raise ValueError(
