@@ -1,6 +1,7 @@
 """The interface of data sets, and data sets over objects in memory."""
 import pickle
-from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections import Counter, OrderedDict, defaultdict
+from typing import NamedTuple
 
 import h5py
 import numpy
@@ -252,7 +253,11 @@ class Pair(tuple):
     """A tuple of a user's own class."""
 
 
-Point = namedtuple('Point', 'x y')
+class Point(NamedTuple):
+    """A named tuple."""
+
+    x: object
+    y: object
 
 
 @pytest.mark.parametrize('example', [
