@@ -524,12 +524,14 @@ def fingerprint(stream: Any) -> dict[str, Any]:
     dataset = getattr(stream, 'dataset', None)
     described: dict[str, Any] = {
         'class': _name(stream), 'sources': list(stream.sources)}
+    _describe_rng(described, 'rng', stream)
     if scheme is not None:
         described['scheme'] = _name(scheme)
         for attribute in ('batch_size', 'num_examples', 'times',
                           'sorted_indices'):
             _describe(described, f'scheme {attribute}',
                       getattr(scheme, attribute, None))
+        _describe_rng(described, 'scheme rng', scheme)
     if dataset is not None:
         described['data set'] = _name(dataset)
         _describe(described, 'data set num_examples',
@@ -546,6 +548,12 @@ def _describe(described: dict[str, Any], key: str, value: Any) -> None:
     # Only numbers: NaN, for an unknown length, is not equal to itself.
     if isinstance(value, int) or hasattr(value, '__index__'):
         described[key] = int(value)
+
+
+def _describe_rng(described: dict[str, Any], key: str, owner: Any) -> None:
+    kind = _generators.kind_of(getattr(owner, 'rng', None))
+    if kind is not None:
+        described[key] = kind
 
 
 def check_fingerprint(stream: Any, state: dict[str, Any]) -> None:

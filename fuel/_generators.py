@@ -21,6 +21,28 @@ def is_generator(candidate: object) -> bool:
         ) and not isinstance(candidate, random.SystemRandom)
 
 
+def kind_of(rng: Any) -> str | None:
+    """Return the name of the class whose states a generator takes.
+
+    Parameters
+    ----------
+    rng : object
+
+    Returns
+    -------
+    str or None
+        None if it is no generator.
+
+    """
+    if not is_generator(rng):
+        return None
+    if isinstance(rng, random.Random):
+        return 'random.Random'
+    if isinstance(rng, numpy.random.RandomState):
+        return 'numpy.random.RandomState'
+    return f'numpy.random.Generator({type(rng.bit_generator).__name__})'
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
@@ -49,7 +71,8 @@ def get_state(rng: Any) -> dict[str, Any]:
         If `rng` is none of these.
 
     """
-    if not is_generator(rng):
+    kind = kind_of(rng)
+    if kind is None:
         raise TypeError(
             'the state of a generator can be saved for '
             'numpy.random.RandomState, numpy.random.Generator and '
@@ -57,13 +80,10 @@ def get_state(rng: Any) -> dict[str, Any]:
             'rng')
     if isinstance(rng, random.Random):
         version, internal, gauss = rng.getstate()
-        return {'kind': 'random.Random',
-                'state': [version, list(internal), gauss]}
+        return {'kind': kind, 'state': [version, list(internal), gauss]}
     if isinstance(rng, numpy.random.RandomState):
-        return {'kind': 'numpy.random.RandomState',
-                'state': _plain(rng.get_state(legacy=False))}
-    return {'kind': 'numpy.random.Generator',
-            'state': _plain(rng.bit_generator.state)}
+        return {'kind': kind, 'state': _plain(rng.get_state(legacy=False))}
+    return {'kind': kind, 'state': _plain(rng.bit_generator.state)}
 
 
 def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +108,7 @@ def set_state(rng: Any, state: Mapping[str, Any]) -> None:
         If the state is that of another kind of generator.
 
     """
-    kind = get_state(rng)['kind']
+    kind = kind_of(rng)
     if state.get('kind') != kind:
         raise ValueError(
             f'the saved generator is a {state.get("kind")}, but this one is '

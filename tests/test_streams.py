@@ -3,6 +3,7 @@ import collections.abc
 import gc
 import json
 import pickle
+import random
 import threading
 import weakref
 from copy import copy as shallow_copy
@@ -692,6 +693,8 @@ def test_stream_pickled_after_loading_keeps_the_state():
         {'rows': [1], 'number': [2]}),
         iteration_scheme=ShuffledScheme(10, 3)),
      'data set num_examples was 10, but here it is 1'),
+    (lambda: rows_stream(ShuffledScheme(10, 3, rng=random.Random(1))),
+     'scheme rng was .*RandomState.*, but here it is .random.Random'),
 ])
 def test_state_of_another_pipeline_is_refused(change, text):
     """A stream that differs names the difference and stays as it was."""
@@ -701,6 +704,26 @@ def test_state_of_another_pipeline_is_refused(change, text):
     before = other.state_dict()
     with pytest.raises(StateMismatchError, match=text):
         other.load_state_dict(stream.state_dict())
+    assert before == other.state_dict()
+
+
+@pytest.mark.parametrize('rng, text', [
+    (random.Random(1), 'rng was .*PCG64.*, but here it is .random.Random'),
+    (numpy.random.Generator(numpy.random.MT19937(1)), 'here it is .*MT19937'),
+    (None, 'here it is None')])
+def test_state_of_a_stage_with_another_generator_is_refused(rng, text):
+    """Nothing is taken up, not even by the streams that the stage reads."""
+    def build(rng):
+        stage = Pulling(rows_stream())
+        stage.rng = rng
+        return stage
+
+    stage = build(numpy.random.default_rng(1))
+    next(stage.get_epoch_iterator())
+    other = build(rng)
+    before = other.state_dict()
+    with pytest.raises(StateMismatchError, match=text):
+        other.load_state_dict(stage.state_dict())
     assert before == other.state_dict()
 
 
