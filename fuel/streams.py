@@ -229,6 +229,15 @@ class AbstractDataStream:
         with runtime.lock:
             resumed = self._pending_running()
             epoch.start, runtime.start = runtime.start, None
+            if epoch.request_iterator is not None and epoch.start is None:
+                # Whoever built the iterator chose the requests.
+                epoch.start = TypeError(
+                    'the position among requests that were passed to '
+                    'DataIterator cannot be saved nor taken up as plain '
+                    f'data: let {type(self).__name__}.get_epoch_iterator() '
+                    'make the iterator, or pickle the epoch iterator')
+                if resumed:
+                    raise epoch.start
             if resumed:
                 epoch.position = resumed['position']
                 epoch.requested = resumed['requested']

@@ -145,6 +145,9 @@ PIPELINES = {
         {'a': numpy.arange(10).reshape(5, 2), 'b': 'abcde'})),
     'IndexableDataset list': lambda f: batches(
         dataset=IndexableDataset([[n, n] for n in range(N)])),
+    'IndexableDataset records': lambda f: examples(
+        dataset=IndexableDataset(numpy.zeros(
+            N, [('a', 'i4'), ('b', '>f8')]))),
     'H5PYDataset': lambda f: hdf5(f, ('train',)),
     'H5PYDataset two splits': lambda f: hdf5(f, ('test', 'train')),
     'H5PYDataset subset': lambda f: hdf5(

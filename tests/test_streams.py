@@ -595,6 +595,24 @@ def test_state_before_and_after_any_epoch():
         other.get_epoch_iterator())
 
 
+def test_state_of_an_iterator_over_other_requests_is_refused():
+    """The scheme knows nothing of requests that somebody else chose."""
+    stream = rows_stream()
+    epoch = DataIterator(stream, iter([[3], [1], [2]]))
+    next(epoch)
+    with pytest.raises(TypeError, match='passed to DataIterator cannot be'):
+        epoch.state_dict()
+    copy = pickle.loads(pickle.dumps(DataIterator(
+        stream, SequentialScheme(4, 2).get_request_iterator())))
+    assert [[0, 1], [2, 3]] == [data[1] for data in plain(copy)]
+    other = rows_stream()
+    next(other.get_epoch_iterator())
+    stream.load_state_dict(other.state_dict())
+    with pytest.raises(TypeError, match='passed to DataIterator cannot be'):
+        DataIterator(stream, iter([[3]]))
+    assert 3 == len(list(stream.get_epoch_iterator()))
+
+
 def test_state_of_an_abandoned_epoch_is_its_position():
     """After a `break` the state is that of the iterator made last."""
     stream, other = Pulling(rows_stream()), Pulling(rows_stream())

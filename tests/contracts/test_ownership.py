@@ -14,6 +14,8 @@ def overwrite(data):
         else:
             data.view('u1' if data.flags.c_contiguous and data.ndim
                       and data.shape[-1] else data.dtype)[...] = 99
+    elif isinstance(data, numpy.void):
+        data['a'] = 99
     elif isinstance(data, list):
         for part in data:
             overwrite(part)
