@@ -236,3 +236,35 @@ def map_images(function: Callable[[int], Any], count: int,
 
     return [image for part in map_chunks(run, count, 1, num_threads)
             for image in part]
+
+
+def new_stack(images: Any, shape: tuple[int, int]) -> Any:
+    """Return an empty array for images that will have equal shapes.
+
+    Parameters
+    ----------
+    images : sequence of numpy.ndarray, shape (channel, height, width)
+    shape : (int, int)
+
+    Returns
+    -------
+    numpy.ndarray, shape (batch, channel, *shape)
+
+    Raises
+    ------
+    ValueError
+        If the images differ in channels or type. The text names one.
+
+    """
+    if not len(images):
+        return numpy.empty((0, 0, *shape), numpy.uint8)
+    channels, dtype = len(images[0]), images[0].dtype
+    for place, image in enumerate(images):
+        if (len(image), image.dtype) != (channels, dtype):
+            raise ValueError(
+                'images must have one number of channels and one type to be '
+                f'stacked: image 0 has {channels} of {dtype}, but image '
+                f'{place} has {len(image)} of {image.dtype}; ImagesFromBytes '
+                "makes them alike with color_mode='RGB'")
+    return numpy.empty((len(images), channels, *shape),
+                       dtype.newbyteorder('='))

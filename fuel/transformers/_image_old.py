@@ -22,6 +22,7 @@ from fuel.transformers._image_base import (
     in_form_of,
     is_stacked,
     map_images,
+    new_stack,
 )
 from fuel.transformers._image_pil import (
     RESIZE_FILTERS,
@@ -299,38 +300,6 @@ class RandomFixedSizeCrop(ImageStage):
         top = int(draw_integers(self.rng, rows)) if rows else 0
         left = int(draw_integers(self.rng, columns)) if columns else 0
         return top, left
-
-
-def new_stack(images: Any, shape: tuple[int, int]) -> Any:
-    """Return an empty array for images that will have equal shapes.
-
-    Parameters
-    ----------
-    images : sequence of numpy.ndarray, shape (channel, height, width)
-    shape : (int, int)
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, channel, *shape)
-
-    Raises
-    ------
-    ValueError
-        If the images differ in channels or type. The text names one.
-
-    """
-    if not len(images):
-        return numpy.empty((0, 0, *shape), numpy.uint8)
-    channels, dtype = len(images[0]), images[0].dtype
-    for place, image in enumerate(images):
-        if (len(image), image.dtype) != (channels, dtype):
-            raise ValueError(
-                'images must have one number of channels and one type to be '
-                f'stacked: image 0 has {channels} of {dtype}, but image '
-                f'{place} has {len(image)} of {image.dtype}; ImagesFromBytes '
-                "makes them alike with color_mode='RGB'")
-    return numpy.empty((len(images), channels, *shape),
-                       dtype.newbyteorder('='))
 
 
 class Random2DRotation(ImageStage):

@@ -1,17 +1,16 @@
 """Stages that decode, move and convert images."""
 from fuel.transformers._image_decode import ImagesFromBytes
-from fuel.transformers._image_new import (
-    CenterCrop,
-    Normalize,
-    RandomHorizontalFlip,
-    RandomResizedCrop,
-    Resize,
-)
 from fuel.transformers._image_old import (
     MinimumImageDimensions,
     Random2DRotation,
     RandomFixedSizeCrop,
 )
+from fuel.transformers._image_sizes import (
+    CenterCrop,
+    RandomResizedCrop,
+    Resize,
+)
+from fuel.transformers._image_values import Normalize, RandomHorizontalFlip
 
 __all__ = [
     'CenterCrop', 'ImagesFromBytes', 'MinimumImageDimensions', 'Normalize',

@@ -14,7 +14,7 @@ from fuel import config
 from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers._image_new import choose_part
+from fuel.transformers._image_sizes import choose_part
 from fuel.transformers._image_pil import resize_image
 from fuel.transformers.image import (
     CenterCrop,

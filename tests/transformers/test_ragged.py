@@ -71,10 +71,10 @@ def test_general_stage_hands_ragged_images_on(name, form):
     """Every image comes out as it went in, with its number."""
     with STAGES[name](form) as stream:
         found = {}
-        for images, numbers in stream.get_epoch_iterator():
-            if stream.produces_examples:
-                images, numbers = [images], [numbers]
-            for image, number in zip(images, numbers, strict=True):
+        for data in stream.get_epoch_iterator():
+            rows = [data] if stream.produces_examples else zip(
+                *data, strict=True)
+            for image, number in rows:
                 found[int(number)] = image
     assert list(range(5)) == sorted(found)
     for number, image in found.items():
