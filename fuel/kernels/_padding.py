@@ -1,6 +1,7 @@
 """Sequences of different lengths made into one array and a mask."""
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy
@@ -98,8 +99,11 @@ def _as_sequence(place: int, item: Any) -> Any:
         try:
             if not isinstance(item, str) and len(item) == 0:
                 return None
-            array = numpy.asarray(item)
-        except (TypeError, ValueError) as error:
+            # Before 1.24, NumPy only warned of what is ragged itself.
+            with warnings.catch_warnings():
+                warnings.simplefilter('error')
+                array = numpy.asarray(item)
+        except (TypeError, ValueError, Warning) as error:
             raise ValueError(_no_sequence(place, item)) from error
     if array.ndim == 0:
         raise ValueError(_no_sequence(place, item))
