@@ -1,0 +1,211 @@
+"""The images of the ImageNet challenges: out of archives, into a file."""
+import gzip
+import posixpath
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.converters._inputs import BadInputFile
+from fuel.converters._ragged import write_rows
+from fuel.converters._tar_index import Member, Tar, open_members
+from fuel.converters.base import progress_bar
+
+__all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
+           'other_images', 'train_images', 'write_images']
+
+PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
+GZIP_MAGIC = b'\x1f\x8b'
+# How much is written to the file at once.
+IMAGES_AT_ONCE = 512
+BYTES_AT_ONCE = 1 << 25
+
+# File name without its folders, class, encoded image.
+Image = tuple[str, Any, bytes]
+
+
+def train_images(train_archive: Any, patch_archive: Any,
+                 wnid_map: Mapping[str, int]) -> Iterator[Image]:
+    """Read the training images: classes in the order of the archive, the
+    images of a class in the order of their names."""
+    patches = extract_patch_images(patch_archive, 'train')
+    num_patched = 0
+    with open_members(train_archive) as outer:
+        for tar_member in outer.members():
+            wnid = posixpath.basename(tar_member.name).partition('.')[0]
+            if wnid not in wnid_map:
+                raise BadInputFile(outer.path, f'{tar_member.name!r} belongs '
+                                   'to no class of the development kit')
+            inner = outer.inner(tar_member)
+            for member in sorted(inner.members()):
+                content, patched = _load(inner, member, patches)
+                num_patched += patched
+                yield (posixpath.basename(member.name), wnid_map[wnid],
+                       content)
+    _check_patches('train', num_patched, patches)
+
+
+def other_images(which_set: str, image_archive: Any, patch_archive: Any,
+                 groundtruth: Sequence[Any]) -> Iterator[Image]:
+    """Read validation or test images, in the order of their names."""
+    patches = extract_patch_images(patch_archive, which_set)
+    num_patched = 0
+    with open_members(image_archive) as archive:
+        members = sorted(archive.members())
+        if len(members) != len(groundtruth):
+            raise BadInputFile(archive.path, f'expected {len(groundtruth)} '
+                               f'images, got {len(members)}')
+        for member, class_index in zip(members, groundtruth, strict=True):
+            content, patched = _load(archive, member, patches)
+            num_patched += patched
+            yield posixpath.basename(member.name), class_index, content
+    _check_patches(which_set, num_patched, patches)
+
+
+def _check_patches(which_set: str, used: int,
+                   patches: Mapping[str, bytes]) -> None:
+    if used != len(patches):
+        raise ValueError(f'not all patch images were used: the set '
+                         f'{which_set!r} has {len(patches)}, {used} of them '
+                         'took the place of an image')
+
+
+def _load(archive: Tar, member: Member, patches: Mapping[str, bytes]
+          ) -> tuple[bytes, bool]:
+    patch = patches.get(posixpath.basename(member.name))
+    if patch is not None:
+        return patch, True
+    return _unpacked(archive.read(member), archive.path, member.name), False
+
+
+def _unpacked(content: bytes, path: str, name: str) -> bytes:
+    """Unpack an image that is gzipped, which its name does not say."""
+    if content[:2] != GZIP_MAGIC:
+        return content
+    try:
+        return gzip.decompress(content)
+    except (EOFError, OSError, zlib.error) as error:
+        raise BadInputFile(path, f'the member {name!r} is neither an image '
+                           f'nor a gzipped one ({error})') from error
+
+
+def load_from_tar_or_patch(tar: Any, image_filename: str,
+                           patch_images: Mapping[str, bytes]
+                           ) -> tuple[bytes, bool]:
+    """Read an image, or what takes its place.
+
+    Parameters
+    ----------
+    tar : tarfile.TarFile
+        An open archive.
+    image_filename : str
+        The image's name in it.
+    patch_images : mapping of str to bytes
+        See `extract_patch_images`.
+
+    Returns
+    -------
+    content : bytes
+        The encoded image.
+    patched : bool
+        Whether it is a patch.
+    """
+    patch = patch_images.get(posixpath.basename(image_filename))
+    if patch is not None:
+        return patch, True
+    path = str(tar.name or 'archive')
+    return _unpacked(tar.extractfile(image_filename).read(), path,
+                     image_filename), False
+
+
+def extract_patch_images(f: Any, which_set: str) -> dict[str, bytes]:
+    """Read the images that take the place of damaged ones.
+
+    Parameters
+    ----------
+    f : str, file or None
+        The archive of patch images; None if there is none.
+    which_set : {'train', 'valid', 'test'}
+        Whose images.
+
+    Returns
+    -------
+    dict of str to bytes
+        Encoded images by file name.
+
+    Raises
+    ------
+    ValueError
+        If there is no such set.
+    """
+    if which_set not in PATCH_FOLDERS:
+        raise ValueError("which_set must be 'train', 'valid' or 'test', got "
+                         f'{which_set!r}')
+    if f is None:
+        return {}
+    folder = PATCH_FOLDERS[which_set]
+    with open_members(f) as archive:
+        return {posixpath.basename(member.name): archive.read(member)
+                for member in archive.members()
+                if member.name.endswith('.JPEG') and posixpath.basename(
+                    posixpath.dirname(member.name)) == folder}
+
+
+def write_images(hdf5_file: Any, images: Iterable[Image], expected: int,
+                  shuffle_seed: int | None = None, offset: int = 0) -> None:
+    """Write images to rows in their order, or in a random one."""
+    rows = numpy.arange(expected)
+    if shuffle_seed is not None:
+        rows = numpy.random.RandomState(shuffle_seed).permutation(expected)
+    rows += offset
+    done, size, waiting = 0, 0, []
+    with progress_bar('images', expected) as bar:
+        for image in images:
+            waiting.append(image)
+            size += len(image[2])
+            if done + len(waiting) > expected:
+                raise ValueError(f'expected {expected} images, got more')
+            if len(waiting) == IMAGES_AT_ONCE or size > BYTES_AT_ONCE:
+                _write(hdf5_file, rows[done:done + len(waiting)], waiting)
+                done, size, waiting = done + len(waiting), 0, []
+                bar.update(done)
+        _write(hdf5_file, rows[done:done + len(waiting)], waiting)
+    if done + len(waiting) != expected:
+        raise ValueError(f'expected {expected} images, got '
+                         f'{done + len(waiting)}')
+
+
+def _write(hdf5_file: Any, rows: Any, images: Sequence[Image]) -> None:
+    contents = [numpy.frombuffer(content, dtype='uint8')
+                for _, _, content in images]
+    names = numpy.array([[name.encode('ascii')] for name, _, _ in images],
+                        dtype='S32').reshape(-1, 1)
+    encoded = hdf5_file['encoded_images']
+    if isinstance(encoded, h5py.Dataset):
+        write_rows(encoded, rows, contents)
+    else:
+        for row, content in zip(rows.tolist(), contents, strict=True):
+            encoded[row] = content
+    order = numpy.argsort(rows)
+    _scatter(hdf5_file['filenames'], rows[order], names[order])
+    labelled = [i for i in order.tolist() if images[i][1] is not None]
+    _scatter(hdf5_file['targets'], rows[labelled],
+             numpy.array([[images[i][1]] for i in labelled], dtype='int16'))
+
+
+def _scatter(dataset: Any, rows: Any, values: Any) -> None:
+    """Write a column to ascending rows."""
+    if not len(rows):
+        return
+    if not isinstance(dataset, h5py.Dataset):
+        dataset[rows] = values
+    elif rows[-1] - rows[0] == len(rows) - 1:
+        dataset[int(rows[0]):int(rows[-1]) + 1] = values
+    else:
+        space = dataset.id.get_space()
+        space.select_elements(numpy.stack(
+            [rows, numpy.zeros_like(rows)], axis=1).astype('uint64'))
+        dataset.id.write(h5py.h5s.create_simple((len(rows),)), space,
+                         numpy.ascontiguousarray(values[:, 0]))
