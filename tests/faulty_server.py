@@ -150,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_gzip(self, content, *rest):
         """Pack the file for the way."""
-        self.reply(gzip.compress(content), Content_Encoding='gzip')
+        self.reply(gzip.compress(content, 1), Content_Encoding='gzip')
 
     def do_mislabelled(self, content, *rest):
         """Say that the file was packed for the way, which it was not."""

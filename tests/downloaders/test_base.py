@@ -32,7 +32,7 @@ def server():
 def waits():
     """Wait for nothing, and note how long one would have waited."""
     slept = []
-    with use_options(Options(sleep=slept.append, read_timeout=1.,
+    with use_options(Options(sleep=slept.append, read_timeout=20.,
                              backoff=.5)):
         yield slept
 
