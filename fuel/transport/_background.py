@@ -365,8 +365,7 @@ class Worker:
 
 
 def _stop(channel: Channel, process: Any) -> None:
-    with suppress(ChannelClosed, OSError):
-        channel.send(Message(Kind.STOP, 0))
+    # The worker ends when its connection does.
     channel.close()
     if process is None:
         return

@@ -170,6 +170,42 @@ class Channel:
             self._wait(min(remaining, 1.0))
         return self._messages.popleft()
 
+    def drain(self) -> list[Message]:
+        """Return all messages that have arrived, without waiting.
+
+        Raises
+        ------
+        ChannelClosed
+            If the other side is gone and all it sent was received.
+
+        """
+        while self._read():
+            pass
+        if self._ended and not self._messages:
+            raise ChannelClosed('the other side is gone')
+        messages = list(self._messages)
+        self._messages.clear()
+        return messages
+
+    def wait(self, timeout: float) -> None:
+        """Wait until something arrives, at most `timeout` seconds."""
+        if not self._messages and not self._ended:
+            self._wait(timeout)
+
+    def is_cut(self, timeout: float) -> bool:
+        """Wait, at most `timeout` seconds, until the other side is gone.
+
+        Messages that arrive do not end the wait.
+        """
+        poll = select.poll()
+        poll.register(self.connection, getattr(select, 'POLLRDHUP', 0))
+        if self.peer is not None and self.peer.descriptor is not None:
+            poll.register(self.peer.descriptor, select.POLLIN)
+        if poll.poll(int(timeout * 1000)):
+            return True
+        return (self.peer is not None and self.peer.descriptor is None
+                and self.peer.is_gone())
+
     def _wait(self, timeout: float) -> None:
         ready = self._poll.poll(max(1, int(timeout * 1000)))
         if self.peer is None:

@@ -8,7 +8,9 @@ import signal
 import struct
 import sys
 import threading
+import time
 import traceback
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -25,6 +27,8 @@ from fuel.utils._outputs import Placement, placed
 INLINE = 1 << 10
 # Seconds that a pipeline has to end by itself.
 _GRACE = 1.0
+# Seconds between looks at whether it is busy.
+_GLANCE = 0.25
 
 _EXTENT = struct.Struct('<QQ')
 _TAIL = struct.Struct('<II')
@@ -38,8 +42,7 @@ class Kind(enum.IntEnum):
     HANDED = 2
     RELEASE = 3
     LEAVE = 4
-    STOP = 5
-    ASK_STACKS = 6
+    ASK_STACKS = 5
     # From the producer.
     OPENED = 10
     SEGMENT = 11
@@ -117,78 +120,74 @@ class Producer:
         self.last: Feed | None = None
         self._commands: list[Message] = []
         self._announced: set[int] = set()
-        self._changed = threading.Condition()
-        self._stopped = False
+        # Guards the channel's reading end, the epochs and the pool.
+        self._changed = threading.RLock()
+        self._busy_since = 0.0
         self._finished = threading.Event()
 
     def run(self) -> None:
         """Serve until told to stop, or until the consumer is gone."""
-        listener = threading.Thread(
-            target=self._listen, args=(threading.get_ident(),), daemon=True,
-            name='fuel-listener')
-        listener.start()
+        watcher = threading.Thread(
+            target=self._watch, args=(threading.get_ident(),), daemon=True,
+            name='fuel-watcher')
+        watcher.start()
         try:
-            while self._take_step():
-                pass
+            while True:
+                self._take_step()
         except ChannelClosed:
             pass
         finally:
             self._finished.set()
 
-    # The listener's thread.
+    def _watch(self, pipeline_thread: int) -> None:
+        """End with the consumer, and answer while the pipeline is busy."""
+        while not self._finished.is_set():
+            if self.channel.is_cut(_GLANCE):
+                # The pipeline may be in the middle of something long.
+                if not self._finished.wait(_GRACE):
+                    os._exit(0)
+                return
+            if self._busy_since and (
+                    time.monotonic() - self._busy_since > _GLANCE):
+                with suppress(ChannelClosed), self._changed:
+                    self._receive(pipeline_thread)
 
-    def _listen(self, pipeline_thread: int) -> None:
-        try:
-            while not self._stopped:
-                message = self.channel.receive(None)
-                if message is not None:
-                    self._take(message, pipeline_thread)
-        except ChannelClosed:
-            pass
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        # The pipeline may be in the middle of something long.
-        if not self._finished.wait(_GRACE):
-            os._exit(0)
+    def _receive(self, pipeline_thread: int) -> None:
+        """Take in what has arrived; the caller holds the lock."""
+        for message in self.channel.drain():
+            self._take(message, pipeline_thread)
 
     def _take(self, message: Message, pipeline_thread: int) -> None:
         if message.kind == Kind.ASK_STACKS:
             self.channel.send(Message(
                 Kind.STACKS, 0, payload=_stack_of(pipeline_thread)))
-            return
-        with self._changed:
-            if message.kind == Kind.STOP:
-                self._stopped = True
-            elif message.kind == Kind.EPOCH:
-                self._commands.append(message)
-            elif message.kind == Kind.RELEASE:
-                self.pool.release(message.first, bool(message.second))
-            elif message.feed in self.feeds:
-                if message.kind == Kind.HANDED:
-                    self.feeds[message.feed].handed = message.first
-                elif message.kind == Kind.LEAVE:
-                    del self.feeds[message.feed]
-            self._changed.notify_all()
+        elif message.kind == Kind.EPOCH:
+            self._commands.append(message)
+        elif message.kind == Kind.RELEASE:
+            self.pool.release(message.first, bool(message.second))
+        elif message.feed in self.feeds:
+            if message.kind == Kind.HANDED:
+                self.feeds[message.feed].handed = message.first
+            elif message.kind == Kind.LEAVE:
+                del self.feeds[message.feed]
 
-    # The pipeline's thread.
-
-    def _take_step(self) -> bool:
-        """Do one thing: begin an epoch or make a batch."""
+    def _take_step(self) -> None:
+        """Do one thing: begin an epoch, make a batch, or wait."""
+        step: Any = None
         with self._changed:
-            while True:
-                if self._stopped:
-                    return False
-                if self._commands:
-                    step = partial(self._begin, self._commands.pop(0))
-                    break
+            self._receive(threading.get_ident())
+            if self._commands:
+                step = partial(self._begin, self._commands.pop(0))
+            else:
                 feed, slot = self._choose()
                 if feed is not None:
                     step = partial(self._produce, feed, slot)
-                    break
-                self._changed.wait()
+        if step is None:
+            self.channel.wait(1.0)
+            return
+        self._busy_since = time.monotonic()
         step()
-        return True
+        self._busy_since = 0.0
 
     def _choose(self) -> tuple[Feed | None, Slot | None]:
         """Return an epoch that may go on, and the slot for its batch."""
