@@ -113,6 +113,11 @@ class ImagesFromBytes(ImageStage):
         self.on_error = on_error
         self.num_skipped = 0
 
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one, so that workers may share."""
+        return self.on_error == 'raise'
+
     def get_data(self, request: Any = None) -> Any:
         """Return the next example or batch, decoded.
 

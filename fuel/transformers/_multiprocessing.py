@@ -19,6 +19,7 @@ from fuel._epoch import (
 )
 from fuel.streams import AbstractDataStream
 from fuel.transformers._base import Transformer
+from fuel.transformers._skipping import check_skips, skip
 from fuel.transport import Channel
 from fuel.transport._background import (
     MAX_BYTES,
@@ -27,6 +28,7 @@ from fuel.transport._background import (
     Worker,
 )
 from fuel.transport._producer import serve
+from fuel.transport._team import Team, TeamEpoch
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +46,11 @@ class Feed:
 
     """
 
-    def __init__(self, worker: Worker | None, remote: RemoteEpoch | None,
+    def __init__(self, worker: Worker | Team | None,
+                 remote: RemoteEpoch | TeamEpoch | None,
                  resume: Any = None) -> None:
-        self.worker = worker
-        self.remote = remote
+        self.worker: Any = worker
+        self.remote: Any = remote
         self.resume = resume
 
     def state(self) -> Any:
@@ -84,6 +87,10 @@ class MultiProcessing(Transformer):
         What to run in the worker process.
     max_store : int, optional
         How many batches may wait to be handed out.  Defaults to 100.
+    num_workers : int, optional
+        How many processes share the work.  Defaults to 1.  The values stay
+        the same bit for bit, so each stage must make one item of one, and
+        what it draws must not depend on the items before.
     start_method : str, optional
         ``'fork'``, ``'spawn'`` or ``'forkserver'``.  Defaults to None: the
         process's default; if the stream cannot be pickled for that, fork,
@@ -130,11 +137,15 @@ class MultiProcessing(Transformer):
     feed: Feed
 
     def __init__(self, data_stream: Any, max_store: int = 100, *,
+                 num_workers: int = 1,
                  start_method: str | None = None,
                  max_bytes: int = MAX_BYTES,
                  timeout: float | None = STALLED, **kwargs: Any) -> None:
         _check_count('max_store', max_store)
         _check_count('max_bytes', max_bytes)
+        _check_count('num_workers', num_workers)
+        if num_workers > 1:
+            check_skips(data_stream)
         if start_method is not None:
             multiprocessing.get_context(start_method)
         kwargs.setdefault('axis_labels', data_stream.axis_labels)
@@ -145,6 +156,7 @@ class MultiProcessing(Transformer):
                                   data_stream.produces_examples)
         super().__init__(data_stream, **kwargs)
         self.max_store = max_store
+        self.num_workers = num_workers
         self.start_method = start_method
         self.max_bytes = max_bytes
         self.timeout = timeout
@@ -217,17 +229,24 @@ class MultiProcessing(Transformer):
         feed.remote = worker.begin(resume=feed.resume)
         feed.worker = worker
 
-    def _get_worker(self) -> Worker:
+    def _get_worker(self) -> Worker | Team:
         """Return a running worker, started if there is none."""
-        worker: Worker | None = vars(self).get('_worker')
+        worker: Worker | Team | None = vars(self).get('_worker')
         if worker is None or not worker.is_usable():
             if worker is not None:
                 worker.close()
-            worker = Worker.start(
-                self.data_stream, self._get_context(), self.max_store,
-                self.max_bytes, self.timeout)
+            worker = self._start()
             self._worker = worker
         return worker
+
+    def _start(self) -> Worker | Team:
+        context, count = self._get_context(), self.num_workers
+        workers = [
+            Worker.start(self.data_stream, context,
+                         -(-self.max_store // count),
+                         self.max_bytes // count, self.timeout)
+            for _ in range(count)]
+        return workers[0] if count == 1 else Team(workers, skip)
 
     def _get_context(self) -> Any:
         """Return the multiprocessing context in which the worker starts."""

@@ -64,8 +64,8 @@ class Feed:
         State before the first item, or why there is none.
     produced, handed : int
         Items sent, and of those the ones handed to the user.
-    step, skip : int
-        Of every `step` batches this worker makes one; `skip` come before it.
+    place, step : int
+        Of every `step` batches this worker makes the one at `place`.
     need : int
         Bytes that the next batch will probably take.
     extents : list of (int, int)
@@ -75,16 +75,25 @@ class Feed:
 
     """
 
-    def __init__(self, number: int, iterator: Any) -> None:
+    def __init__(self, number: int, iterator: Any,
+                 turn: tuple[int, int, Any] = (0, 1, None)) -> None:
         self.number = number
         self.iterator = iterator
         self.base = _state_of(iterator)
+        self.place, self.step, self._skip = turn
         self.produced = 0
         self.handed = 0
         self.ended = False
         self.need = 0
         self.extents: list[tuple[int, int]] = []
         self.waiting: tuple[bytes, list[NDArray[Any]], bytes] | None = None
+
+    def make(self) -> Any:
+        """Return the next batch that this worker makes."""
+        if self.step > 1:
+            self._skip(self.iterator,
+                       self.step - 1 if self.produced else self.place)
+        return next(self.iterator)
 
     def position(self) -> bytes:
         """Return what the state has changed by, pickled."""
@@ -123,6 +132,7 @@ class Producer:
         # Guards the channel's reading end, the epochs and the pool.
         self._changed = threading.RLock()
         self._busy_since = 0.0
+        self._expected: tuple[int, list[tuple[int, int]]] = (0, [])
         self._finished = threading.Event()
 
     def run(self) -> None:
@@ -211,13 +221,16 @@ class Producer:
     def _begin(self, command: Message) -> None:
         options = pickle.loads(command.payload)
         try:
-            feed = Feed(command.feed, self._open(**options))
+            turn = options.pop('turn', (0, 1, None))
+            feed = Feed(command.feed, self._open(**options), turn)
             opened = pickle_state(('state', feed.base))
         except Exception as error:  # noqa: BLE001 - told to the consumer
             self.channel.send(Message(
                 Kind.OPENED, command.feed,
                 payload=pickle.dumps(('error', describe_error(error)))))
             return
+        # Batches of the next epoch will be like those of the last.
+        feed.need, feed.extents = self._expected
         self.last = feed
         with self._changed:
             self.feeds[feed.number] = feed
@@ -277,7 +290,7 @@ class Producer:
         """Return the next batch, described; None if there was none."""
         try:
             with placed(placement):
-                batch = next(feed.iterator)
+                batch = feed.make()
             description, buffers = dump(batch)
             del batch
         except StopIteration:
@@ -351,6 +364,7 @@ class Producer:
             self._release(slot, placement)
             return
         feed.extents = extents
+        self._expected = feed.need, extents
         self._send_slot(feed, slot, extents,
                         pack_batch(extents, position, description))
 

@@ -23,15 +23,16 @@ import pytest
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, WorkerError
-from fuel.schemes import (
-    SequentialExampleScheme,
-)
+from fuel.schemes import SequentialExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import (
     BackgroundProcess,
+    Filter,
     MultiProcessing,
+    ScaleAndShift,
     Transformer,
 )
+from fuel.transformers.noise import GaussianNoise
 from process_pipelines import (
     Faulty,
     Keeper,
@@ -613,3 +614,72 @@ def test_background_process_without_main_is_an_error():
     with pytest.raises(WorkerError, match='worker process'):
         background.get_next_data()
     background.close()
+
+
+def seeded(num_examples=26, batch_size=4):
+    """Return a stream that several workers may share."""
+    dataset = IndexableDataset({
+        'features': numpy.arange(num_examples * 3000, dtype='f8').reshape(
+            num_examples, 3000),
+        'targets': numpy.arange(num_examples)})
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+        num_examples, batch_size))
+    return ScaleAndShift(GaussianNoise(
+        stream, 0.5, which_sources=('features',), seed=4), 2, 1,
+        which_sources=('features',))
+
+
+@pytest.mark.parametrize('num_workers', [2, 3])
+def test_several_workers_give_the_same_bit_for_bit(ahead, num_workers):
+    """Epoch after epoch, also when one is left or taken up."""
+    stream, reference = ahead(seeded(), num_workers=num_workers), seeded()
+    for _ in range(2):
+        assert_same(reference.get_epoch_iterator(),
+                    stream.get_epoch_iterator())
+    epoch, expected = (
+        stream.get_epoch_iterator(), reference.get_epoch_iterator())
+    for _ in range(4):
+        assert_same([next(expected)], [next(epoch)])
+    state = json.loads(json.dumps(stream.state_dict()))
+    for count in (1, num_workers, 2):
+        restored = ahead(seeded(), num_workers=num_workers)
+        if count == num_workers:
+            restored.load_state_dict(state)
+            rest = seeded()
+            rest.load_state_dict(state['children'][0])
+            assert_same(rest.get_epoch_iterator(),
+                        restored.get_epoch_iterator())
+    del epoch, expected
+    for _ in range(2):
+        assert_same(reference.get_epoch_iterator(),
+                    stream.get_epoch_iterator())
+
+
+def test_failure_of_one_of_several_workers_arrives(ahead):
+    """In its turn."""
+    stream = seeded()
+    stream.transform_batch = lambda data: (
+        raise_value_error() if 3 in data[1] else data)
+    got, failures = 0, 0
+    epoch = ahead(stream, num_workers=2).get_epoch_iterator()
+    while True:
+        try:
+            next(epoch)
+            got += 1
+        except StopIteration:
+            break
+        except ValueError as error:
+            assert 'something bad' in str(error)  # noqa: PT017
+            failures += 1
+    assert (got, failures) == (6, 1)
+
+
+@pytest.mark.parametrize('stream, text', [
+    (lambda: build(), 'stage Noise draws depends .* takes seed='),
+    (lambda: DataStream(IterableDataset([1, 2])), 'is read in order'),
+    (lambda: Filter(seeded(), lambda _: True), 'stage Filter does not make'),
+    (lambda: Shapes(seeded()), 'stage Shapes does not make')])
+def test_pipelines_that_cannot_be_shared_are_refused(stream, text):
+    """By the name of the stage, with the remedy."""
+    with pytest.raises(ValueError, match=text):
+        MultiProcessing(stream(), num_workers=2)

@@ -1,0 +1,97 @@
+"""Several workers that make the batches of an epoch in turn."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.transport._background import RemoteEpoch, Worker
+
+
+class TeamEpoch:
+    """One epoch of a team, on the consumer's side.
+
+    Attributes
+    ----------
+    parts : list of RemoteEpoch
+        One for each worker.
+    handed : int
+        How many batches and errors were handed to the user.
+    finished : bool
+
+    """
+
+    def __init__(self, number: int, parts: list[RemoteEpoch]) -> None:
+        self.number = number
+        self.parts = parts
+        self.handed = 0
+        self.finished = False
+
+    def last(self) -> RemoteEpoch:
+        """Return the part that what was handed out last came from."""
+        if self.finished:
+            return next(part for part in self.parts if part.finished)
+        return self.parts[max(0, self.handed - 1) % len(self.parts)]
+
+
+class Team:
+    """Workers that each make one batch of several.
+
+    Parameters
+    ----------
+    workers : list of Worker
+    skip : callable
+        Takes an epoch iterator and how many items to leave out.
+
+    """
+
+    def __init__(self, workers: list[Worker], skip: Any) -> None:
+        self.workers = workers
+        self.skip = skip
+
+    @property
+    def pid(self) -> Any:
+        """Process identifiers of the workers (list of int)."""
+        return [worker.pid for worker in self.workers]
+
+    def is_usable(self) -> bool:
+        """Tell whether epochs can be begun with these workers."""
+        return all(worker.is_usable() for worker in self.workers)
+
+    def begin(self, **options: Any) -> TeamEpoch:
+        """Begin an epoch in every worker; see :meth:`Worker.begin`."""
+        # Each has made other batches ahead, so each goes back.
+        options.pop('left', None)
+        options.pop('handed', None)
+        parts = [
+            worker.begin(**options, turn=(place, len(self.workers), self.skip))
+            for place, worker in enumerate(self.workers)]
+        return TeamEpoch(parts[0].number, parts)
+
+    def leave(self, epoch: TeamEpoch) -> None:
+        """Stop reading an epoch."""
+        for worker, part in zip(self.workers, epoch.parts, strict=True):
+            worker.leave(part)
+
+    def state(self, epoch: TeamEpoch) -> Any:
+        """Return the state of an epoch after what was handed out."""
+        part = epoch.last()
+        return self.workers[epoch.parts.index(part)].state(part)
+
+    def get(self, epoch: TeamEpoch) -> Any:
+        """Return the next batch of an epoch; see :meth:`Worker.get`."""
+        if epoch.finished:
+            raise StopIteration
+        place = epoch.handed % len(self.workers)
+        part = epoch.parts[place]
+        before = part.handed
+        try:
+            return self.workers[place].get(part)
+        except StopIteration:
+            epoch.finished = True
+            raise
+        finally:
+            epoch.handed += part.handed - before
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self.workers:
+            worker.close()
