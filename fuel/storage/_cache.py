@@ -16,6 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.config_parser import config
+from fuel.storage._buffers import Buffers
 from fuel.storage._memory import usable_memory
 
 Decoded = NDArray[numpy.uint8]
@@ -172,6 +173,7 @@ class ChunkStore:
         self.used_bytes = 0
         self.num_decoded = 0
         self._chunk_nbytes = chunk_nbytes
+        self._buffers = Buffers(chunk_nbytes)
         self._coming: dict[int, Future[Decoded]] = {}
 
     def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
@@ -209,11 +211,14 @@ class ChunkStore:
     def _keep(self, chunk: int, decoded: Decoded) -> Decoded:
         with self.cache.lock:
             self.num_decoded += 1
-            if (self.slots[chunk] is None
-                    and self.cache.make_room(self._chunk_nbytes)):
-                self.slots[chunk] = decoded
-                self.used_bytes += self._chunk_nbytes
-        return decoded
+            if not self.cache.make_room(self._chunk_nbytes):
+                return decoded
+            self.used_bytes += self._chunk_nbytes
+            buffer = self._buffers.take()
+        buffer[:] = decoded
+        with self.cache.lock:
+            self.slots[chunk] = buffer
+        return buffer
 
     def remembered(self) -> NDArray[numpy.intp]:
         """Return the numbers of the chunks that are remembered."""
@@ -224,6 +229,9 @@ class ChunkStore:
     def forget(self, chunk: int) -> int:
         """Forget a chunk and return how many bytes it had. A batch that is
         being copied keeps it alive."""
+        forgotten = self.slots[chunk]
+        if forgotten is not None:
+            self._buffers.give_back(forgotten)
         self.slots[chunk] = None
         self.used_bytes -= self._chunk_nbytes
         return self._chunk_nbytes

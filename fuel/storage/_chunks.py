@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ from fuel.storage._file import RawFile
 
 # Larger tables would take more memory than they are worth.
 MOST_CHUNKS = 1 << 26
+
+# More would take seconds where HDF5 needs quadratic time.
+MOST_CHUNKS_SEARCHED = 2000
 
 
 class UnreadableTableError(ValueError):
@@ -99,7 +103,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
         table.sizes[place] = chunk.size
         table.masks[place] = chunk.filter_mask
 
-    dataset.id.chunk_iter(keep)
+    _list_chunks(dataset, keep)
     _add_user_block(dataset, file, table)
     present = table.addresses != MISSING
     outside = present & (
@@ -107,6 +111,26 @@ def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
         | (table.sizes > file.size - table.addresses))
     table.addresses[outside] = OUTSIDE
     return table
+
+
+def can_iterate(dataset: h5py.Dataset) -> bool:
+    """Tell whether HDF5 can list the chunks in one pass."""
+    return hasattr(dataset.id, 'chunk_iter')
+
+
+def _list_chunks(dataset: h5py.Dataset, keep: Callable[[Any], None],
+                 ) -> None:
+    """Call a function for each chunk that was written."""
+    if can_iterate(dataset):
+        dataset.id.chunk_iter(keep)
+        return
+    # HDF5 before 1.12.3 searches from the first chunk for every one.
+    count = dataset.id.get_num_chunks()
+    if count > MOST_CHUNKS_SEARCHED:
+        raise UnreadableTableError(
+            f'this version of HDF5 takes too long to list {count} chunks')
+    for number in range(count):
+        keep(dataset.id.get_chunk_info(number))
 
 
 def _add_user_block(dataset: h5py.Dataset, file: RawFile,

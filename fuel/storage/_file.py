@@ -1,11 +1,13 @@
 """A file that HDF5 has open, read beside it."""
 from __future__ import annotations
 
+import contextlib
 import functools
 import mmap
 import os
 import threading
 import weakref
+from collections.abc import Iterator
 
 import h5py
 
@@ -81,6 +83,18 @@ if hasattr(os, 'register_at_fork'):
     os.register_at_fork(after_in_child=_unlock_after_fork)
 
 
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Say of a failed system call which file it was for."""
+    try:
+        yield
+    except OSError as error:
+        # With a number, OSError becomes the subclass that belongs to it.
+        raise OSError(
+            error.errno, f'{error.strerror}; if too many files are open, '
+            f'close some, or raise the limit (ulimit -n)', path) from error
+
+
 class RawFile:
     """The bytes of an open file, with a watch on it.
 
@@ -107,7 +121,8 @@ class RawFile:
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
-        self._descriptor = os.dup(descriptor)
+        with _explained(path):
+            self._descriptor = os.dup(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, self._descriptor)
         self._state = file_state(self._descriptor)
@@ -117,8 +132,9 @@ class RawFile:
     @functools.cached_property
     def memory(self) -> mmap.mmap:
         """The file as read-only memory."""
-        return mmap.mmap(self._descriptor, self.size,
-                         access=mmap.ACCESS_READ)
+        with _explained(self.path):
+            return mmap.mmap(self._descriptor, self.size,
+                             access=mmap.ACCESS_READ)
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Return bytes of the file.

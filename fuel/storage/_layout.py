@@ -138,8 +138,6 @@ def _obstacle_of_file(dataset: h5py.Dataset) -> str:
         return 'the file is read through another driver than the plain one'
     if not hasattr(os, 'pread'):
         return 'the platform cannot read at a position'
-    if not hasattr(dataset.id, 'chunk_iter'):
-        return 'HDF5 is too old to list chunks'
     return ''
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fuel import config
 from fuel.storage import open_reader
+from fuel.storage._buffers import SLAB, Buffers
 from fuel.storage._cache import ChunkCache, default_budget
 from fuel.storage._decoded import DecodedReader
 
@@ -163,6 +164,20 @@ def test_threads_with_a_small_budget_get_right_rows(file):
     assert 3 * CHUNK >= reader.store.cache.used
     assert reader.store.cache.used == sum(
         CHUNK for decoded in reader.store.slots if decoded is not None)
+
+
+def test_buffers_are_used_again_when_nobody_holds_them():
+    """A chunk that is forgotten while it is copied keeps its bytes."""
+    buffers = Buffers(SLAB // 2)
+    first, second = buffers.take(), buffers.take()
+    place = first.ctypes.data
+    buffers.give_back(first)
+    third = buffers.take()
+    assert third.ctypes.data not in (place, second.ctypes.data)
+    del first
+    buffers.give_back(third)
+    del third
+    assert place in (buffers.take().ctypes.data, buffers.take().ctypes.data)
 
 
 @given(budget=st.integers(0, 6), wanted=st.lists(st.integers(0, 9)))

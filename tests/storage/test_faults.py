@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import open_reader
+from fuel.storage import _decoded, open_reader
 
 PAGE = 4096
 
@@ -30,8 +30,6 @@ def path(tmp_path):
                             compression='lzf')
         file.create_dataset('checked', data=data, chunks=(8, PAGE),
                             fletcher32=True)
-        file.create_dataset('foreign', data=data.astype('<i4'),
-                            chunks=(8, PAGE), scaleoffset=0)
     return target
 
 
@@ -51,9 +49,13 @@ def chunk_of(path, name, chunk):
     return found.byte_offset, found.size
 
 
-@pytest.mark.parametrize('name', ['gzip', 'lzf', 'checked', 'foreign'])
-def test_damaged_chunk_is_an_error_that_names_the_row(path, name):
+@pytest.mark.parametrize('name', ['gzip', 'lzf', 'checked'])
+@pytest.mark.parametrize('by_hdf5', [False, True])
+def test_damaged_chunk_is_an_error_that_names_the_row(
+        path, name, by_hdf5, monkeypatch):
     """Bytes inside a chunk were changed; rows of others are still read."""
+    if by_hdf5:
+        monkeypatch.setattr(_decoded, 'is_known', lambda filters: False)
     address, size = chunk_of(path, name, 3)
     overwrite(path, address, b'\xff' * (size - 8))
     with h5py.File(path, 'r') as file:
@@ -256,3 +258,27 @@ def test_file_cut_in_the_middle_of_a_copy_is_an_error(path):
         env=environment)
     assert '' == done.stderr
     assert '30\n' == done.stdout
+
+
+@pytest.mark.parametrize('spare', [0, 1, 2])
+def test_lack_of_descriptors_is_told_with_the_file(path, spare):
+    """A process may open only so many files; Fuel needs two for one."""
+    resource = pytest.importorskip('resource')
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with h5py.File(path, 'r') as file:
+        taken = [os.dup(0) for _ in range(100)]
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (taken[-1] + 1, limits[1]))
+        for _ in range(spare):
+            os.close(taken.pop())
+        try:
+            if spare == 2:
+                assert len(open_reader(file['contiguous']).read(3)) == PAGE
+            else:
+                with pytest.raises(OSError, match='Too many open files.*'
+                                   r'ulimit.*faulty\.hdf5'):
+                    open_reader(file['contiguous'])
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            for descriptor in taken:
+                os.close(descriptor)

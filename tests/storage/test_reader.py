@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuel.storage import open_reader
+from fuel.storage import _chunks, open_reader
 from storage_strategies import (
     datasets, expected, requests, values, write)
 
@@ -256,6 +256,19 @@ def test_many_chunks_are_listed_in_one_pass(tmp_path, monkeypatch):
         reader = open_reader(file['x'])
         rows = numpy.random.RandomState(0).permutation(20000)
         assert (rows == reader.read(rows)).all()
+
+
+@pytest.mark.parametrize('most', [0, 2000])
+def test_chunks_are_listed_by_old_versions_too(tmp_path, monkeypatch, most):
+    """If there are few: HDF5 before 1.12.3 needs quadratic time."""
+    monkeypatch.setattr(_chunks, 'MOST_CHUNKS_SEARCHED', most)
+    monkeypatch.setattr(_chunks, 'can_iterate', lambda dataset: False)
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        file.create_dataset('x', data=numpy.arange(20), chunks=(3,))
+    with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
+        reader = open_reader(file['x'])
+        assert reader.layout.reader == ('mapped' if most else 'h5py')
+        assert [19, 3, 3] == reader.read(numpy.array([19, 3, 3])).tolist()
 
 
 @pytest.mark.parametrize('options', [
