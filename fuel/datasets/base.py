@@ -1,6 +1,7 @@
 """The interface to data, and data sets over objects in memory."""
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -280,6 +281,10 @@ def check_sources(sources: Any, provided: Any) -> None:
                 f'{tuple(provided)}')
 
 
+# What has no end may stand beside what has one, as in zip(count(), rows).
+ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
+
+
 def _as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
     """Return names of sources and their data, from a dict or one of them."""
     if isinstance(collections, Mapping):
@@ -324,7 +329,9 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
         if self._rows is None:
             self._rows = zip(*[
                 self._open(place, iterable) for place, iterable
-                in enumerate(self.dataset.iterables)], strict=True)
+                in enumerate(self.dataset.iterables)],
+                strict=not any(isinstance(iterable, ENDLESS) for iterable
+                               in self.dataset.iterables))
         try:
             row = next(self._rows)
         except ValueError as error:

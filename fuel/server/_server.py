@@ -433,8 +433,12 @@ class Server:
                     session.client, self._goes_on(epoch, resume)):
                 self._join(epoch, session, resume)
             elif epoch is None or not epoch.members:
-                if resume is None and len(waiting) - place + len(
-                        self._joiners) < self.num_clients:
+                # One that has come to an end wants a new epoch, as one
+                # that never began.
+                wants_new = resume is None or resume.get('over')
+                if wants_new and self._count_waiting(
+                        [*waiting[place:], *self._joiners]
+                        ) < self.num_clients:
                     self._joiners.append(joiner)
                     continue
                 try:
@@ -445,6 +449,13 @@ class Server:
                     raise
             else:
                 self._joiners.append(joiner)
+
+    def _count_waiting(self, joiners: list[Any]) -> int:
+        """Return how many clients wait, each once, without those gone."""
+        return len({
+            session.client for session, number, _ in joiners
+            if session.join == number
+            and self._sessions.get(session.identity) is session})
 
     def _goes_on(self, epoch: Epoch, resume: Any) -> bool:
         return (resume is not None and resume.get('run') == self.run

@@ -1,4 +1,5 @@
 """The interface of data sets, and data sets over objects in memory."""
+import itertools
 import pickle
 from collections import Counter, OrderedDict, defaultdict
 from typing import NamedTuple
@@ -168,6 +169,12 @@ def test_iterable_dataset_of_generators_of_unequal_length_raises(lengths):
     with pytest.raises(ValueError, match=r"after 2 of them one ended before "
                                          r"another; of \('x', 'y'\)"):
         read_all(dataset)
+
+
+def test_iterable_dataset_beside_an_endless_iterator_ends_with_it():
+    """Examples may be numbered with ``itertools.count``."""
+    dataset = IterableDataset({'n': itertools.count(5), 'x': 'ab'})
+    assert [(5, 'a'), (6, 'b')] == read_all(dataset)
 
 
 def test_iterable_dataset_get_data_needs_a_state_and_no_request():

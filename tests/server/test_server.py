@@ -424,6 +424,29 @@ def test_other_ways_of_sharing(serve, connect, sharing):
                         else expected[rank::2], result)
 
 
+def test_all_clients_begin_each_epoch_together(serve, connect):
+    """A client that comes to the second epoch late does not miss it."""
+    server = serve(build(num_examples=40), sharing='all', num_clients=2)
+    reference = build(num_examples=40)
+    clients = [connect(server, rank=rank) for rank in range(2)]
+    for _ in range(3):
+        results = [[], []]
+
+        def read(rank, results=results):
+            time.sleep(0.1 * rank)
+            results[rank] += clients[rank].get_epoch_iterator()
+
+        threads = [threading.Thread(target=read, args=(rank,))
+                   for rank in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        expected = list(reference.get_epoch_iterator())
+        for result in results:
+            assert_same(expected, result)
+
+
 def test_rank_is_checked(serve, connect):
     """The client that has none is refused."""
     server = serve(sharing='rank', num_clients=2)
