@@ -12,8 +12,22 @@ from collections import deque
 import numpy
 from numpy.typing import NDArray
 
-# Bytes asked from the system at once.
+# Bytes asked from the system at once, and how many buffers at most.
 SLAB = 4 << 20
+MOST = 256
+
+
+def _count_alone() -> int:
+    """Return the count of references to what one variable alone holds.
+
+    Versions of Python differ in whether the argument counts.
+    """
+    queue = deque([numpy.empty(0, numpy.uint8)])
+    buffer = queue.popleft()
+    return sys.getrefcount(buffer)
+
+
+ALONE = _count_alone()
 
 
 class Buffers:
@@ -35,12 +49,11 @@ class Buffers:
         """Return a buffer that nobody uses; its content is arbitrary."""
         for _ in range(len(self._free)):
             buffer = self._free.popleft()
-            # A batch may still be copied from it; then others hold it too,
-            # besides this variable and the argument.
-            if sys.getrefcount(buffer) == 2:
+            # A batch may still be copied from it: others hold it then.
+            if sys.getrefcount(buffer) == ALONE:
                 return buffer
             self._free.append(buffer)
-        count = max(1, SLAB // self._nbytes)
+        count = max(1, min(MOST, SLAB // self._nbytes))
         slab = numpy.frombuffer(
             mmap.mmap(-1, count * self._nbytes), numpy.uint8)
         self._free.extend(slab.reshape(count, self._nbytes))

@@ -1,6 +1,9 @@
 """Decoded chunks: decoded once while remembered, within a budget."""
 import gc
 import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 
@@ -264,3 +267,44 @@ def test_thousand_openings_leak_nothing(path):
     gc.collect()
     assert before == descriptors()
     assert 0 == maps()
+
+
+def test_spawned_child_reads_for_itself(path):
+    """Nothing of the parent is needed but the path."""
+    script = textwrap.dedent("""
+        import sys
+        import h5py
+        from fuel.storage import open_reader
+        with h5py.File(sys.argv[1], 'r') as file:
+            whole = file['x'][...]
+            assert (whole == open_reader(file['x']).read(slice(None))).all()
+        print('right')
+    """)
+    environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, '-c', script, path], capture_output=True, text=True,
+        env=environment, timeout=60, check=False)
+    assert ('', 'right\n') == (done.stderr, done.stdout)
+
+
+def test_memory_stays_within_the_budget_over_epochs(tmp_path):
+    """Twenty epochs with room for a quarter of 32 MB."""
+    def private():
+        with open('/proc/self/status', encoding='ascii') as lines:
+            return sum(int(line.split()[1]) * 1024 for line in lines
+                       if line.startswith(('RssAnon', 'RssShmem')))
+
+    rng = numpy.random.RandomState(0)
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        file.create_dataset('x', (512, 1 << 16), 'u1', chunks=(4, 1 << 16),
+                            compression='gzip', compression_opts=1)
+        for row in range(0, 512, 4):
+            file['x'][row:row + 4] = rng.randint(0, 9, (4, 1 << 16))
+    with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
+        reader = open_reader(file['x'], 8 << 20)
+        levels = []
+        for _ in range(20):
+            for start in range(0, 512, 8):
+                reader.read(numpy.arange(start, start + 8))
+            levels.append(private())
+    assert max(levels[3:]) - levels[2] < 8 << 20
