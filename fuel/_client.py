@@ -454,6 +454,10 @@ class ServerDataStream(AbstractDataStream):
         return state
 
 
+# Pickles and error texts name the public path.
+ServerDataStream.__module__ = 'fuel.streams'
+
+
 def _take_data(connection: Connection, delivery: Delivery) -> Any:
     """Return the data of a batch; its arrays are the user's own."""
     fields = delivery.fields

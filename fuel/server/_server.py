@@ -13,22 +13,12 @@ from typing import Any, Self
 import zmq
 
 from fuel.server._clients import Session, kind_of
-from fuel.server._epoch import RANK, SHARINGS, Epoch, Item, Member
-from fuel.server._pipeline import (
-    BATCH,
-    BROKEN,
-    END,
-    FAILURE,
-    OPENED,
-    Pipeline,
-    Result,
-)
+from fuel.server._conductor import Conductor
+from fuel.server._epoch import RANK, SHARINGS
+from fuel.server._pipeline import Pipeline
 from fuel.transport._background import MAX_BYTES
-from fuel.transport._changes import changed
-from fuel.transport._pool import SlotPool
 from fuel.wire import Limits, WireError, pack_header, unpack_header
-from fuel.wire._header import VERSION, get_field, numbers_of
-from fuel.wire._indices import from_ranges
+from fuel.wire._header import VERSION, get_field
 from fuel.wire._wake import WakeUp
 
 log = logging.getLogger(__name__)
@@ -39,13 +29,8 @@ CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
 _PING = 0.3
 # Milliseconds without a sign of life after which a connection is cut.
 HEARTBEAT = 200, 800
-# Seconds that a port may be busy, and that clients of a server that was
-# started again have to come back before it goes on.
-_BUSY, _RETURN = 2.0, 5.0
-# Seconds that a client has to answer: its interpreter may be busy.
-_MUTE = 60.0
-# Batches that are asked of the pipeline at once.
-_AHEAD = 2
+# Seconds that a port may be busy.
+_BUSY = 2.0
 
 
 class Server:
@@ -113,30 +98,23 @@ class Server:
         self.sharing = sharing
         self.num_clients = 1 if num_clients is None else num_clients
         self.address = ''
-        self.run = secrets.token_hex(8)
-        self.pool = SlotPool(max_bytes)
-        self.counts = dict.fromkeys(
-            ('batches', 'bytes', 'errors', 'epochs', 'dropped messages'), 0)
-        self.waited = {'pipeline': 0.0, 'clients': 0.0}
-        self._since = time.monotonic()
         self._host, self._wanted_port = host, port
         self._curve = curve
         self._sessions: dict[bytes, Session] = {}
-        self._joiners: list[tuple[Session, int, Any]] = []
-        self._epoch: Epoch | None = None
-        self._is_open = False
-        self._best: tuple[int, Any, Any] | None = None
-        self._why: str | None = None
-        self._deadline = 0.0
-        self._outstanding = 0
-        self._making: set[int] = set()
-        self._need = 0
         self._wake_up = WakeUp()
         self._pipeline = Pipeline(data_stream, self._wake_up)
+        self.conductor = Conductor(
+            self._pipeline, self._sessions, self._send, self._ping,
+            secrets.token_hex(8), sharing, self.num_clients, max_bytes)
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of batches, bytes, errors and so on (dict)."""
+        return self.conductor.counts
 
     @property
     def port(self) -> int:
@@ -255,11 +233,11 @@ class Server:
                 self._wake_up.clear()
                 self._receive()
                 while self._pipeline.results:
-                    self._take(self._pipeline.results.popleft())
+                    self.conductor.take(self._pipeline.results.popleft())
                 if time.monotonic() > next_ping:
                     next_ping = time.monotonic() + _PING
                     self._ping()
-                self._advance()
+                self.conductor.advance()
         except BaseException as error:
             log.exception('the server has failed')
             self._failure = error
@@ -307,9 +285,11 @@ class Server:
         if session is None:
             raise WireError(f'{kind[:20]!r} before a hello')
         handler: Callable[[Session, Any], None] | None = {
-            'ready': self._on_ready, 'join': self._on_join,
-            'handed': self._on_handed, 'leave': self._on_leave,
-            'give': self._on_give, 'waiting': self._on_waiting,
+            'ready': self._on_ready, 'join': self.conductor.on_join,
+            'handed': self.conductor.on_handed,
+            'leave': self.conductor.on_leave,
+            'give': self.conductor.on_give,
+            'waiting': self.conductor.on_waiting,
             'stacks': self._on_stacks, 'bye': self._on_bye,
         }.get(kind)
         if handler is None:
@@ -330,7 +310,7 @@ class Server:
                 self._lose(other)
         self._sessions[identity] = session
         self._send(session, {
-            'type': 'welcome', 'version': VERSION, 'run': self.run,
+            'type': 'welcome', 'version': VERSION, 'run': self.conductor.run,
             'sources': list(self.data_stream.sources),
             'examples': kind_of(self.data_stream),
             'axis_labels': _labels(self.data_stream),
@@ -339,328 +319,12 @@ class Server:
     def _on_ready(self, session: Session, fields: dict[str, Any]) -> None:
         session.check_proof(get_field(fields, 'proof', str, ''))
 
-    def _on_join(self, session: Session, fields: dict[str, Any]) -> None:
-        number = get_field(fields, 'join', int)
-        resume = get_field(fields, 'resume', dict, None)
-        self._drop_out(session, for_good=True)
-        # Whom this client follows may have died a moment ago.
-        self._ping()
-        session.join = number
-        self._joiners.append((session, number, resume))
-
-    def _member(self, session: Session, fields: dict[str, Any]) -> Any:
-        """Return the epoch and member that a message is about, if any."""
-        if get_field(fields, 'join', int) != session.join \
-                or self._epoch is None:
-            return None
-        return self._epoch.members.get(session.client)
-
-    def _on_handed(self, session: Session, fields: dict[str, Any]) -> None:
-        for number in numbers_of(fields, 'release'):
-            session.release(number, self.pool)
-        if self._member(session, fields) is None:
-            return
-        assert self._epoch is not None
-        for index in numbers_of(fields, 'indices'):
-            item = self._epoch.hand(session.client, index)
-            if item is None:
-                continue
-            session.keep(item)
-            if self._best is None or item.index > self._best[0]:
-                self._best = item.index, item.base, item.fields.get('changes')
-
-    def _on_leave(self, session: Session, fields: dict[str, Any]) -> None:
-        if get_field(fields, 'join', int) == session.join:
-            self._drop_out(session, for_good=True)
-
-    def _on_give(self, session: Session, fields: dict[str, Any]) -> None:
-        if self._member(session, fields) is not None:
-            assert self._epoch is not None
-            for item in self._epoch.give_back(
-                    session.client, from_ranges(fields.get('indices'))):
-                self._free(item)
-
-    def _on_waiting(self, session: Session, fields: dict[str, Any]) -> None:
-        member = self._member(session, fields)
-        if member is not None:
-            member.waiting = True
-
     def _on_stacks(self, session: Session, _: dict[str, Any]) -> None:
         self._send(session, {'type': 'stacks',
                              'text': self._pipeline.stack()})
 
     def _on_bye(self, session: Session, _: dict[str, Any]) -> None:
         self._lose(session, for_good=True)
-
-    # Epochs.
-
-    def _advance(self) -> None:
-        """Do all that can be done now."""
-        self._admit()
-        epoch = self._epoch
-        if epoch is None or not self._is_open:
-            self._account(bool(self._outstanding))
-            return
-        self._ask(epoch)
-        while (returned := epoch.take_returned(self._making)) is not None:
-            self._deliver(returned[0], returned[1])
-            self._ask(epoch)
-        lender = epoch.lender()
-        if lender is not None:
-            lender.asked_back = time.monotonic()
-            self._send_to(lender, {'type': 'revoke'})
-        for member in epoch.ended():
-            self._send_to(member, {'type': 'end', 'state': epoch.final})
-            epoch.leave(member.client, for_good=True)
-        self._account(self._outstanding > 0)
-
-    def _account(self, is_making: bool) -> None:
-        now = time.monotonic()
-        self.waited['pipeline' if is_making else 'clients'] += (
-            now - self._since)
-        self._since = now
-
-    def _admit(self) -> None:
-        """Let clients that wait join the epoch that they can join."""
-        waiting, self._joiners = self._joiners, []
-        for place, joiner in enumerate(waiting):
-            session, number, resume = joiner
-            if session.join != number \
-                    or self._sessions.get(session.identity) is not session:
-                continue
-            epoch = self._epoch
-            if epoch is not None and epoch.is_open_to(
-                    session.client, self._goes_on(epoch, resume)):
-                self._join(epoch, session, resume)
-            elif epoch is None or not epoch.members:
-                # One that has come to an end wants a new epoch, as one
-                # that never began.
-                wants_new = resume is None or resume.get('over')
-                if wants_new and self._count_waiting(
-                        [*waiting[place:], *self._joiners]
-                        ) < self.num_clients:
-                    self._joiners.append(joiner)
-                    continue
-                try:
-                    self._begin(session, resume)
-                except WireError:
-                    # Not a state of ours: the client gets no epoch.
-                    session.join = 0
-                    raise
-            else:
-                self._joiners.append(joiner)
-
-    def _count_waiting(self, joiners: list[Any]) -> int:
-        """Return how many clients wait, each once, without those gone."""
-        return len({
-            session.client for session, number, _ in joiners
-            if session.join == number
-            and self._sessions.get(session.identity) is session})
-
-    def _goes_on(self, epoch: Epoch, resume: Any) -> bool:
-        return (resume is not None and resume.get('run') == self.run
-                and resume.get('epoch') == epoch.number
-                and not resume.get('over'))
-
-    def _join(self, epoch: Epoch, session: Session, resume: Any) -> None:
-        """Make a client a member of the present epoch."""
-        if self._goes_on(epoch, resume):
-            epoch.join(
-                session.client, session.hwm, session.rank,
-                from_ranges(resume.get('done', [])),
-                get_field(resume, 'floor', int, 0),
-                get_field(resume, 'client', str, ''))
-            for item in epoch.drop_needless():
-                self._free(item)
-            self._seek(epoch, resume)
-        else:
-            member = epoch.join(session.client, session.hwm, session.rank)
-            member.done.raise_floor(epoch.start)
-        if self._is_open:
-            self._say_joined(session)
-
-    def _say_joined(self, session: Session) -> None:
-        epoch = self._epoch
-        assert epoch is not None
-        self._send(session, {
-            'type': 'joined', 'join': session.join, 'epoch': epoch.number,
-            'start': epoch.start, 'floor': epoch.done.floor,
-            'base': epoch.base, 'why': self._why})
-
-    def _begin(self, session: Session, resume: Any) -> None:
-        """Begin a new epoch, or go on with that of another server."""
-        old = self._epoch
-        if resume is not None and resume.get('over') \
-                and resume.get('run') == self.run:
-            resume = None
-        if resume is None:
-            number, state, after = 1, None, False
-            if old is not None:
-                number = old.number + 1
-                if not old.exhausted or old.returned:
-                    # The next comes after what was handed out of it.
-                    state, after = self._state_when_left(old), True
-        else:
-            self.run = get_field(resume, 'run', str)[:64]
-            state = get_field(resume, 'state', dict, None)
-            after = bool(resume.get('over'))
-            number = get_field(resume, 'epoch', int) + after
-        epoch = Epoch(number, self.sharing, self.num_clients)
-        handed: set[int] | None = None
-        if resume is not None and not after and state is not None:
-            handed = from_ranges(resume.get('done', []))
-            epoch.start = epoch.cursor = get_field(resume, 'index', int)
-            epoch.waits_for = get_field(resume, 'members', int, 1)
-            self._deadline = time.monotonic() + _RETURN
-        if old is not None:
-            for item in old.returned.values():
-                self._free(item)
-        epoch.done.raise_floor(epoch.start)
-        member = epoch.join(
-            session.client, session.hwm, session.rank, handed, epoch.start)
-        member.done.raise_floor(epoch.start)
-        self._epoch = epoch
-        self._is_open = False
-        self._best = None
-        self.counts['epochs'] += 1
-        self._pipeline.open(epoch=epoch, state=state, after=after)
-        self._outstanding += 1
-
-    def _state_when_left(self, epoch: Epoch) -> Any:
-        if self._best is None:
-            return epoch.base
-        _, base, steps = self._best
-        if base is None or steps is None:
-            return None
-        return changed(base, steps)
-
-    def _seek(self, epoch: Epoch, resume: Any) -> None:
-        """Go back to what a client that came back has to get once more."""
-        wanted = epoch.lowest_wanted()
-        if wanted >= epoch.cursor:
-            return
-        state, start = epoch.base, epoch.start
-        index = resume.get('index')
-        if isinstance(resume.get('state'), dict) and type(index) is int \
-                and 0 <= index <= wanted:
-            state, start = resume['state'], index
-        if state is None or start > wanted:
-            return
-        epoch.start, epoch.cursor, epoch.exhausted = start, start, False
-        self._is_open = False
-        self._pipeline.open(epoch=epoch, state=state, after=False)
-        self._outstanding += 1
-
-    def _ask(self, epoch: Epoch) -> None:
-        """Ask the pipeline for batches that somebody has room for."""
-        if epoch.waits_for and time.monotonic() < self._deadline:
-            return
-        while (self._outstanding < _AHEAD and not epoch.exhausted
-                and self._is_open):
-            targets = epoch.targets(epoch.cursor)
-            if targets is None:
-                return
-            for member in targets:
-                member.reserved += 1
-            slot = None
-            if len(targets) == 1 and self._need:
-                session = self._session_of(targets[0])
-                if session is not None and session.is_local:
-                    slot = self.pool.acquire(self._need)
-            self._pipeline.produce(
-                epoch=epoch, index=epoch.cursor, targets=targets, slot=slot,
-                discard=not targets)
-            self._making.add(epoch.cursor)
-            epoch.cursor += 1
-            self._outstanding += 1
-
-    def _take(self, result: Result) -> None:
-        """Take in what the pipeline has made."""
-        self._outstanding -= 1
-        request = result.request
-        epoch: Epoch = request['epoch']
-        slot = request.get('slot')
-        for member in request.get('targets', ()):
-            member.reserved -= 1
-        if slot is not None and result.extents is None:
-            self._put_back(slot, result.placement)
-        self._making.discard(request.get('index', -1))
-        if epoch is not self._epoch:
-            if slot is not None and result.extents is not None:
-                self.pool.release(slot.number)
-        elif result.kind == OPENED:
-            self._on_opened(epoch, result.fields)
-        elif result.kind == BROKEN:
-            self._on_broken(epoch, result.fields['error'])
-        elif result.kind == END:
-            epoch.exhausted = True
-            epoch.final = result.fields['state']
-        elif request['targets']:
-            self._on_item(epoch, result)
-
-    def _put_back(self, slot: Any, placement: Any) -> None:
-        """Take back a slot in which nothing was sent."""
-        if placement is None or placement.is_free():
-            self.pool.release(slot.number)
-        else:
-            self.pool.hold(slot.number, placement.references)
-
-    def _on_opened(self, epoch: Epoch, fields: dict[str, Any]) -> None:
-        self._is_open = True
-        epoch.exhausted = False
-        epoch.base, self._why = fields['base'], fields['why']
-        if self._why is not None and self.counts['epochs'] == 1:
-            log.warning('a server that is killed will restart its epoch: %s',
-                        self._why)
-        for member in epoch.members.values():
-            session = self._session_of(member)
-            if session is not None:
-                self._say_joined(session)
-
-    def _on_broken(self, epoch: Epoch, error: dict[str, Any]) -> None:
-        self.counts['errors'] += 1
-        for member in list(epoch.members.values()):
-            self._send_to(member, {'type': 'broken', 'error': error})
-        self._epoch = None
-
-    def _on_item(self, epoch: Epoch, result: Result) -> None:
-        item = Item(result.request['index'], result.fields, result.buffers)
-        item.fields['type'] = result.kind
-        item.base = epoch.base
-        if result.extents is not None:
-            item.slot = result.request['slot']
-            item.extents = result.extents
-        self.counts['batches' if result.kind == BATCH else 'errors'] += 1
-        for member in epoch.deliver(item, result.request['targets']):
-            self._deliver(item, member)
-
-    def _deliver(self, item: Item, member: Member) -> None:
-        """Send a batch to a member."""
-        session = self._session_of(member)
-        epoch = self._epoch
-        if session is None or epoch is None:
-            return
-        fields = {**item.fields, 'index': item.index,
-                  'floor': epoch.done.floor, 'members': len(epoch.members)}
-        frames = item.buffers
-        if item.fields['type'] != FAILURE:
-            fields, frames, size = session.address(
-                item, fields, self.pool, is_shared=self.sharing == 'all')
-            self.counts['bytes'] += size
-            self._need = size if size > session.SMALL else 0
-        self._send_to(member, fields, frames)
-
-    def _session_of(self, member: Member) -> Session | None:
-        for session in self._sessions.values():
-            if session.client == member.client:
-                return session
-        return None
-
-    def _send_to(self, member: Member, fields: dict[str, Any],
-                 frames: Any = ()) -> None:
-        session = self._session_of(member)
-        if session is not None:
-            self._send(session, {**fields, 'join': session.join}, frames)
 
     def _send(self, session: Session, fields: dict[str, Any],
               frames: Any = ()) -> None:
@@ -677,41 +341,22 @@ class Server:
         """Find out who is gone: sending to them fails."""
         for session in list(self._sessions.values()):
             self._send(session, {'type': 'ping'})
-            if not session.is_gone and self._is_mute(session):
+            if not session.is_gone and self.conductor.is_mute(session):
                 log.warning('client %s does not answer; the others get its '
                             'batches', session.client)
                 session.is_gone = True
             if session.is_gone:
                 self._lose(session)
 
-    def _is_mute(self, session: Session) -> bool:
-        """Tell whether a client keeps others waiting without an answer."""
-        if self._epoch is None:
-            return False
-        member = self._epoch.members.get(session.client)
-        return (member is not None and member.asked_back > 0
-                and time.monotonic() - member.asked_back > _MUTE)
-
     def _lose(self, session: Session, for_good: bool = False) -> None:
         """Forget a client; the others get what it had not handed out."""
-        self._drop_out(session, for_good)
+        self.conductor.drop_out(session, for_good)
         self._sessions.pop(session.identity, None)
-        session.close(self.pool)
-
-    def _drop_out(self, session: Session, for_good: bool) -> None:
-        session.join = 0
-        epoch = self._epoch
-        if epoch is not None and session.client in epoch.members:
-            for item in epoch.leave(session.client, for_good):
-                self._free(item)
-
-    def _free(self, item: Item) -> None:
-        if item.slot is not None:
-            self.pool.release(item.slot.number)
-            item.slot = None
+        session.close(self.conductor.pool)
 
     def _status(self) -> dict[str, Any]:
-        epoch = self._epoch
+        epoch = self.conductor.epoch
+        waited = self.conductor.waited
         return {
             **self.counts, 'address': self.address, 'pid': os.getpid(),
             'clients': len(self._sessions),
@@ -720,8 +365,8 @@ class Server:
             'epoch': 0 if epoch is None else epoch.number,
             'queue': 0 if epoch is None else sum(
                 len(member.in_flight) for member in epoch.members.values()),
-            'seconds waiting on the pipeline': self.waited['pipeline'],
-            'seconds waiting on clients': self.waited['clients']}
+            'seconds waiting on the pipeline': waited['pipeline'],
+            'seconds waiting on clients': waited['clients']}
 
 
 def _labels(stream: Any) -> Any:

@@ -14,15 +14,15 @@ import pytest
 
 pytestmark = pytest.mark.timeout(100)
 
-SERVER = '''
+SERVER = """
     import sys
     from fuel.server import start_server
     from process_pipelines import build
     if __name__ == '__main__':
         start_server(build(int(sys.argv[1])), host='10.77.0.1')
-'''
+"""
 
-CLIENT = '''
+CLIENT = """
     import sys
     from fuel.streams import ServerDataStream
     if __name__ == '__main__':
@@ -32,7 +32,7 @@ CLIENT = '''
             for batch in client.get_epoch_iterator():
                 print(*batch[1], flush=True)
         print('end', flush=True)
-'''
+"""
 
 
 def command(*words):

@@ -203,6 +203,7 @@ def test_nothing_but_data_connects(connect):
     with pytest.raises(ValueError, match='no requests; got 3'):
         client.get_data(3)
     assert not vars(client).get('_made')
+    assert type(client).__module__ == 'fuel.streams'
 
 
 def test_what_the_client_leaves_out_comes_from_the_server(serve, connect):
@@ -392,7 +393,7 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
     with process:
         lines = [process.stdout.readline() for _ in range(2)]
         deadline = time.monotonic() + 10
-        while sum(map(len, server._epoch.handed_by.values())) < 3:
+        while sum(map(len, server.conductor.epoch.handed_by.values())) < 3:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.kill()
