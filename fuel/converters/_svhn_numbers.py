@@ -160,7 +160,6 @@ class _Reader:
     def __init__(self, h5file: h5py.File) -> None:
         self._file = h5file.id
         self._group = h5py.h5g.open(self._file, b'digitStruct')
-        self._number = numpy.empty((1, 1))
 
     def images(self) -> list[Any]:
         """Return the key of each image's boxes."""
@@ -187,8 +186,7 @@ class _Reader:
 
     def _one(self, key: Any) -> float:
         """Return the number that a key leads to."""
-        self._open(key).read(ALL, ALL, self._number)
-        return float(self._number[0, 0])
+        return float(self._read(self._open(key)).item())
 
     def _open(self, key: Any) -> Any:
         """Open what a reference, or a name in the group, leads to."""

@@ -23,6 +23,7 @@ TRAIN = 'dogs_vs_cats.train.zip'
 TEST = 'dogs_vs_cats.test1.zip'
 SHUFFLE_SEED = 123522
 IMAGES_AT_ONCE = 64
+EXTENSIONS = ('.jpg', '.jpeg')
 
 
 @check_exists(required_files=[TRAIN, TEST])
@@ -79,7 +80,7 @@ def _image_names(path: str) -> list[str]:
     """Return the names of the images of an archive, in its order."""
     with open_zip(path) as archive:
         names = [name for name in archive.namelist()
-                 if name.lower().endswith('.jpg') and
+                 if name.lower().endswith(EXTENSIONS) and
                  not posixpath.basename(name).startswith('.')]
     if not names:
         raise BadInputFile(path, 'there are no images')

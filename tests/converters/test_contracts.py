@@ -1,4 +1,5 @@
 """What scripts and other packages lean on, beyond the converted files."""
+import functools
 import gzip
 import io
 import os
@@ -247,12 +248,13 @@ def test_ilsvrc2012_counts_images_of_its_folder(tmp_path, monkeypatch, name):
     assert ['ilsvrc2012.hdf5'] == os.listdir()
 
 
-@pytest.mark.parametrize('keys', ['references', 'names'])
+@pytest.mark.parametrize('keys', ['references', 'names', 'paths'])
 def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
     """Elements of digitStruct are keys into its group, of either kind."""
     expected = raw_data.svhn_1(tmp_path)
-    if keys == 'names':
-        monkeypatch.setattr(raw_data, 'digit_struct', named_digit_struct)
+    if keys != 'references':
+        monkeypatch.setattr(raw_data, 'digit_struct', functools.partial(
+            named_digit_struct, paths=keys == 'paths'))
         expected = raw_data.svhn_1(tmp_path)
     path, = svhn.convert_svhn_format_1(str(tmp_path), str(tmp_path))
     with h5py.File(path, 'r') as h5file:
@@ -261,27 +263,35 @@ def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
                 assert_array_equal(boxes.ravel(), h5file[source][i])
 
 
-def named_digit_struct(boxes):
-    """Return a digitStruct.mat whose keys are names in its group."""
+def named_digit_struct(boxes, paths):
+    """Return a digitStruct.mat whose keys are names in its group, or paths
+    of any length."""
     out = io.BytesIO()
+
+    def keys(names):
+        return numpy.array([[('/digitStruct/' * paths + name)]
+                            for name in names],
+                           dtype=h5py.string_dtype() if paths else 'S9')
     with h5py.File(out, 'w') as h5file:
         group = h5file.create_group('digitStruct')
         names = []
         for i, table in enumerate(boxes):
             image = group.create_group(f'image{i}')
-            names.append([f'image{i}'.encode()])
+            names.append(f'image{i}')
             for name, values in zip(
                     ('height', 'label', 'left', 'top', 'width'),
                     table.T, strict=True):
                 if len(values) == 1:
-                    image[name] = [[float(values[0])]]
+                    image[name] = [float(values[0])] if paths else [
+                        [float(values[0])]]
                     continue
                 cells = []
                 for j, value in enumerate(values):
-                    group[f'{name}{i}_{j}'] = [[float(value)]]
-                    cells.append([f'{name}{i}_{j}'.encode()])
-                image[name] = numpy.array(cells)
-        group['bbox'] = numpy.array(names)
+                    group[f'{name}{i}_{j}'] = (
+                        float(value) if paths else [[float(value)]])
+                    cells.append(f'{name}{i}_{j}')
+                image[name] = keys(cells)
+        group['bbox'] = keys(names)
     return out.getvalue()
 
 
