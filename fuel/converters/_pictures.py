@@ -1,6 +1,5 @@
 """Encoded images, one by one."""
 import io
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +8,9 @@ import numpy
 from fuel.converters._inputs import BadInputFile
 
 __all__ = ['decode']
+
+# A file of a kilobyte can claim to be an image of gigabytes.
+MAX_PIXELS = 1 << 26
 
 
 def decode(content: bytes, where: str, mode: str | None = 'RGB',
@@ -39,14 +41,14 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
     """
     from PIL import Image, UnidentifiedImageError
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter('error', Image.DecompressionBombWarning)
-            image: Any = Image.open(io.BytesIO(content))
-            if mode is not None and image.mode != mode:
-                image = image.convert(mode)
-            if change is not None:
-                image = change(image)
-            array = numpy.asarray(image, dtype='uint8')
+        image: Any = Image.open(io.BytesIO(content))
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(f'{image.width} x {image.height} pixels')
+        if mode is not None and image.mode != mode:
+            image = image.convert(mode)
+        if change is not None:
+            image = change(image)
+        array = numpy.asarray(image, dtype='uint8')
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
             Image.DecompressionBombError,
             Image.DecompressionBombWarning) as error:

@@ -1,6 +1,8 @@
 """SVHN's images of whole numbers, with a box around each digit."""
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import h5py
 import numpy
 
+from fuel.converters import _svhn_boxes
 from fuel.converters._archives import open_tar, read_member, walk_tar
 from fuel.converters._inputs import BadInputFile
 from fuel.converters._parallel import ordered_map
@@ -17,14 +20,15 @@ from fuel.converters.base import progress_bar
 
 __all__ = ['NumbersSplit', 'create_sources']
 
-# Source, its name in digitStruct.mat, type, label of the second axis.
-BOXES = (('bbox_heights', b'height', 'uint16', 'height'),
-         ('bbox_labels', b'label', 'uint8', 'index'),
-         ('bbox_lefts', b'left', 'uint16', 'x'),
-         ('bbox_tops', b'top', 'uint16', 'y'),
-         ('bbox_widths', b'width', 'uint16', 'width'))
+# Source, type, label of the second axis; in the order of read_boxes.
+BOXES = (('bbox_heights', 'uint16', 'height'),
+         ('bbox_labels', 'uint8', 'index'),
+         ('bbox_lefts', 'uint16', 'x'),
+         ('bbox_tops', 'uint16', 'y'),
+         ('bbox_widths', 'uint16', 'width'))
 IMAGES_AT_ONCE = 256
-ALL = h5py.h5s.ALL
+# From so many images on, another process pays for its start.
+ANOTHER_PROCESS = 400
 
 
 def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
@@ -37,7 +41,7 @@ def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
     return {'features': create('features', 'uint8',
                                ('channel', 'height', 'width')),
             **{source: create(source, dtype, ('bounding_box', label))
-               for source, _, dtype, label in BOXES}}
+               for source, dtype, label in BOXES}}
 
 
 class NumbersSplit:
@@ -86,15 +90,34 @@ class NumbersSplit:
         """Write all examples from row `start` on."""
         # Boxes are read by one thread while others decode images.
         with ThreadPoolExecutor(1) as pool:
-            boxes = pool.submit(read_boxes, self._struct, self.path)
+            boxes = pool.submit(self._read_boxes)
             self._write_images(sources['features'], start)
-            for i, (source, _, dtype, _) in enumerate(BOXES):
-                arrays = [box[i].astype(dtype) for box in boxes.result()]
-                if len(arrays) != len(self):
-                    raise BadInputFile(
-                        self.path, f'expected boxes of {len(self)} images, '
-                        f'got those of {len(arrays)}')
-                write_ragged(sources[source], start, arrays)
+            counts, table = boxes.result()
+        if len(counts) != len(self):
+            raise BadInputFile(
+                self.path, f'expected boxes of {len(self)} images, got those '
+                f'of {len(counts)}')
+        borders = numpy.cumsum(counts)[:-1]
+        for i, (source, dtype, _) in enumerate(BOXES):
+            write_ragged(sources[source], start, numpy.split(
+                table[:, i:i + 1].astype(dtype), borders))
+
+    def _read_boxes(self) -> tuple[Any, Any]:
+        """Read the boxes, in another process if there are many."""
+        if len(self) >= ANOTHER_PROCESS and sys.executable:
+            saved = f'{self._struct}.npz'
+            done = subprocess.run(  # noqa: S603 - a script of ours
+                [sys.executable, _svhn_boxes.__file__, self._struct, saved],
+                check=False, stdin=subprocess.DEVNULL, capture_output=True)
+            if not done.returncode:
+                with numpy.load(saved) as arrays:
+                    return arrays['arr_0'], arrays['arr_1']
+        # Also where the other process failed: to learn why.
+        try:
+            return _svhn_boxes.read_boxes(self._struct)
+        except (KeyError, OSError, TypeError, ValueError) as error:
+            raise BadInputFile(self.path, 'digitStruct.mat cannot be read '
+                               f'({error})') from error
 
     def _write_images(self, features: h5py.Dataset, start: int) -> None:
         shapes = numpy.zeros((len(self), 3), dtype='uint16')
@@ -121,82 +144,3 @@ class NumbersSplit:
     def _decode(self, item: tuple[str, bytes]) -> tuple[int, Any]:
         name, content = item
         return self._row(name), decode(content, f'{self.path}: {name}')
-
-
-def read_boxes(struct: str, path: str) -> list[list[Any]]:
-    """Read the boxes of all images.
-
-    Parameters
-    ----------
-    struct : str
-        Path of ``digitStruct.mat``.
-    path : str
-        What to call it in error texts.
-
-    Returns
-    -------
-    list of list of numpy.ndarray
-        For each image one array of shape ``(boxes, 1)`` for each of the
-        sources, in their order. Negative places are 0, and so is the label
-        10, which stands for the digit zero.
-    """
-    try:
-        with h5py.File(struct, 'r') as h5file:
-            reader = _Reader(h5file)
-            return [reader.boxes(key) for key in reader.images()]
-    except (KeyError, OSError, TypeError, ValueError) as error:
-        raise BadInputFile(path, f'digitStruct.mat cannot be read ({error})'
-                           ) from error
-
-
-class _Reader:
-    """Follows the references of a digitStruct.
-
-    Each image has five tiny data sets, and each box of an image with several
-    has five more, so this uses h5py's low level, which costs a fifth of a
-    `Dataset` apiece.
-    """
-
-    def __init__(self, h5file: h5py.File) -> None:
-        self._file = h5file.id
-        self._group = h5py.h5g.open(self._file, b'digitStruct')
-
-    def images(self) -> list[Any]:
-        """Return the key of each image's boxes."""
-        keys = self._read(h5py.h5d.open(self._group, b'bbox'))
-        return keys.ravel().tolist()
-
-    def boxes(self, key: Any) -> list[Any]:
-        """Return the boxes that a key leads to."""
-        image = self._open(key)
-        found = []
-        for source, name, _, _ in BOXES:
-            values = self._read(h5py.h5d.open(image, name)).ravel()
-            if values.dtype.kind not in 'iuf':
-                values = numpy.array([self._one(key)
-                                      for key in values.tolist()])
-            whole = values.astype('int64').reshape(-1, 1)
-            numpy.maximum(whole, 0, out=whole)
-            if source == 'bbox_labels':
-                whole[whole == 10] = 0
-            found.append(whole)
-        if len({len(values) for values in found}) != 1:
-            raise ValueError(f'the boxes of {key!r} lack numbers')
-        return found
-
-    def _one(self, key: Any) -> float:
-        """Return the number that a key leads to."""
-        return float(self._read(self._open(key)).item())
-
-    def _open(self, key: Any) -> Any:
-        """Open what a reference, or a name in the group, leads to."""
-        if isinstance(key, h5py.Reference):
-            return h5py.h5r.dereference(key, self._file)
-        name = key if isinstance(key, bytes) else key.encode('utf8')
-        return h5py.h5o.open(self._group, name)
-
-    @staticmethod
-    def _read(dataset: Any) -> numpy.ndarray[Any, Any]:
-        array = numpy.empty(dataset.shape, dtype=dataset.dtype)
-        dataset.read(ALL, ALL, array)
-        return array

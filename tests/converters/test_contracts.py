@@ -248,11 +248,15 @@ def test_ilsvrc2012_counts_images_of_its_folder(tmp_path, monkeypatch, name):
     assert ['ilsvrc2012.hdf5'] == os.listdir()
 
 
-@pytest.mark.parametrize('keys', ['references', 'names', 'paths'])
+@pytest.mark.parametrize('keys', ['references', 'names', 'paths',
+                                  'processes'])
 def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
     """Elements of digitStruct are keys into its group, of either kind."""
     expected = raw_data.svhn_1(tmp_path)
-    if keys != 'references':
+    if keys == 'processes':
+        monkeypatch.setattr('fuel.converters._svhn_numbers.ANOTHER_PROCESS',
+                            1)
+    elif keys != 'references':
         monkeypatch.setattr(raw_data, 'digit_struct', functools.partial(
             named_digit_struct, paths=keys == 'paths'))
         expected = raw_data.svhn_1(tmp_path)
@@ -261,6 +265,17 @@ def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
         for source in ('bbox_labels', 'bbox_lefts'):
             for i, boxes in enumerate(expected['train'][source]):
                 assert_array_equal(boxes.ravel(), h5file[source][i])
+
+
+@pytest.mark.parametrize('threshold', [1, 1000])
+def test_svhn_damaged_boxes_are_an_error(tmp_path, monkeypatch, threshold):
+    """Whichever process reads them, it is told what was wrong."""
+    monkeypatch.setattr('fuel.converters._svhn_numbers.ANOTHER_PROCESS',
+                        threshold)
+    monkeypatch.setattr(raw_data, 'digit_struct', lambda boxes: b'damaged')
+    raw_data.svhn_1(tmp_path)
+    with pytest.raises(BadInputFile, match='digitStruct.mat cannot be read'):
+        svhn.convert_svhn_format_1(str(tmp_path), str(tmp_path))
 
 
 def named_digit_struct(boxes, paths):
@@ -508,3 +523,12 @@ def test_one_damaged_image_is_named(tmp_path, monkeypatch):
     with pytest.raises(BadInputFile, match='000007.jpg: cannot be decoded'):
         celeba.convert_celeba_64(str(tmp_path), str(tmp_path))
     assert 2 == len(os.listdir(tmp_path))
+
+
+def test_giant_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    """A small file can claim to be an image of gigabytes."""
+    from fuel.converters import _pictures
+    monkeypatch.setattr(_pictures, 'MAX_PIXELS', 100)
+    image = raw_data.encode(numpy.zeros((11, 10, 3), 'uint8'), 'PNG')
+    with pytest.raises(BadInputFile, match='10 x 11 pixels'):
+        _pictures.decode(image, 'a.png')
