@@ -10,16 +10,25 @@ from pathlib import Path
 import h5py
 import numpy
 
-from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
+from fuel.datasets import (
+    CSVDataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+    NPYDataset,
+)
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.toy import Spiral, SwissRoll
 from fuel.schemes import (
+    BalancedScheme,
+    BlockShuffledScheme,
     ConcatenatedScheme,
     ConstantScheme,
     SequentialExampleScheme,
     SequentialScheme,
     ShuffledExampleScheme,
     ShuffledScheme,
+    WeightedScheme,
 )
 from fuel.streams import DataStream
 from fuel.transformers import (
@@ -56,17 +65,28 @@ def write_files(folder):
         shapes = numpy.array([(1 + i % 3, 2) for i in range(N)])
         for i, shape in enumerate(shapes):
             vlen[i] = rng.randint(0, 256, shape.prod()).astype('uint8')
+        for name, options in (('chunked', {}), ('gzip', {
+                'compression': 'gzip', 'shuffle': True})):
+            file.create_dataset(
+                name, data=rng.randint(0, 256, (N, 3, 2)), dtype='>i4',
+                chunks=(3, 2, 2), **options)
         file['images_shapes'] = shapes
         file['images_shapes'].make_scale('shapes')
         vlen.dims[0].attach_scale(file['images_shapes'])
         three, two = ('features', 'targets', 'images'), ('features', 'targets')
-        splits = {'train': dict.fromkeys(three, (0, 10)),
+        layouts = (*three, 'chunked', 'gzip')
+        splits = {'train': dict.fromkeys(layouts, (0, 10)),
                   'test': dict.fromkeys(three, (10, N)),
                   'some': dict.fromkeys(two, (-1, -1, chosen.ref))}
         file.attrs['split'] = H5PYDataset.create_split_array(splits)
     import tables
     with tables.open_file(str(folder / 'data.tables'), 'w') as file:
         file.create_array('/', 'x', numpy.arange(N * 2).reshape(N, 2))
+    pairs = numpy.arange(N * 2, dtype='>i4').reshape(N, 2)
+    numpy.save(folder / 'pairs.npy', pairs)
+    numpy.savez_compressed(folder / 'pairs.npz', columns=pairs.T.copy().T)
+    numpy.savetxt(folder / 'pairs.csv', pairs, '%d', ',', header='a,b',
+                  comments='')
 
 
 def arrays():
@@ -135,6 +155,10 @@ PIPELINES = {
     'SequentialExampleScheme': lambda f: examples(
         SequentialExampleScheme(N)),
     'ShuffledExampleScheme': lambda f: examples(),
+    'BlockShuffledScheme': lambda f: batches(
+        BlockShuffledScheme(N, 4, block_size=3, window=2)),
+    'WeightedScheme': lambda f: batches(WeightedScheme(range(N), 4)),
+    'BalancedScheme': lambda f: batches(BalancedScheme([0, 1] * 7, 4)),
     'ConcatenatedScheme': lambda f: batches(ConcatenatedScheme(
         [ShuffledScheme(9, 4), SequentialScheme([9, 13], 2)])),
     'ConstantScheme': lambda f: Batch(
@@ -164,6 +188,20 @@ PIPELINES = {
         f, ('train',), True, load_in_memory=True),
     'H5PYDataset vlen examples': lambda f: hdf5(
         f, ('train',), True, sources=('images',)),
+    'H5PYDataset chunked': lambda f: hdf5(
+        f, ('train',), sources=('chunked', 'targets')),
+    'H5PYDataset gzip': lambda f: hdf5(
+        f, ('train',), sources=('gzip', 'targets'), cache_bytes=100),
+    'H5PYDataset gzip examples': lambda f: hdf5(
+        f, ('train',), True, sources=('gzip',)),
+    'NPYDataset': lambda f: batches(dataset=NPYDataset(f / 'pairs.npy')),
+    'NPYDataset examples': lambda f: examples(
+        dataset=NPYDataset(f / 'pairs.npy')),
+    'NPYDataset compressed': lambda f: batches(
+        dataset=NPYDataset(f / 'pairs.npz')),
+    'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
+    'CSVDataset examples': lambda f: examples(
+        dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
     'PytablesDataset': lambda f: batches(
         dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
