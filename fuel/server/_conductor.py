@@ -191,12 +191,13 @@ class Conductor:
             else:
                 self._joiners.append(joiner)
 
-    def _count_waiting(self, joiners: list[Any]) -> int:
+    def _count_waiting(
+            self, joiners: list[tuple[Session, int, Any]]) -> int:
         """Return how many clients wait, each once, without those gone."""
         return len({
-            session.client for session, number, _ in joiners
-            if session.join == number
-            and self.sessions.get(session.identity) is session})
+            joiner.client for joiner, number, _ in joiners
+            if joiner.join == number
+            and self.sessions.get(joiner.identity) is joiner})
 
     def _goes_on(self, epoch: Epoch, resume: Any) -> bool:
         return (resume is not None and resume.get('run') == self.run
