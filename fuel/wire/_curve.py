@@ -110,7 +110,7 @@ def protect_server(context: Any, socket: Any, directory: Any) -> Any:
     public, secret = _load(root / 'server.key_secret', secret=True)
     authenticator = ThreadAuthenticator(context)
     authenticator.start()
-    authenticator.configure_curve(domain='*', location=root / 'clients')
+    authenticator.configure_curve(domain='*', location=str(root / 'clients'))
     socket.curve_publickey, socket.curve_secretkey = public, secret
     socket.curve_server = True
     return authenticator
