@@ -9,6 +9,8 @@ import numpy
 
 from fuel import storage
 from fuel.converters._output import INPUTS_ATTRIBUTE
+from fuel.datasets._hdf5_labels import axis_labels, scale
+from fuel.utils._hdf5_errors import names_file
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
 
@@ -20,6 +22,7 @@ def text(value: Any) -> str:
     return str(value)
 
 
+@names_file
 def describe(h5file: h5py.File) -> dict[str, Any]:
     """Describe a file.
 
@@ -101,17 +104,14 @@ def is_ragged(dataset: h5py.Dataset) -> bool:
 
 
 def _source(dataset: h5py.Dataset) -> dict[str, Any]:
-    labels = [dim.label for dim in dataset.dims]
+    labels = axis_labels(dataset)
     if is_ragged(dataset):
         kind = f'{h5py.check_vlen_dtype(dataset.dtype)}, variable length'
-        if 'shape_labels' in dataset.dims[0]:
-            labels += [text(label)
-                       for label in dataset.dims[0]['shape_labels'][...]]
     else:
         kind = 'text' if h5py.check_string_dtype(dataset.dtype) and (
             dataset.dtype.kind == 'O') else str(dataset.dtype)
     return {'type': kind, 'shape': list(dataset.shape),
-            'axes': labels if any(labels) else None,
+            'axes': list(labels) if labels and any(labels) else None,
             'layout': _layout(dataset), 'size': _size(dataset)}
 
 
@@ -127,8 +127,9 @@ def _size(dataset: h5py.Dataset) -> int:
     """Return bytes on disk; of ragged sources without shapes, those of the
     references to the examples alone."""
     size = int(dataset.id.get_storage_size())
-    if is_ragged(dataset) and 'shapes' in dataset.dims[0]:
-        shapes = dataset.dims[0]['shapes'][...].astype('int64')
+    shapes = scale(dataset, 'shapes')
+    if is_ragged(dataset) and shapes is not None:
+        shapes = shapes[...].astype('int64')
         item = h5py.check_vlen_dtype(dataset.dtype).itemsize
         size += int(shapes.prod(axis=1).sum()) * item
     return size

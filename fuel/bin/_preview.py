@@ -6,6 +6,8 @@ import h5py
 import numpy
 
 from fuel.bin._describe import is_ragged, source_names
+from fuel.datasets._hdf5_labels import scale
+from fuel.utils._hdf5_errors import names_file
 
 __all__ = ['draw_preview']
 
@@ -20,6 +22,7 @@ INK = (40, 80, 160)
 PAPER = (255, 255, 255)
 
 
+@names_file
 def draw_preview(h5file: h5py.File) -> Any:
     """Draw examples of each source.
 
@@ -60,10 +63,10 @@ def _first_examples(dataset: h5py.Dataset) -> list[Any]:
     if not count:
         return []
     rows = dataset[:count]
-    if is_ragged(dataset) and 'shapes' in dataset.dims[0]:
-        shapes = dataset.dims[0]['shapes'][:count]
+    shapes = scale(dataset, 'shapes')
+    if is_ragged(dataset) and shapes is not None:
         return [row.reshape(shape)
-                for row, shape in zip(rows, shapes, strict=True)]
+                for row, shape in zip(rows, shapes[:count], strict=True)]
     return list(rows)
 
 

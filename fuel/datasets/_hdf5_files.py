@@ -14,8 +14,10 @@ from typing import Any
 
 import h5py
 
+from fuel.datasets._hdf5_labels import scale
 from fuel.storage import Reader, open_reader
 from fuel.utils import _h5py_lock, find_in_data_path  # noqa: F401
+from fuel.utils._hdf5_errors import naming_file
 
 logger = logging.getLogger(__name__)
 
@@ -72,10 +74,12 @@ class OpenFile:
         key = source, of_shapes, cache_bytes
         reader = self._readers.get(key)
         if reader is None:
-            dataset = _with_rows(self.file[source], source)
-            if of_shapes:
-                dataset = dataset.dims[0]['shapes']
-            reader = self._readers[key] = open_reader(dataset, cache_bytes)
+            with naming_file(self.file.filename, source):
+                dataset = _with_rows(self.file[source], source)
+                if of_shapes:
+                    dataset = scale(dataset, 'shapes')
+                reader = open_reader(dataset, cache_bytes)
+            self._readers[key] = reader
         return reader
 
 
@@ -83,13 +87,14 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
     """Return an HDF5 data set; refuse what has no rows."""
     if not isinstance(dataset, h5py.Dataset):
         raise ValueError(
-            f'source {source!r} is an HDF5 {type(dataset).__name__.lower()}, '
-            'which has no rows; a subclass of H5PYDataset that overrides '
-            'load and _out_of_memory_get_data may read it')
+            f'source {source!r} of {dataset.file.filename!r} is an HDF5 '
+            f'{type(dataset).__name__.lower()}, which has no rows; a subclass '
+            'of H5PYDataset that overrides load and _out_of_memory_get_data '
+            'may read it')
     if not dataset.shape:
         raise ValueError(
-            f'source {source!r} is a scalar; its first axis should count '
-            'examples')
+            f'source {source!r} of {dataset.file.filename!r} is a scalar; its '
+            'first axis should count examples')
     return dataset
 
 
@@ -216,7 +221,7 @@ class _Registry:
             key = (os.getpid(), _identity(path), driver)
             opened = self._files.get(key)
             if opened is None or not opened.usable:
-                opened = OpenFile(_open(path, driver), owned=True)
+                opened = OpenFile(open_hdf5(path, driver), owned=True)
                 self._files[key] = opened
             return opened
 
@@ -273,17 +278,36 @@ def _identity(path: str) -> Any:
     return status.st_dev, status.st_ino
 
 
-def _open(path: str, driver: str | None) -> h5py.File:
+def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
+    """Open a file for reading, with an error that says why it cannot be.
+
+    Parameters
+    ----------
+    path : str
+    driver : str, optional
+        HDF5 driver.
+
+    Returns
+    -------
+    h5py.File
+
+    Raises
+    ------
+    OSError
+        If the file is not a whole HDF5 file; FileNotFoundError if missing.
+
+    """
     try:
         return h5py.File(path, mode='r', driver=driver)
     except FileNotFoundError:
-        raise
-    except OSError as error:
+        raise FileNotFoundError(
+            f'there is no file {os.path.abspath(path)!r}') from None
+    except (OSError, RuntimeError, ValueError) as error:
         text = (f'cannot read {path!r}: {_diagnosis(path, error)} '
                 f'({error})')
         # With a number, OSError becomes the subclass that belongs to it.
-        raise (OSError(error.errno, text) if error.errno else
-               OSError(text)) from error
+        number = getattr(error, 'errno', None)
+        raise (OSError(number, text) if number else OSError(text)) from error
 
 
 def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
@@ -298,9 +322,15 @@ def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
     ------
     TypeError
         If it is neither.
+    ValueError
+        If the handle is closed.
 
     """
     if isinstance(file_or_path, h5py.File):
+        if not file_or_path:
+            raise ValueError(
+                f'file_or_path must be a path or an open h5py.File, got '
+                f'{file_or_path!r}: give the path, or open the file again')
         return FileAccess(os.fsdecode(file_or_path.filename), driver,
                           file_or_path)
     try:
@@ -312,7 +342,7 @@ def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
     return FileAccess(path, driver)
 
 
-def _diagnosis(path: str, error: OSError) -> str:
+def _diagnosis(path: str, error: Exception) -> str:
     """Say in plain words why HDF5 refused a file."""
     if 'truncated' in str(error):
         return ('the file is truncated, as by an interrupted copy or '

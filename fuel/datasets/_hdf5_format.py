@@ -9,6 +9,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets._hdf5_labels import axis_labels, scale
 from fuel.datasets._hdf5_splits import (
     all_sources,
     all_splits,
@@ -16,6 +17,7 @@ from fuel.datasets._hdf5_splits import (
     split_subsets,
 )
 from fuel.utils import Subset
+from fuel.utils._hdf5_errors import names_file
 
 
 class SplitFormat:
@@ -46,7 +48,8 @@ class SplitFormat:
         Raises
         ------
         ValueError
-            For a tuple of another length, or borders that are no integers.
+            For a tuple of another length, borders that are no integers or
+            in the wrong order, and if there are no splits at all.
 
         Examples
         --------
@@ -61,6 +64,7 @@ class SplitFormat:
         return _split_array(split_dict)
 
     @staticmethod
+    @names_file
     def get_all_splits(h5file: Any) -> tuple[str, ...]:
         """Return the names of a file's splits, in its order.
 
@@ -76,6 +80,7 @@ class SplitFormat:
         return all_splits(h5file)
 
     @staticmethod
+    @names_file
     def get_all_sources(h5file: Any) -> tuple[str, ...]:
         """Return the names of a file's sources, in alphabetical order.
 
@@ -91,6 +96,7 @@ class SplitFormat:
         return all_sources(h5file)
 
     @staticmethod
+    @names_file
     def get_provided_sources(h5file: Any, which_sets: Any) -> tuple[str, ...]:
         """Return the sources that all of some splits have.
 
@@ -108,6 +114,7 @@ class SplitFormat:
         return provided_sources(h5file, which_sets)
 
     @staticmethod
+    @names_file
     def get_vlen_sources(h5file: Any) -> tuple[str, ...]:
         """Return the sources whose examples have a shape each.
 
@@ -122,9 +129,10 @@ class SplitFormat:
 
         """
         return tuple(source for source in all_sources(h5file)
-                     if _scale(h5file.get(source), 'shapes') is not None)
+                     if scale(h5file.get(source), 'shapes') is not None)
 
     @staticmethod
+    @names_file
     def get_axis_labels(h5file: Any) -> dict[str, Any]:
         """Return the labels of the axes of each source.
 
@@ -140,10 +148,11 @@ class SplitFormat:
             None for a source that is a group.
 
         """
-        return {source: _axis_labels(h5file.get(source))
+        return {source: axis_labels(h5file.get(source))
                 for source in all_sources(h5file)}
 
     @staticmethod
+    @names_file
     def get_subsets(h5file: Any, which_sets: Any,
                     sources: Any) -> list[Subset]:
         """Return the rows that the sources have in some splits.
@@ -171,6 +180,10 @@ class SplitFormat:
 
 def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]
                  ) -> NDArray[Any]:
+    if not any(split_dict.values()):
+        raise ValueError(
+            'split_dict must map split names to sources, such as '
+            "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
     sources = sorted({source for split in split_dict.values()
                       for source in split})
     rows = [_row(split, source, content.get(source))
@@ -197,7 +210,7 @@ def _row(split: str, source: str,
     names = split.encode('utf8'), source.encode('utf8')
     if content is None:
         return (*names, 0, 0, h5py.Reference(), False, b'.')
-    if not 2 <= len(content) <= 4:
+    if not isinstance(content, Sequence) or not 2 <= len(content) <= 4:
         raise ValueError(
             f'expected (start, stop), (start, stop, indices) or (start, '
             f'stop, indices, comment) for source {source!r} in split '
@@ -208,33 +221,16 @@ def _row(split: str, source: str,
             raise ValueError(
                 f'start and stop of source {source!r} in split {split!r} '
                 f'must be integers, got {content!r}')
+    if not indices and not 0 <= start <= stop:
+        raise ValueError(
+            f'source {source!r} in split {split!r} must start at 0 or later '
+            f'and stop no earlier than it starts, got {content!r}')
     # NumPy and HDF5 disagree on empty strings, so none is ever written.
     return (*names, start, stop, indices or h5py.Reference(), True,
             (comment or '.').encode('utf8'))
 
 
-def _scale(node: Any, name: str) -> Any:
-    """Return the dimension scale of that name on the first axis, or None."""
-    if not isinstance(node, h5py.Dataset) or not node.shape:
-        return None
-    return dict(node.dims[0].items()).get(name)
-
-
-def _axis_labels(node: Any) -> tuple[str, ...] | None:
-    if not isinstance(node, h5py.Dataset):
-        return None
-    labels = tuple(axis.label for axis in node.dims)
-    shapes = _scale(node, 'shapes')
-    if shapes is None:
-        return labels
-    names = _scale(node, 'shape_labels')
-    if names is None:
-        return labels + ('',) * int(shapes.shape[1])
-    return labels + tuple(
-        name.decode('utf8') if isinstance(name, bytes) else str(name)
-        for name in names[...].tolist())
-
-
+@names_file
 def costliest_source(h5file: Any, sources: Sequence[str]) -> str:
     """Return the chunked source whose examples cost most to read."""
     def cost(source: str) -> tuple[bool, bool, float]:

@@ -17,6 +17,7 @@ from fuel.datasets._hdf5_rows import (
     simplify,
 )
 from fuel.utils import Subset
+from fuel.utils._hdf5_errors import names_file
 
 
 class Part(NamedTuple):
@@ -111,13 +112,18 @@ def checked_names(which_sets: Any) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If it is a string, or empty.
+        If it is a string or no tuple, or empty.
 
     """
     if isinstance(which_sets, (str, bytes)):
         raise ValueError(
             'which_sets must be a tuple of split names, got the string '
             f'{which_sets!r}: write ({which_sets!r},)')
+    if not isinstance(which_sets, Iterable):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got '
+            f'{which_sets!r}; H5PYDataset.get_all_splits(file) tells which '
+            'splits a file has')
     names = tuple(which_sets)
     if not names:
         raise ValueError('which_sets must name at least one split, got '
@@ -125,6 +131,7 @@ def checked_names(which_sets: Any) -> tuple[str, ...]:
     return names
 
 
+@names_file
 def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
     """Raise ValueError for the first name that is no split of the file."""
     known = all_splits(h5file)

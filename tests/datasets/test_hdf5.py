@@ -786,7 +786,7 @@ def test_source_may_be_a_group_for_a_subclass(tmp_path):
     assert dataset.get_data(None, slice(1, 2))[0].tolist() == [[2, 3]]
     dataset.close(None)
     with H5PYDataset(path, ('train',)) as plain, pytest.raises(
-            ValueError, match="source 'rows' is an HDF5 group"):
+            ValueError, match="source 'rows' of '.*' is an HDF5 group"):
         plain.get_data(None, [0])
 
 
@@ -911,3 +911,30 @@ def test_empty_split_has_no_examples(tmp_path, load_in_memory):
     both = H5PYDataset(path, ('test', 'train'))
     assert both.num_examples == 10
     dataset.close(None)
+
+
+@pytest.mark.parametrize('splits, text', [
+    ({'t': {'a': 3}}, r"source 'a' in split 't', got 3"),
+    ({'t': {'a': (5, 1)}}, r'stop no earlier than it starts, got \(5, 1\)'),
+    ({'t': {'a': (-1, 1)}}, r'must start at 0 or later .*got \(-1, 1\)'),
+    ({}, r'must map split names to sources, .*got \{\}')])
+def test_create_split_array_nonsense_is_refused(splits, text):
+    """With what was given and what is expected."""
+    with pytest.raises(ValueError, match=text):
+        H5PYDataset.create_split_array(splits)
+
+
+def test_which_sets_none_is_told_what_to_give(tmp_path):
+    """Its default would be a guess."""
+    path = write_pairs(tmp_path / 'a.hdf5')
+    with pytest.raises(ValueError, match='which_sets must be a tuple of '
+                       'split names, got None.*get_all_splits'):
+        H5PYDataset(path, None)
+
+
+def test_closed_handle_as_file_is_refused(tmp_path):
+    """A closed handle has not even a path."""
+    with h5py.File(write_pairs(tmp_path / 'a.hdf5'), 'r') as file:
+        pass
+    with pytest.raises(ValueError, match='Closed HDF5 file.*give the path'):
+        H5PYDataset(file, ('train',))

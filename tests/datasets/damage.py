@@ -1,0 +1,74 @@
+"""Read HDF5 files in which a few bytes were overwritten.
+
+Run as ``python damage.py FOLDER SEED FILES``. Prints a line for each file
+before it is read and one with what came of it, so that the last line names
+the file that ended the process.
+"""
+import faulthandler
+import os
+import random
+import sys
+
+import h5py
+import numpy
+
+from fuel.datasets import H5PYDataset
+
+BYTES = 8
+EXAMPLES = 12
+
+
+def write_whole(path):
+    """Write a small file: a compressed source and a contiguous one."""
+    with h5py.File(path, 'w') as file:
+        file.create_dataset(
+            'images', data=numpy.arange(EXAMPLES * 6, dtype='uint8').reshape(
+                EXAMPLES, 2, 3), chunks=(4, 2, 3), compression='gzip')
+        file['numbers'] = numpy.arange(EXAMPLES)
+        file['images'].dims[0].label = 'batch'
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': dict.fromkeys(('images', 'numbers'), (0, 8)),
+             'test': dict.fromkeys(('images', 'numbers'), (8, EXAMPLES))})
+
+
+def read(path, load_in_memory):
+    """Read all there is to read of a file."""
+    data_set = H5PYDataset(path, ('train', 'test'),
+                           load_in_memory=load_in_memory)
+    try:
+        for request in ([3, 0, 11], slice(0, EXAMPLES), 5):
+            data_set.get_data(request=request)
+    finally:
+        data_set.close(None)
+
+
+def main(folder, seed, files):
+    """Damage and read files; print what came of each."""
+    generator = random.Random(seed)
+    whole = os.path.join(folder, 'whole.hdf5')
+    write_whole(whole)
+    read(whole, False)
+    with open(whole, 'rb') as file:
+        content = file.read()
+    for number in range(files):
+        path = os.path.join(folder, f'damaged-{number}.hdf5')
+        damaged = bytearray(content)
+        for place in generator.sample(range(len(content)), BYTES):
+            damaged[place] = generator.randrange(256)
+        with open(path, 'wb') as file:
+            file.write(damaged)
+        for load_in_memory in (False, True):
+            print(number, load_in_memory, end=' ', flush=True)
+            faulthandler.dump_traceback_later(60, exit=True)
+            try:
+                read(path, load_in_memory)
+                print('read')
+            except Exception as error:
+                named = os.path.basename(path) in str(error)
+                print('named' if named else 'NAMELESS',
+                      type(error).__name__, str(error).replace('\n', ' '))
+        os.unlink(path)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

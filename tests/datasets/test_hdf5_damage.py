@@ -1,0 +1,86 @@
+"""HDF5 files with a few overwritten bytes: errors that name the file."""
+from pathlib import Path
+
+import h5py
+import numpy
+import pytest
+
+from fuel.datasets import H5PYDataset
+from fuel.datasets._hdf5_labels import axis_labels, own_labels, scale
+from fuel.exceptions import DamagedFileError
+from hdf5_files import split_array, write_pairs, write_ragged
+from processes import run_python
+
+DAMAGE = Path(__file__).with_name('damage.py')
+
+
+@pytest.mark.parametrize('seed, files', [
+    (4, 60), pytest.param(6, 150, marks=pytest.mark.full)])
+def test_damaged_file_is_an_error_that_names_it(tmp_path, seed, files):
+    """In a child process, which no signal ends.
+
+    HDF5 2.0 follows damaged entries of its heap of strings anywhere, so
+    that no seed at random will do; with these it only raises errors.
+    """
+    status, out, errors = run_python(
+        '-X', 'faulthandler', str(DAMAGE), str(tmp_path), str(seed),
+        str(files))
+    lines = out.decode().splitlines()
+    assert 0 == status, (seed, lines[-1:], errors.decode())
+    assert [] == [line for line in lines if 'NAMELESS' in line], seed
+    assert 2 * files == len(lines)
+    assert any(' named ' in line for line in lines)
+    assert any(line.endswith(' read') for line in lines)
+
+
+def test_labels_are_read_without_the_functions_that_crash(
+        tmp_path, monkeypatch):
+    """HDF5's own ones end the process where the file is damaged."""
+    path = write_pairs(tmp_path / 'a.hdf5')
+
+    def never(*args):
+        raise AssertionError('called')
+
+    with monkeypatch.context() as patch:
+        for name in ('get_label', 'iterate', 'get_num_scales',
+                     'get_scale_name'):
+            patch.setattr(h5py.h5ds, name, never)
+        data_set = H5PYDataset(path, ('train',))
+    assert {'features': ('batch', 'feature'), 'targets': ('batch', 'index')
+            } == data_set.axis_labels
+
+
+def test_labels_and_scales_equal_those_of_h5py(tmp_path):
+    """With labels, without, with scales of several names, without axes."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        write_pairs(tmp_path / 'b.hdf5')
+        file['bare'] = numpy.zeros((2, 3))
+        file['scalar'] = 1
+        file['empty'] = h5py.Empty('f4')
+        file['partly'] = numpy.zeros((2, 3))
+        file['partly'].dims[1].label = 'größe'
+        write_ragged(file, 'ragged', [numpy.zeros((2, 3), 'u1')],
+                     labels=('height', 'width'))
+        file['other'] = numpy.arange(2)
+        file['other'].make_scale('other')
+        file['bare'].dims[1].attach_scale(file['other'])
+        for name, node in file.items():
+            expected = tuple(axis.label for axis in node.dims)
+            assert expected == own_labels(node), name
+            if node.shape:
+                scales = dict(node.dims[0].items())
+                for kind in ('shapes', 'shape_labels', 'other'):
+                    assert scales.get(kind) == scale(node, kind)
+        assert ('batch', 'height', 'width') == axis_labels(file['ragged'])
+
+
+def test_wrong_labels_name_file_and_source(tmp_path):
+    """Two labels for three axes, as of an attribute that was damaged."""
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.zeros((4, 2, 2))
+        file['x'].attrs['DIMENSION_LABELS'] = ['batch', 'feature']
+        file.attrs['split'] = split_array([('train', 'x', 0, 4, None, True)])
+    with pytest.raises(DamagedFileError,
+                       match="a.hdf5', source 'x': .*2 labels for 3 axes"):
+        H5PYDataset(path, ('train',))
