@@ -1,16 +1,17 @@
 """Data sets in HDF5 files that PyTables reads."""
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel.datasets._hdf5_splits import nearest
 from fuel.datasets._rows import as_batch, check_slice, is_batch, own
 from fuel.datasets.base import Dataset
 from fuel.kernels import take
-from fuel.schemes import SequentialExampleScheme
 from fuel.utils import do_not_pickle_attributes
 
 
@@ -43,6 +44,8 @@ class PytablesDataset(Dataset):
 
     Raises
     ------
+    FileNotFoundError
+        If there is no such file.
     ValueError
         If `start` and `stop` do not lie within the nodes, or a name is
         unknown.
@@ -79,8 +82,6 @@ class PytablesDataset(Dataset):
                 f'start and stop must lie within the {num_rows} rows of '
                 f'{path!r}, got start {start} and stop {stop}')
         self.num_examples = self.stop - self.start
-        self.example_iteration_scheme = SequentialExampleScheme(
-            self.num_examples)
 
     def open_file(self, path: str) -> None:
         """Open a file and find the nodes in it.
@@ -92,14 +93,23 @@ class PytablesDataset(Dataset):
         """
         import tables
 
+        if not os.path.exists(path):
+            raise FileNotFoundError(
+                f'there is no file {os.path.abspath(path)!r}; a file in the '
+                'data path is given as '
+                f'find_in_data_path({os.path.basename(path)!r})')
         h5file = tables.open_file(path, mode='r')
-        try:
-            self.nodes = [h5file.get_node('/', source)
-                          for source in self.sources_in_file]
-        except tables.NoSuchNodeError as error:
-            h5file.close()
-            raise ValueError(f'{path!r} has not all of the nodes '
-                             f'{self.sources_in_file}: {error}') from error
+        known = list(h5file.root._v_children)
+        for source in self.sources_in_file:
+            # A name may also be a path of several groups.
+            if f'/{source}' not in h5file:
+                h5file.close()
+                raise ValueError(
+                    f'there is no node {source!r} in {path!r}'
+                    f'{nearest(source, known)}; it has the nodes '
+                    f'{", ".join(map(repr, known)) or "of nothing"}')
+        self.nodes = [h5file.get_node('/', source)
+                      for source in self.sources_in_file]
         self.h5file = h5file
         # PyTables keeps a file open until it is told to close it.
         self._closing = weakref.finalize(self, h5file.close)

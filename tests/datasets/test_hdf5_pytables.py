@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from processes import run_python
 
 from fuel.datasets.hdf5 import PytablesDataset
-from fuel.schemes import SequentialExampleScheme, ShuffledScheme
+from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
 
 
@@ -83,9 +83,30 @@ def test_pytablesdataset_stop_defaults_to_the_end(path):
     rows = numpy.concatenate(
         [batch for batch, in stream.get_epoch_iterator()])
     assert sorted(rows.tolist()) == list(range(0, 200, 10))
-    assert isinstance(dataset.example_iteration_scheme,
-                      SequentialExampleScheme)
     dataset.close_file()
+
+
+def test_pytablesdataset_offers_no_stream_of_examples(path):
+    """It refuses the integers that such a stream would ask for."""
+    dataset = PytablesDataset(path, ('y',))
+    with pytest.raises(AttributeError, match='PytablesDataset does not '
+                       'provide an example iteration scheme'):
+        dataset.get_example_stream()
+    dataset.close_file()
+
+
+def test_pytablesdataset_missing_file_says_where_it_looked(tmp_path):
+    """With what finds a file in the data path."""
+    with pytest.raises(FileNotFoundError, match='no file .*nope.hdf5.*'
+                       r"find_in_data_path\('nope.hdf5'\)"):
+        PytablesDataset(str(tmp_path / 'nope.hdf5'), ('y',))
+
+
+def test_pytablesdataset_unknown_node_gets_the_nearest(path):
+    """And the file is closed again."""
+    with pytest.raises(ValueError, match="no node 'yy' .*did you mean 'y'.*"
+                       "it has the nodes .*'y'"):
+        PytablesDataset(path, ('yy',))
 
 
 def test_pytablesdataset_sources_may_have_other_names_in_the_file(path):
@@ -154,7 +175,7 @@ def test_pytablesdataset_close_file_closes_and_reading_opens_again(path):
 
 @pytest.mark.parametrize('kwargs, text', [
     ({'sources': 'X'}, r"'X': write \('X',\)"),
-    ({'sources': ('X', 'nothing')}, "has not all of the nodes.*'nothing'"),
+    ({'sources': ('X', 'nothing')}, "there is no node 'nothing'"),
     ({'sources': ('X', 'short')}, "different lengths.*'short': 5"),
     ({'sources': ('X',), 'stop': 21}, 'within the 20 rows.* stop 21'),
     ({'sources': ('X',), 'start': 20}, 'start 20'),
