@@ -60,6 +60,19 @@ def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
     return decorate
 
 
+def _as_part(part: Iterable[Any]) -> tuple[Any, ...]:
+    """Return what goes into one split of one source, lists as arrays."""
+    part = tuple(part)
+    if not 3 <= len(part) <= 4:
+        raise ValueError(
+            'expected (split, source, array) or (split, source, array, '
+            f'comment), got {len(part)} elements, starting with {part[:2]}')
+    split, source, array, *comment = part
+    if not hasattr(array, 'dtype'):
+        array = numpy.asarray(array)
+    return split, source, array, *comment
+
+
 def _check_lengths(data: list[tuple[Any, ...]]) -> None:
     lengths: dict[str, dict[str, int]] = {}
     for split, source, array, *_ in data:
@@ -96,15 +109,15 @@ def fill_hdf5_file(h5file: h5py.File,
     data : iterable of tuple
         One for each pair of split and source: ``(split, source, array)`` or
         ``(split, source, array, comment)``, where `array` is an array of
-        shape ``(examples, ...)``, or has such a shape, a type and a method
-        ``write(dataset, start)``. The splits of a source follow one another
-        on axis 0 in the order given.
+        shape ``(examples, ...)``, or a list, or has such a shape, a type and
+        a method ``write(dataset, start)``. The splits of a source follow one
+        another on axis 0 in the order given.
 
     Raises
     ------
     ValueError
         If the sources of a split differ in length, or the arrays of a source
-        in type or in the shape of an example.
+        in type or in the shape of an example, or there are none.
 
     Examples
     --------
@@ -117,7 +130,10 @@ def fill_hdf5_file(h5file: h5py.File,
     ...     h5file['x'].shape
     (4, 2)
     """
-    data = [tuple(part) for part in data]
+    data = [_as_part(part) for part in data]
+    if not data:
+        raise ValueError('there must be at least one (split, source, array) '
+                         'to fill an HDF5 file with, got none')
     _check_lengths(data)
     sources = sorted({part[1] for part in data})
     for source in sources:

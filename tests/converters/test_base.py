@@ -175,3 +175,23 @@ def test_progress_bar_has_update(capsys):
     with progress_bar('a', 3) as bar:
         bar.update(3)
     assert ('', '') == capsys.readouterr()
+
+
+@pytest.mark.parametrize('data, text', [
+    ((), 'at least one .*split, source, array.*got none'),
+    ([('train', 'x')], "got 2 elements, starting with .'train', 'x'.")])
+def test_fill_hdf5_file_without_arrays_says_what_it_takes(data, text):
+    """Nothing is written."""
+    with h5py.File('none.hdf5', 'w', driver='core',
+                   backing_store=False) as h5file:
+        with pytest.raises(ValueError, match=text):
+            fill_hdf5_file(h5file, data)
+        assert [] == list(h5file)
+
+
+def test_fill_hdf5_file_takes_lists():
+    """As arrays of them."""
+    with h5py.File('lists.hdf5', 'w', driver='core',
+                   backing_store=False) as h5file:
+        fill_hdf5_file(h5file, [('train', 'x', [[1, 2], [3, 4]])])
+        assert [[1, 2], [3, 4]] == h5file['x'][...].tolist()
