@@ -61,7 +61,7 @@ def check_known(argument: str, names: Iterable[str],
             near = difflib.get_close_matches(str(name), available, 1)
             hint = f'did you mean {near[0]!r}? ' if near else ''
             raise error(
-                f'{argument} names {name!r}, but the stream has no such '
+                f'{argument!r} asks for {name!r}, but the stream has no such '
                 f'source: {hint}its sources are {available}')
 
 

@@ -89,8 +89,8 @@ class Subset:
         start, stop, step = self.slice_to_numerical_args(slice_, total)
         if step != 1:
             raise ValueError(
-                f'subset: expected a step of 1, got {slice_}; for every '
-                f'{step}th example give a list, list(range(...))')
+                f'subset: expected a step of 1, got {slice_}; for '
+                f'examples {step} apart give a list, list(range(...))')
         if start > stop or stop > total or start >= max(total, 1):
             raise ValueError(
                 f'subset: {slice_} does not lie within {total} examples; '

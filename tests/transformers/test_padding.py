@@ -151,7 +151,7 @@ def test_padding_of_examples_raises():
 
 def test_padding_unknown_source_raises():
     """With the nearest match; R20: a string is no tuple."""
-    with pytest.raises(ValueError, match="mask_sources names 'xx'"):
+    with pytest.raises(ValueError, match="'mask_sources' asks for 'xx'"):
         Padding(batches([1]), mask_sources=('xx',))
     with pytest.raises(ValueError, match=r"write \('x',\)"):
         Padding(batches([1]), mask_sources='x')

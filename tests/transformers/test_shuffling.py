@@ -184,7 +184,8 @@ def test_bucket_batch_bad_arguments_raise():
         next(BucketBatch(sentences([1, 9]), 8).get_epoch_iterator())
     with pytest.raises(ValueError, match='token_budget must be a positive'):
         BucketBatch(sentences([]), 0)
-    with pytest.raises(ValueError, match="length_source names 'word'.*words"):
+    with pytest.raises(ValueError,
+                       match="'length_source' asks for 'word'.*words"):
         BucketBatch(sentences([]), 5, length_source='word')
     with pytest.raises(ValueError, match='put Unpack'):
         BucketBatch(BucketBatch(sentences([]), 5), 5)

@@ -136,7 +136,7 @@ def test_whitening_files_of_other_content_are_refused(tmp_path):
 @pytest.mark.parametrize('call, text', [
     (lambda: fit_whitening(stream_of(ROWS), kind='ica'), "got 'ica'"),
     (lambda: fit_whitening(stream_of(ROWS), epsilon=-1), 'not be negative'),
-    (lambda: fit_whitening(stream_of(ROWS), 'z'), "source names 'z'"),
+    (lambda: fit_whitening(stream_of(ROWS), 'z'), ".source. asks for 'z'"),
     (lambda: fit_whitening(stream_of(ROWS), num_components=7),
      'from 1 to 6, got 7'),
     (lambda: fit_whitening(stream_of(ROWS[:0], SequentialScheme, 1)),
