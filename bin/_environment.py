@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -118,9 +119,26 @@ def install(python, options, extras):
 
 def run(*command):
     """Run a command; end with its status if it fails."""
-    result = subprocess.run([str(part) for part in command], check=False)
-    if result.returncode:
+    if call([str(part) for part in command]):
         sys.exit(f'failed: {" ".join(map(str, command))}')
+
+
+def call(command):
+    """Run a command and return its status.
+
+    Ctrl-C ends it with all that it started, and without their tracebacks:
+    it is in a session of its own, which the terminal does not interrupt.
+
+    """
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            if os.name == 'nt':
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGTERM)
+            raise
 
 
 def say(text):

@@ -7,6 +7,7 @@ the measurements come with scikit-learn.
 import argparse
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -186,8 +187,10 @@ def main(args=None):
           f'   {labels(rest)}\n   and in a new process\n'
           f'   {labels(resumed)}:\n'
           f'   the batches are {"the same" if same else "DIFFERENT"}.')
-    print(f'Try next: FUEL_DATA_PATH={directory} python, then\n'
-          f"   from fuel.datasets import Iris; Iris(('all',)).num_examples\n"
+    statement = ("from fuel.datasets import Iris; "
+                 "print(Iris(('all',)).num_examples)")
+    print(f'Try next:\n   FUEL_DATA_PATH={shlex.quote(str(directory))} '
+          f'{shlex.quote(sys.executable)} -c "{statement}"\n'
           f'   and docs/overview.rst, which starts from arrays of yours.')
     return 0 if same and accuracy >= NEEDED_ACCURACY else 1
 

@@ -2,8 +2,10 @@
 import importlib.util
 import os
 import re
+import signal
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,42 @@ def test_quickstart_other_batches_are_noticed(example):
     assert example.are_equal([batch], [batch])
     assert not example.are_equal([batch], [other])
     assert not example.are_equal([batch], [])
+
+
+def test_quickstart_advice_can_be_pasted(tmp_path):
+    """Into a shell, also where the path has spaces."""
+    shown = run_script(tmp_path / 'two words').splitlines()
+    command = shown[shown.index('Try next:') + 1]
+    done = subprocess.run(command, shell=True, check=True, text=True,
+                          capture_output=True, timeout=100,
+                          env={**os.environ, 'PYTHONPATH': PACKAGES})
+    assert '150\n' == done.stdout
+
+
+@pytest.mark.skipif(os.name == 'nt', reason='the signal is of POSIX')
+def test_interrupted_command_is_one_line(tmp_path):
+    """Ctrl-C ends what bin/quickstart runs, and shows no traceback."""
+    launcher = (SCRIPT.parents[1] / 'bin' / 'quickstart').read_text()
+    (tmp_path / 'quickstart').write_text(launcher)
+    environment = SCRIPT.parents[1] / 'bin' / '_environment.py'
+    (tmp_path / 'real.py').write_text(environment.read_text())
+    (tmp_path / '_environment.py').write_text(textwrap.dedent("""
+        import sys
+        from pathlib import Path
+        from real import call
+        ROOT = Path(__file__).parent
+        def prepare(name, extras):
+            return Path(sys.executable)
+    """))
+    (tmp_path / 'examples').mkdir()
+    (tmp_path / 'examples' / 'iris_quickstart.py').write_text(
+        'import time; print("started", flush=True); time.sleep(60)')
+    with subprocess.Popen(
+            [sys.executable, tmp_path / 'quickstart'], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert 'started\n' == process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=50)
+    assert 130 == process.returncode
+    assert '' == out
+    assert 'Interrupted; the next run does what is left.\n' == errors
