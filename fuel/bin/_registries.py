@@ -1,14 +1,68 @@
 """The data sets that commands know: Fuel's own, and other packages'."""
 import importlib
 import logging
+import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ['find_datasets']
+from fuel import config
+from fuel.exceptions import ConfigurationError
+
+__all__ = ['check_settings', 'find_datasets', 'registered']
 
 log = logging.getLogger(__name__)
 
 Filler = Callable[[Any], Callable[..., Any]]
+
+
+def _give_up(program: str, error: Exception) -> NoReturn:
+    text = ' '.join(str(error).split())
+    print(f'{program}: {text}', file=sys.stderr)
+    sys.exit(2)
+
+
+def check_settings(program: str) -> None:
+    """Read the configuration file; end the command if it is of no use.
+
+    Parameters
+    ----------
+    program : str
+        Name of the command, for the message.
+    """
+    try:
+        config.load_yaml()
+    except ConfigurationError as error:
+        _give_up(program, error)
+
+
+def registered(program: str, package: str, kind: str) -> dict[str, Filler]:
+    """Return the data sets a command knows; end it if they cannot be had.
+
+    Parameters
+    ----------
+    program : str
+        Name of the command, for the message.
+    package : str
+        Name of Fuel's own package.
+    kind : str
+        ``'downloaders'`` or ``'converters'``.
+
+    Returns
+    -------
+    dict of str to callable
+        As of `find_datasets`.
+    """
+    check_settings(program)
+    setting = f'extra_{kind}'
+    try:
+        return find_datasets(package, getattr(config, setting),
+                             f'all_{kind}')
+    except ConfigurationError as error:
+        _give_up(program, error)
+    except ImportError as error:
+        _give_up(program, ImportError(
+            f'the setting {setting!r} ({config.origin(setting)}) names '
+            f'modules that cannot be used: {error}'))
 
 
 def find_datasets(package: str, extra_packages: Iterable[str],

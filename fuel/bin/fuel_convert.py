@@ -7,9 +7,9 @@ from typing import Any
 
 import h5py
 
-from fuel import config
+from fuel.bin._aside import convert_aside, writes_whole_files
 from fuel.bin._listing import add_list_option
-from fuel.bin._registries import Filler, find_datasets
+from fuel.bin._registries import Filler, registered
 from fuel.converters import __version__
 from fuel.converters._output import Settings, tag, use_settings
 from fuel.converters.base import BadInputFile, MissingInputFiles
@@ -100,9 +100,14 @@ def _tag_others(paths: Iterable[str], attributes: dict[str, str]) -> None:
 
 def _convert(function: Callable[..., Any], arguments: dict[str, Any],
              settings: Settings) -> None:
+    def finish(paths: Iterable[str]) -> None:
+        _tag_others(paths, dict(settings.attributes))
+
     with use_settings(settings):
-        paths = function(**arguments)
-    _tag_others(paths or (), dict(settings.attributes))
+        if writes_whole_files(function):
+            finish(function(**arguments) or ())
+        else:
+            convert_aside(function, arguments, finish)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -119,8 +124,8 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if the data set was converted.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = _parser(find_datasets(
-        'fuel.converters', config.extra_converters, 'all_converters'))
+    parser = _parser(registered(
+        'fuel-convert', 'fuel.converters', 'converters'))
     arguments = vars(parser.parse_args(argv))
     dataset = arguments.pop('which_dataset')
     function = arguments.pop('func')
@@ -134,8 +139,11 @@ def main(args: Sequence[str] | None = None) -> int:
         arguments['output_filename'] = _output_filename(
             arguments['output_filename'])
     if not os.path.isdir(arguments['output_directory']):
-        parser.error('the output directory does not exist: '
-                     f'{arguments["output_directory"]!r}')
+        directory = arguments['output_directory']
+        hint = ('; use -r for a file name'
+                if directory.endswith(EXTENSIONS) else '')
+        parser.error(
+            f'the output directory does not exist: {directory!r}{hint}')
     try:
         _convert(function, arguments, settings)
     except MissingInputFiles as error:

@@ -5,11 +5,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fuel import config
 from fuel.bin._listing import add_list_option
-from fuel.bin._registries import Filler, find_datasets
-from fuel.downloaders.base import (NeedURLPrefix, Options,
-                                   RawFile, use_options)
+from fuel.bin._registries import Filler, registered
+from fuel.downloaders.base import (NeedURLPrefix, Options, RawFile,
+                                   ensure_directory_exists, use_options)
 
 __all__ = ['main']
 
@@ -98,6 +97,19 @@ class _Checker:
         print(f'{known}: {verdict}')
 
 
+def _check_directory(parser: argparse.ArgumentParser,
+                     arguments: dict[str, Any]) -> None:
+    """Make the folder for the files before anything else is done."""
+    if arguments['clear'] or arguments.get('check'):
+        return
+    directory = arguments['directory']
+    try:
+        ensure_directory_exists(directory)
+    except OSError as error:
+        parser.error(f'the directory {directory!r} cannot be made: '
+                     f'{error.strerror}')
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Download the raw files of a data set.
 
@@ -112,11 +124,12 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if all files are there.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = _parser(find_datasets(
-        'fuel.downloaders', config.extra_downloaders, 'all_downloaders'))
+    parser = _parser(registered(
+        'fuel-download', 'fuel.downloaders', 'downloaders'))
     arguments = vars(parser.parse_args(argv))
     arguments.pop('which_dataset')
     function = arguments.pop('func')
+    _check_directory(parser, arguments)
     checker = _Checker()
     options = _options(arguments, checker)
     try:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import h5py
-
 from fuel.bin._describe import describe
 from fuel.bin._listing import human_size
 from fuel.bin._preview import draw_preview
+from fuel.bin._registries import check_settings
+from fuel.datasets._hdf5_files import open_hdf5
 
 __all__ = ['main']
 
@@ -108,13 +108,14 @@ def main(args: Sequence[str] | None = None) -> int:
                         help='draw examples of all sources into this file, '
                         'such as out.png')
     arguments = parser.parse_args(args)
+    check_settings(parser.prog)
     try:
-        with h5py.File(arguments.filename, 'r') as h5file:
+        with open_hdf5(arguments.filename) as h5file:
             facts = describe(h5file)
             if arguments.preview:
                 draw_preview(h5file).save(arguments.preview)
     except (OSError, ValueError) as error:
-        parser.error(f'{arguments.filename!r}: {error}')
+        parser.error(str(error))
     print(json.dumps(facts, indent=2) if arguments.json else _text(facts))
     return 0
 

@@ -6,6 +6,8 @@ import pytest
 import raw_data
 from processes import run_python
 
+from fuel.bin import fuel_convert, fuel_download, fuel_info
+from fuel.bin._aside import convert_aside
 from fuel.bin.fuel_convert import main
 
 
@@ -123,8 +125,92 @@ def test_convert_other_packages_are_found(iris, monkeypatch, dataset):
         'fuel_convert_command']
 
 
-def test_convert_package_without_registry_is_named(iris, monkeypatch):
+def test_convert_package_without_registry_is_named(iris, monkeypatch,
+                                                   capsys):
     """A module that lacks `all_converters` is an error that says so."""
     monkeypatch.setenv('FUEL_EXTRA_CONVERTERS', 'colorsys')
-    with pytest.raises(ImportError, match="'colorsys'.*'all_converters'"):
+    with pytest.raises(SystemExit, match='2'):
         main(['iris'])
+    assert "'colorsys', named by" in capsys.readouterr().err
+
+
+def test_convert_missing_package_names_setting_and_origin(monkeypatch,
+                                                          capsys):
+    """One line, no traceback."""
+    monkeypatch.setenv('FUEL_EXTRA_CONVERTERS', 'no.such')
+    with pytest.raises(SystemExit, match='2'):
+        main(['my'])
+    error = capsys.readouterr().err
+    assert 1 == error.count('\n')
+    for part in ("fuel-convert: the setting 'extra_converters'",
+                 'environment variable FUEL_EXTRA_CONVERTERS', "'no'"):
+        assert part in error
+
+
+def test_convert_to_a_file_name_as_folder_hints_at_r(iris, capsys):
+    """As ``fuel-convert iris -o foo.hdf5``."""
+    with pytest.raises(SystemExit, match='2'):
+        main(['iris', '-o', 'foo.hdf5'])
+    assert "'foo.hdf5'; use -r for a file name" in capsys.readouterr().err
+
+
+FAILING = PACKAGE.replace('[1, 2]', '[1, 2]\n        raise ValueError("bad")')
+
+
+def test_convert_other_package_failing_leaves_the_old_file(
+        iris, monkeypatch, capsys):
+    """A converter that opens its file in place, as the manual's does."""
+    (iris / 'own.hdf5').write_bytes(b'good')
+    (iris / 'extra_failing.py').write_text(FAILING)
+    monkeypatch.syspath_prepend(str(iris))
+    monkeypatch.setenv('FUEL_EXTRA_CONVERTERS', 'extra_failing')
+    before = sorted(os.listdir(iris))
+    with pytest.raises(SystemExit, match='1'):
+        main(['own'])
+    assert 'bad' in capsys.readouterr().err
+    assert b'good' == (iris / 'own.hdf5').read_bytes()
+    assert before == [name for name in sorted(os.listdir(iris))
+                      if name != '__pycache__']
+
+
+def test_convert_other_package_gives_paths_where_files_are(iris):
+    """Also for a name in a folder, a link, and a file written elsewhere."""
+    (iris / 'sub').mkdir()
+    (iris / 'real.hdf5').write_bytes(b'old')
+    os.chmod(iris / 'real.hdf5', 0o640)
+    os.symlink(iris / 'real.hdf5', iris / 'sub' / 'a.hdf5')
+    seen = []
+
+    def convert(directory, output_directory, output_filename):
+        path = os.path.join(output_directory, output_filename)
+        for name in (path, str(iris / 'elsewhere')):
+            with open(name, 'wb') as file:
+                file.write(b'new')
+        return path, str(iris / 'elsewhere')
+
+    paths = convert_aside(convert, {
+        'directory': '.', 'output_directory': str(iris),
+        'output_filename': 'sub/a.hdf5'}, lambda paths: seen.extend(paths))
+    assert (str(iris / 'sub' / 'a.hdf5'), str(iris / 'elsewhere')) == paths
+    assert os.path.dirname(seen[0]).startswith(str(iris / 'sub' / '.fuel-'))
+    assert b'new' == (iris / 'real.hdf5').read_bytes()
+    assert 0o640 == os.stat(iris / 'real.hdf5').st_mode & 0o777
+    assert ['a.hdf5'] == os.listdir(iris / 'sub')
+
+
+@pytest.mark.parametrize('content, text', [
+    ('no_such_key: 1', "'no_such_key' is not a setting"),
+    ('data_path: [', 'cannot read the configuration file')])
+@pytest.mark.parametrize('command, arguments', [
+    (fuel_convert, ['iris']), (fuel_download, ['iris']),
+    (fuel_info, ['iris.hdf5'])])
+def test_bad_configuration_file_is_one_line(own_home, capsys, command,
+                                            arguments, content, text):
+    """For each of the three commands, with the status of a usage error."""
+    (own_home / '.fuelrc').write_text(content)
+    with pytest.raises(SystemExit, match='2'):
+        command.main(arguments)
+    error = capsys.readouterr().err
+    assert 1 == error.count('\n')
+    assert text in error
+    assert '.fuelrc' in error

@@ -97,3 +97,12 @@ def test_download_needs_only_what_it_uses():
     status, out, error = run_python('-c', code)
     assert (0, b'') == (status, error)
     assert out.endswith(b'\n[]\n')
+
+
+def test_download_folder_that_cannot_be_made_is_told_first(here, capsys):
+    """Before anything is fetched: no server is asked here."""
+    (here / 'file').write_bytes(b'')
+    with pytest.raises(SystemExit, match='2'):
+        main(['iris', '-d', 'file/raw'])
+    assert ("directory 'file/raw' cannot be made: Not a directory"
+            in capsys.readouterr().err)

@@ -138,3 +138,12 @@ def test_info_preview_of_odd_sources_works(tmp_path, capsys):
     assert 0 == fuel_info.main([path, '--preview',
                                 str(tmp_path / 'out.png')])
     assert 'floats' in capsys.readouterr().out
+
+
+def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
+    """Without numbers of errors or words of HDF5."""
+    with pytest.raises(SystemExit, match='2'):
+        fuel_info.main([str(tmp_path / 'nope.hdf5')])
+    error = capsys.readouterr().err
+    assert f"there is no file '{tmp_path / 'nope.hdf5'}'\n" in error
+    assert 'rrno' not in error
