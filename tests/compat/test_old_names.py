@@ -1,8 +1,12 @@
 """Every import path of Fuel 0.2.0 keeps working."""
 import importlib
 import pickle
+import pkgutil
 
 import pytest
+
+import fuel
+from processes import run_python
 
 # The whole list, module by module.
 NAMES = {
@@ -138,3 +142,13 @@ def test_old_class_pickles_under_a_public_path(module, name):
     if isinstance(thing, type) and thing.__module__.startswith('fuel.'):
         assert pickle.loads(pickle.dumps(thing)) is thing
         assert '._' not in thing.__module__
+
+
+def test_every_module_imports_without_a_warning():
+    """R61: on this Python, in a fresh interpreter, compiled ones too."""
+    names = [info.name for info in pkgutil.walk_packages(
+        fuel.__path__, 'fuel.')]
+    assert {'fuel.datasets.hdf5', 'fuel.kernels._rows'} <= set(names)
+    code = ('import importlib, sys\n'
+            'for name in sys.argv[1:]: importlib.import_module(name)')
+    assert (0, b'', b'') == run_python('-W', 'error', '-c', code, *names)
