@@ -28,7 +28,7 @@ BOXES = (('bbox_heights', 'uint16', 'height'),
          ('bbox_widths', 'uint16', 'width'))
 IMAGES_AT_ONCE = 256
 # From so many images on, another process pays for its start.
-ANOTHER_PROCESS = 400
+ANOTHER_PROCESS = 2000
 
 
 def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
