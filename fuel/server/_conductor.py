@@ -16,6 +16,7 @@ from fuel.server._pipeline import (
     OPENED,
     Pipeline,
     Result,
+    tell,
 )
 from fuel.transport._changes import changed
 from fuel.transport._pool import SlotPool
@@ -165,31 +166,40 @@ class Conductor:
         """Let clients that wait join the epoch that they can join."""
         waiting, self._joiners = self._joiners, []
         for place, joiner in enumerate(waiting):
-            session, number, resume = joiner
+            session, number, _ = joiner
             if session.join != number \
                     or self.sessions.get(session.identity) is not session:
                 continue
-            epoch = self.epoch
-            if epoch is not None and epoch.is_open_to(
-                    session.client, self._goes_on(epoch, resume)):
-                self._join(epoch, session, resume)
-            elif epoch is None or not epoch.members:
-                # One that has come to an end wants a new epoch, as one
-                # that never began.
-                wants_new = resume is None or resume.get('over')
-                if wants_new and self._count_waiting(
-                        [*waiting[place:], *self._joiners]
-                        ) < self.num_clients:
+            try:
+                if not self._try_to_admit(joiner, waiting[place:]):
                     self._joiners.append(joiner)
-                    continue
-                try:
-                    self._begin(session, resume)
-                except WireError:
-                    # Not a state of ours: the client gets no epoch.
-                    session.join = 0
-                    raise
-            else:
-                self._joiners.append(joiner)
+            except (WireError, TypeError, ValueError, LookupError) as error:
+                # Not a state of ours; the others go on.
+                self.counts['dropped messages'] += 1
+                log.warning('refused a client: %s', error)
+                self._post(session, {'type': 'broken', 'join': number,
+                                     'error': tell(error)})
+                session.join = 0
+
+    def _try_to_admit(self, joiner: tuple[Session, int, Any],
+                      later: list[tuple[Session, int, Any]]) -> bool:
+        """Let one client join; return whether it could."""
+        session, _, resume = joiner
+        epoch = self.epoch
+        if epoch is not None and epoch.is_open_to(
+                session.client, self._goes_on(epoch, resume)):
+            self._join(epoch, session, resume)
+            return True
+        if epoch is not None and epoch.members:
+            return False
+        # One that has come to an end wants a new epoch, as one that never
+        # began.
+        wants_new = resume is None or resume.get('over')
+        if wants_new and self._count_waiting(
+                [*later, *self._joiners]) < self.num_clients:
+            return False
+        self._begin(session, resume)
+        return True
 
     def _count_waiting(
             self, joiners: list[tuple[Session, int, Any]]) -> int:
@@ -231,7 +241,7 @@ class Conductor:
 
     def _begin(self, session: Session, resume: Any) -> None:
         """Begin a new epoch, or go on with that of another server."""
-        old = self.epoch
+        old, run = self.epoch, self.run
         if resume is not None and resume.get('over') \
                 and resume.get('run') == self.run:
             resume = None
@@ -243,7 +253,7 @@ class Conductor:
                     # The next comes after what was handed out of it.
                     state, after = self._state_when_left(old), True
         else:
-            self.run = get_field(resume, 'run', str)[:64]
+            run = get_field(resume, 'run', str)[:64]
             state = get_field(resume, 'state', dict, None)
             after = bool(resume.get('over'))
             number = get_field(resume, 'epoch', int) + after
@@ -261,7 +271,7 @@ class Conductor:
         member = epoch.join(
             session.client, session.hwm, session.rank, handed, epoch.start)
         member.done.raise_floor(epoch.start)
-        self.epoch = epoch
+        self.run, self.epoch = run, epoch
         self._is_open = False
         self._best = None
         self.counts['epochs'] += 1

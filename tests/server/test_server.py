@@ -638,6 +638,31 @@ def test_bytes_of_a_stranger_disturb_nobody(serve, connect, caplog, name):
     assert 'dropped a message' in caplog.text
 
 
+@pytest.mark.parametrize('resume', [
+    {}, {'run': 5}, {'run': 'x', 'epoch': -1}, {'run': 'x', 'epoch': 1,
+                                                'state': 5},
+    {'run': 'x', 'epoch': 1, 'state': {}, 'index': 'y'},
+    {'run': 'x', 'epoch': 1, 'state': {}, 'index': 2, 'done': [[5]]},
+    {'run': 'x', 'epoch': 1, 'state': {}, 'index': 2, 'done': []}])
+def test_position_of_a_stranger_disturbs_nobody(serve, connect, resume):
+    """It is refused, and the next client is served."""
+    server = serve()
+    with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+        stranger.linger = 100
+        stranger.connect(server.address)
+        stranger.send(pack_header({
+            'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
+            'hwm': 3}))
+        stranger.send(pack_header(
+            {'type': 'join', 'join': 1, 'resume': resume}))
+        answer = b''
+        while b'"broken"' not in answer:
+            assert stranger.poll(10000)
+            answer = stranger.recv()
+        assert b'"error"' in answer
+    assert len(list(connect(server).get_epoch_iterator())) == 6
+
+
 def test_messages_to_a_client_are_checked(connect):
     """R8, security: a server that is none is an error, nothing more."""
     for message in ([b'nonsense'], [pack_header({'type': 'welcome'})],
