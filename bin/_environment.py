@@ -182,3 +182,13 @@ def locked(path):
             import fcntl
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def prefer_checkout():
+    """Import Fuel from the checkout, if its extensions are built there.
+
+    Otherwise the installed package is used.
+    """
+    if any((ROOT / 'fuel' / 'kernels').glob('_rows.*.so')) or any(
+            (ROOT / 'fuel' / 'kernels').glob('_rows.*.pyd')):
+        sys.path.insert(0, str(ROOT))

@@ -355,6 +355,8 @@ class Connection:
                 fields = unpack_header(bytes(header))
                 if not self._handle(socket, fields, frames):
                     return False
+            except LostError:
+                return False
             except WireError as error:
                 self._refuse(f'not a Fuel server: {error}')
                 return False
@@ -422,6 +424,9 @@ class Connection:
         try:
             self.leases.add_segment(
                 get_field(slot, 'segment', int), open_foreign(*opening))
+        except (FileNotFoundError, ProcessLookupError):
+            # The server's process has just died, with its memory.
+            raise LostError from None
         except OSError as error:
             raise WireError(f'a segment that does not open: {error}') from None
 

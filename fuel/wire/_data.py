@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from fuel.wire._dtypes import check_shape, describe, rebuild
 from fuel.wire._header import LIMITS, Limits, WireError, get_field
 
+# Where NumPy keeps it depends on the version.
+VisibleDeprecationWarning: type[Warning] = getattr(
+    numpy, 'exceptions', numpy).VisibleDeprecationWarning
+
 # Elements whose type takes no bytes are not paid for by the sender.
 _MOST_EMPTY = 1 << 20
 # Smaller buffers are copied: they may share memory with other messages.
@@ -130,7 +134,8 @@ def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
         return None
     try:
         array = numpy.array(elements)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, VisibleDeprecationWarning):
+        # NumPy before 1.24 only warns of ragged lists, if that is no error.
         return None
     return None if array.dtype.kind not in 'biufcmMV' else array
 
