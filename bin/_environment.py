@@ -138,6 +138,8 @@ def call(command):
                 process.kill()
             else:
                 os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
             raise
 
 
