@@ -74,7 +74,9 @@ def rebuild(described: Any, depth: int = 4) -> numpy.dtype[Any]:
             SyntaxError) as error:
         raise WireError(
             f'not a data type: {str(described)[:80]} ({error})') from None
-    if dtype.hasobject or dtype.itemsize > _LARGEST_ITEM:
+    # An array has no type with a shape of its own; only fields have.
+    if (dtype.hasobject or dtype.itemsize > _LARGEST_ITEM
+            or dtype.subdtype is not None):
         raise WireError(f'a data type that is not allowed: {dtype}')
     return dtype
 

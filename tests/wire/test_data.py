@@ -266,6 +266,12 @@ def fuzz_measured(count, seed):
     assert accepted > 0
 
 
+def test_type_with_a_shape_of_its_own_is_refused():
+    """Only fields have such types; arrays take the shape into theirs."""
+    with pytest.raises(WireError, match='not allowed'):
+        rebuild(['<f8', [1]])
+
+
 @pytest.mark.timeout(100)
 def test_mutations_of_valid_headers_do_no_harm():
     """No crash, no allocation above the limit; the seed is in the error."""
