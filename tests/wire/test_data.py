@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from fuel.wire import Limits, WireError, decode, encode
 from fuel.wire import pack_header, unpack_header
+from fuel.wire._dtypes import rebuild
 
 STRUCTURED = numpy.dtype({
     'names': ['a', 'b'], 'formats': ['<i2', ('>f4', (2,))],
