@@ -20,6 +20,7 @@ ARCHIVE = 'stl10_binary.tar.gz'
 FOLDER = 'stl10_binary/'
 SPLITS = ('train', 'test', 'unlabeled')
 LABELLED = ('train', 'test')
+IMAGES_OF = {f'{split}_X.bin': split for split in SPLITS}
 SHAPE = (3, 96, 96)
 IMAGE_SIZE = 3 * 96 * 96
 IMAGES_AT_ONCE = 512
@@ -84,8 +85,10 @@ def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
     with open_tar(path) as archive:
         for member in walk_tar(path, archive, MAX_MEMBER):
             name = member.name.removeprefix(FOLDER)
-            split = name.removesuffix('_X.bin')
-            if split in SPLITS:
+            split = IMAGES_OF.get(name)
+            if split is not None:
+                if split in counts:
+                    raise BadInputFile(path, f'there are two members {name}')
                 counts[split] = member.size // IMAGE_SIZE
                 if member.size % IMAGE_SIZE:
                     raise BadInputFile(path, f'the member {name!r} does not '
@@ -103,9 +106,9 @@ def _write_images(features: h5py.Dataset, path: str,
     with (open_tar(path) as archive,
           progress_bar(ARCHIVE, len(features)) as bar):
         for member in walk_tar(path, archive, MAX_MEMBER):
-            split = member.name.removeprefix(FOLDER).removesuffix('_X.bin')
+            split = IMAGES_OF.get(member.name.removeprefix(FOLDER))
             raw = archive.extractfile(member)
-            if split not in SPLITS or raw is None:
+            if split is None or raw is None:
                 continue
             start, stop = borders[split]
             while start < stop:

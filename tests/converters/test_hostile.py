@@ -8,6 +8,7 @@ import tarfile
 import zipfile
 import zlib
 
+import h5py
 import numpy
 import pytest
 import raw_data
@@ -20,6 +21,7 @@ from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import BadInputFile
 from fuel.converters.cifar10 import convert_cifar10
 from fuel.converters.one_billion_word import convert_one_billion_word
+from fuel.converters.stl10 import convert_stl10
 
 
 def archive_of(name, kind=tarfile.REGTYPE, size=0, linkname=''):
@@ -255,3 +257,37 @@ def test_inflated_notices_damage():
             Inflated(io.BytesIO(packed[:stop])).read(1 << 20)
     with pytest.raises(zlib.error, match='check'):
         Inflated(io.BytesIO(packed[:-8] + bytes(8))).read(1 << 20)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize('name, text', [
+    ('stl10_binary/train_X.bin', 'there are two members train_X.bin'),
+    ('train_X.bin', 'there are two members train_X.bin')])
+def test_stl10_with_images_twice_raises(tmp_path, name, text):
+    """A shorter member of the same name made the converter wait forever."""
+    path = tmp_path / 'stl10_binary.tar.gz'
+    raw_data.stl10(tmp_path)
+    with tarfile.open(path) as archive:
+        members = [(info.name, archive.extractfile(info).read())
+                   for info in archive if info.isreg()]
+    path.write_bytes(raw_data.tar([(name, b''), *members], 'w:gz'))
+    with pytest.raises(BadInputFile, match=text):
+        convert_stl10(str(tmp_path), str(tmp_path))
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.timeout(20)
+def test_stl10_with_a_member_named_like_a_split_converts(tmp_path):
+    """A file 'train' holds no images; it made the converter wait forever."""
+    path = tmp_path / 'stl10_binary.tar.gz'
+    raw_data.stl10(tmp_path)
+    with tarfile.open(path) as archive:
+        members = [(info.name, archive.extractfile(info).read())
+                   for info in archive if info.isreg()]
+    convert_stl10(str(tmp_path), str(tmp_path), 'plain.hdf5')
+    path.write_bytes(raw_data.tar([('stl10_binary/train', b''), *members],
+                                  'w:gz'))
+    convert_stl10(str(tmp_path), str(tmp_path), 'odd.hdf5')
+    with (h5py.File(tmp_path / 'plain.hdf5') as plain,
+          h5py.File(tmp_path / 'odd.hdf5') as odd):
+        assert (plain['features'][...] == odd['features'][...]).all()
