@@ -16,10 +16,15 @@ from typing import IO, Any
 from fuel.converters._inflate import Inflated
 from fuel.converters._inputs import BadInputFile, refuse_page
 
-__all__ = ['check_name', 'open_tar', 'open_zip', 'read_member', 'read_zipped',
-           'walk_tar']
+__all__ = ['MAX_MEMBER', 'check_name', 'open_tar', 'open_zip', 'read_member',
+           'read_zipped', 'walk_tar']
 
 MAX_MEMBER = 1 << 31
+# Many images wait in memory to be decoded.
+MAX_IMAGE = 1 << 26
+# The other forms unpack without a bound.
+ZIP_FORMS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENCRYPTED = 1
 GZIP_MAGIC = b'\x1f\x8b'
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error,
           gzip.BadGzipFile, lzma.LZMAError)
@@ -105,7 +110,7 @@ def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
 
 
 def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
-                max_size: int = MAX_MEMBER) -> bytes:
+                max_size: int = MAX_IMAGE) -> bytes:
     """Return the content of a member of a zip archive."""
     try:
         info = archive.getinfo(name)
@@ -114,4 +119,13 @@ def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
     if info.file_size > max_size:
         raise BadInputFile(path, f'the member {name!r} has {info.file_size} '
                            f'bytes, more than {max_size}')
-    return archive.read(info)
+    if info.compress_type not in ZIP_FORMS or info.flag_bits & ENCRYPTED:
+        raise BadInputFile(path, f'the member {name!r} is encrypted, or '
+                           'packed in another way than deflate')
+    # Without a size, all that the packed bytes unpack to is in memory at
+    # once, whatever size the archive claims.
+    with archive.open(info) as raw:
+        content = raw.read(info.file_size)
+    if len(content) != info.file_size:
+        raise BadInputFile(path, f'the member {name!r} is cut short')
+    return content

@@ -1,14 +1,13 @@
 """The images of the ImageNet challenges: out of archives, into a file."""
-import gzip
+import io
 import posixpath
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import h5py
 import numpy
 
-from fuel.converters._inputs import BadInputFile
+from fuel.converters._inputs import BadInputFile, unpack_gzip
 from fuel.converters._ragged import write_rows
 from fuel.converters._tar_index import Member, Tar, open_members
 from fuel.converters.base import progress_bar
@@ -18,6 +17,7 @@ __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
 
 PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 GZIP_MAGIC = b'\x1f\x8b'
+MAX_IMAGE = 1 << 26
 # How much is written to the file at once.
 IMAGES_AT_ONCE = 512
 BYTES_AT_ONCE = 1 << 25
@@ -85,10 +85,10 @@ def _unpacked(content: bytes, path: str, name: str) -> bytes:
     if content[:2] != GZIP_MAGIC:
         return content
     try:
-        return gzip.decompress(content)
-    except (EOFError, OSError, zlib.error) as error:
+        return unpack_gzip(io.BytesIO(content), name, MAX_IMAGE)
+    except BadInputFile as error:
         raise BadInputFile(path, f'the member {name!r} is neither an image '
-                           f'nor a gzipped one ({error})') from error
+                           f'nor a gzipped one ({error.problem})') from error
 
 
 def load_from_tar_or_patch(tar: Any, image_filename: str,

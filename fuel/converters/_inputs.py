@@ -1,5 +1,4 @@
 """Raw files: are they there, what are they, and can they be read?"""
-import gzip
 import hashlib
 import os
 import threading
@@ -7,15 +6,18 @@ import zlib
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
+from fuel.converters._inflate import Inflated
 from fuel.downloaders._registry import owner_of
 from fuel.exceptions import FuelError
 
 __all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'input_paths',
-           'read_gzip', 'refuse_namesakes', 'refuse_page']
+           'read_gzip', 'refuse_namesakes', 'refuse_page', 'unpack_gzip']
 
 BLOCK = 1 << 20
+# The largest file that is unpacked in memory, of EMNIST, has 547 MB.
+MAX_UNPACKED = 1 << 30
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
 
 
@@ -89,16 +91,31 @@ def read_gzip(path: str) -> bytes:
     Raises
     ------
     BadInputFile
-        If the file is not gzip, is cut short, or its check sum is wrong.
+        If the file is not gzip, is cut short, unpacks to more than 1 GiB, or
+        its check sum is wrong.
     """
+    with open(path, 'rb') as raw:
+        try:
+            return unpack_gzip(raw, path)
+        except BadInputFile:
+            refuse_page(path)
+            raise
+
+
+def unpack_gzip(raw: IO[bytes], path: str,
+                max_size: int = MAX_UNPACKED) -> bytes:
+    """Return the content of a gzip file that is open, called `path` in error
+    texts; raise `BadInputFile` as `read_gzip` does."""
     try:
-        with gzip.open(path, 'rb') as raw:
-            return raw.read()
+        content = Inflated(raw).read(max_size + 1)
     except EOFError as error:
         raise BadInputFile(path, 'the gzip file is cut short') from error
-    except (gzip.BadGzipFile, zlib.error) as error:
-        refuse_page(path)
+    except zlib.error as error:
         raise BadInputFile(path, f'not a sound gzip file ({error})') from error
+    if len(content) > max_size:
+        raise BadInputFile(path, 'the gzip file unpacks to more than '
+                           f'{max_size} bytes')
+    return content
 
 
 def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:

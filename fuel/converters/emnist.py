@@ -1,13 +1,13 @@
 """EMNIST: gzipped IDX files in a zip archive."""
-import gzip
+import io
 import os
-import zlib
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._archives import MAX_MEMBER, open_zip, read_zipped
+from fuel.converters._inputs import (BadInputFile, input_paths,
+                                    unpack_gzip)
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, label_axes)
@@ -80,13 +80,10 @@ def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:
 
 def _read(path: str, name: str, magic: int, ndim: int) -> Any:
     with open_zip(path) as archive:
-        packed = read_zipped(path, archive, name)
-    try:
-        content = gzip.decompress(packed)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BadInputFile(f'{path}: {name}', f'not a sound gzip file '
-                           f'({error})') from error
-    return parse_idx(content, f'{path}: {name}', magic, ndim)
+        packed = read_zipped(path, archive, name, MAX_MEMBER)
+    where = f'{path}: {name}'
+    return parse_idx(unpack_gzip(io.BytesIO(packed), where), where, magic,
+                     ndim)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -1,10 +1,12 @@
 """Archives and pickles of somebody who means ill."""
+import functools
 import gzip
 import io
 import itertools
 import os
 import pickle
 import tarfile
+import tracemalloc
 import zipfile
 import zlib
 
@@ -15,7 +17,9 @@ import raw_data
 
 from fuel.converters._archives import (open_tar, open_zip, read_member,
                                        read_zipped, walk_tar)
+from fuel.converters._ilsvrc_images import other_images
 from fuel.converters._inflate import Inflated
+from fuel.converters._inputs import read_gzip, unpack_gzip
 from fuel.converters._tar_index import open_members
 from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import BadInputFile
@@ -257,6 +261,82 @@ def test_inflated_notices_damage():
             Inflated(io.BytesIO(packed[:stop])).read(1 << 20)
     with pytest.raises(zlib.error, match='check'):
         Inflated(io.BytesIO(packed[:-8] + bytes(8))).read(1 << 20)
+
+
+BOMB = 1 << 27
+
+
+def peak_of(function):
+    """Return how much memory a failing function takes at most."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInputFile) as caught:
+            function()
+        return tracemalloc.get_traced_memory()[1], str(caught.value)
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize('form', [
+    zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_read_zipped_of_a_member_with_a_forged_size_is_bounded(tmp_path,
+                                                               form):
+    """A member that claims ten bytes takes no more memory than that."""
+    path = str(tmp_path / 'bomb.zip')
+    with zipfile.ZipFile(path, 'w', form) as archive:
+        archive.writestr('1.jpg', bytes(BOMB))
+    with open(path, 'r+b') as raw:
+        place = raw.read().rindex(b'PK\1\2') + 24
+        raw.seek(place)
+        raw.write((10).to_bytes(4, 'little'))
+
+    def read():
+        with open_zip(path) as archive:
+            read_zipped(path, archive, '1.jpg')
+
+    peak, text = peak_of(read)
+    assert peak < BOMB // 8
+    assert ('Bad CRC-32' if form == zipfile.ZIP_DEFLATED
+            else 'in another way than deflate') in text
+
+
+def test_read_zipped_of_an_encrypted_member_raises(tmp_path):
+    """A member that needs a password is a bad input, not a RuntimeError."""
+    path = str(tmp_path / 'secret.zip')
+    with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr('1.jpg', b'123')
+    content = bytearray((tmp_path / 'secret.zip').read_bytes())
+    content[6] |= 1
+    content[content.rindex(b'PK\1\2') + 8] |= 1
+    (tmp_path / 'secret.zip').write_bytes(content)
+    with (open_zip(path) as archive,
+          pytest.raises(BadInputFile, match="'1.jpg' is encrypted")):
+        read_zipped(path, archive, '1.jpg')
+
+
+def test_gzip_bombs_are_not_unpacked(monkeypatch):
+    """No more than a bound is unpacked, alone or as an image in a tar."""
+    bomb = gzip.compress(bytes(BOMB))
+    peak, text = peak_of(functools.partial(
+        unpack_gzip, io.BytesIO(bomb), 'bomb.gz', 1000))
+    assert peak < BOMB // 8
+    assert 'bomb.gz: the gzip file unpacks to more than 1000 bytes' in text
+    archive = io.BytesIO(raw_data.tar([('val/1.JPEG', bomb)], 'w'))
+    monkeypatch.setattr('fuel.converters._ilsvrc_images.MAX_IMAGE', 1000)
+    peak, text = peak_of(lambda: list(other_images(
+        'valid', archive, None, [1])))
+    assert peak < BOMB // 8
+    assert "'val/1.JPEG' is neither an image nor a gzipped one" in text
+    assert 'more than 1000 bytes' in text
+
+
+@pytest.mark.parametrize('size', [0, 5, 1 << 20, 3_000_000])
+def test_read_gzip_reads_files_that_follow_one_another(tmp_path, size):
+    """Whatever `gzip` reads comes out the same."""
+    parts = [os.urandom(size), b'', b'second']
+    path = tmp_path / 'a.gz'
+    path.write_bytes(b''.join(map(gzip.compress, parts)))
+    assert read_gzip(str(path)) == b''.join(parts)
 
 
 @pytest.mark.timeout(20)
