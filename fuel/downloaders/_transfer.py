@@ -24,6 +24,9 @@ __all__ = ['fetch']
 log = logging.getLogger(__name__)
 
 PAGES = (b'<!doctype html', b'<html')
+PAGE_START = 512
+# White space, and what Windows puts before a text.
+BLANK = b' \t\r\n\xef\xbb\xbf'
 BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
 
 
@@ -168,6 +171,8 @@ def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
             encoded = _attempt(get, source, part, known, options, make_bar,
                                unpack)
             part.flush()
+            if _is_stored_page(part, known, resumed):
+                continue
             problem = known.problem(part.name)
             if problem is None:
                 return
@@ -265,8 +270,22 @@ def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
         raise
 
 
+def _is_stored_page(part: IO[bytes], known: RawFile, resumed: bool) -> bool:
+    """Look again: the first bytes may have come one by one. A page is
+    deleted, and refused unless it was there before this attempt."""
+    part.seek(0)
+    try:
+        _refuse_page(part.read(PAGE_START), known)
+    except SourceError:
+        part.truncate(0)
+        if not resumed:
+            raise
+        return True
+    return False
+
+
 def _refuse_page(start: bytes, known: RawFile) -> None:
     if known.lower().endswith(('.html', '.htm')):
         return
-    if start[:64].lstrip().lower().startswith(PAGES):
+    if start[:PAGE_START].lstrip(BLANK).lower().startswith(PAGES):
         raise SourceError('got a web page in place of the file')

@@ -311,3 +311,39 @@ def test_system_without_locks_works(server, folder, slept, monkeypatch,
     else:
         assert CONTENT == fetch(server, folder, path)
     assert ['data.bin'] == os.listdir(folder)
+
+
+class Reply:
+    """A reply whose body arrives in given pieces."""
+
+    def __init__(self, pieces):
+        self.headers = {}
+        self.pieces = pieces
+
+    def raise_for_status(self):
+        """Report no error."""
+
+    def iter_content(self, size):
+        """Iterate over the pieces."""
+        return iter(self.pieces)
+
+
+@pytest.mark.parametrize('pieces', [
+    [b'<!DOC', b'TYPE html><p>Log in'], [b'<', b'HTML>'],
+    [b' ' * 100, b'<html>'], [b'\xef\xbb\xbf<!doctype html>']])
+def test_page_that_comes_in_pieces_is_refused(folder, slept, monkeypatch,
+                                              pieces):
+    """R46: a page is known by its first bytes, however these arrive."""
+    monkeypatch.setattr('fuel.downloaders.base.requests.get',
+                        lambda url, **kwargs: Reply(pieces))
+    with pytest.raises(DownloadError, match='got a web page'):
+        default_downloader(str(folder), ['http://localhost/data.bin'],
+                           ['data.bin'])
+    assert os.listdir(folder) == ['data.bin']
+    assert (folder / 'data.bin').read_bytes() == OLD
+
+
+def test_page_left_by_an_earlier_run_is_replaced(server, folder):
+    """A piece that is a page is not continued for good, but begun again."""
+    (folder / 'data.bin.part').write_bytes(b'<html>' + CONTENT[6:90_000])
+    assert fetch(server, folder, 'ok', {}) == CONTENT
