@@ -38,7 +38,7 @@ class Mark(NamedTuple):
 # Each is a view of its own part of one array, so somebody who keeps a single
 # example keeps as much alive.
 READ_AHEAD = 128
-READ_AHEAD_BYTES = 2 ** 18
+READ_AHEAD_BYTES = 2 ** 19
 
 
 class Epoch(Buffer):
