@@ -29,7 +29,6 @@ chunk_cache_bytes   FUEL_CHUNK_CACHE_BYTES    for each HDF5 file 2 GiB, at
 """
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -305,6 +304,7 @@ class Configuration:
 
     def _suggestion(self, key: str) -> str:
         """Return the part of an error text that names the nearest match."""
+        import difflib
         near = difflib.get_close_matches(key, self._settings, n=1)
         if near:
             return f' (did you mean {near[0]!r}?)'

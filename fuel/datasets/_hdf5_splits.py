@@ -1,7 +1,6 @@
 """The ``split`` attribute: which rows of which source belong to a split."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -145,6 +144,7 @@ def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
 
 def nearest(name: object, known: Iterable[str]) -> str:
     """Return a question for the known name nearest to an unknown one."""
+    import difflib
     matches = difflib.get_close_matches(str(name), known, n=1)
     return f' (did you mean {matches[0]!r}?)' if matches else ''
 

@@ -1,7 +1,6 @@
 """Names of sources, as arguments of stages."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Any
 
@@ -58,6 +57,7 @@ def check_known(argument: str, names: Iterable[str],
     available = tuple(available)
     for name in names:
         if name not in available:
+            import difflib
             near = difflib.get_close_matches(str(name), available, 1)
             hint = f'did you mean {near[0]!r}? ' if near else ''
             raise error(
