@@ -16,8 +16,8 @@ from typing import IO, Any
 from fuel.converters._inflate import Inflated
 from fuel.converters._inputs import BadInputFile, refuse_page
 
-__all__ = ['MAX_MEMBER', 'check_name', 'open_tar', 'open_zip', 'read_member',
-           'read_zipped', 'walk_tar']
+__all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'open_tar', 'open_zip',
+           'read_member', 'read_zipped', 'walk_tar']
 
 MAX_MEMBER = 1 << 31
 # Many images wait in memory to be decoded.

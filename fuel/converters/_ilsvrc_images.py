@@ -7,6 +7,7 @@ from typing import Any
 import h5py
 import numpy
 
+from fuel.converters._archives import MAX_IMAGE
 from fuel.converters._inputs import BadInputFile, unpack_gzip
 from fuel.converters._ragged import write_rows
 from fuel.converters._tar_index import Member, Tar, open_members
@@ -17,7 +18,6 @@ __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
 
 PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 GZIP_MAGIC = b'\x1f\x8b'
-MAX_IMAGE = 1 << 26
 # How much is written to the file at once.
 IMAGES_AT_ONCE = 512
 BYTES_AT_ONCE = 1 << 25
