@@ -1,10 +1,10 @@
 """Converters of other packages, kept away from the finished files."""
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fuel.utils._claims import scratch_folder
 from fuel.utils._files import atomic_path
 
 __all__ = ['convert_aside', 'writes_whole_files']
@@ -45,8 +45,7 @@ def convert_aside(function: Callable[..., Any], arguments: dict[str, Any],
     if folder:
         arguments['output_filename'] = name
     directory = os.path.join(arguments['output_directory'], folder)
-    with tempfile.TemporaryDirectory(
-            prefix='.fuel-convert-', dir=directory) as aside:
+    with scratch_folder('.fuel-convert-', directory or os.curdir) as aside:
         arguments['output_directory'] = aside
         paths = tuple(function(**arguments) or ())
         finish(paths)

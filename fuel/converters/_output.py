@@ -152,7 +152,7 @@ def converted_file(directory: str, filename: str,
     """
     with (Digests(inputs) as digests,
           atomic_path(os.path.join(directory, filename)) as path,
-          h5py.File(path, mode='w') as h5file):
+          h5py.File(path, mode='w', locking=False) as h5file):
         yield h5file
         tag(h5file, settings().attributes)
         if digests:

@@ -2,7 +2,6 @@
 import os
 import re
 import shutil
-import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from fuel.converters._archives import open_tar, walk_tar
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters.base import check_exists, progress_bar
+from fuel.utils._claims import scratch_folder
 
 __all__ = ['convert_one_billion_word', 'fill_subparser']
 
@@ -52,16 +52,11 @@ def convert_one_billion_word(
     if os.path.exists(target):
         raise FileExistsError(f'{target!r} is there already: delete it to '
                               'unpack the archive again')
-    scratch = tempfile.mkdtemp(prefix='.fuel-unpack-', dir=output_directory)
-    try:
+    with scratch_folder('.fuel-unpack-', output_directory) as scratch:
         if not _unpack(path, os.path.join(scratch, FOLDER)):
             raise BadInputFile(path, 'there is no text of the benchmark')
         # What is unpacked is in a folder that only its owner could enter.
         os.rename(os.path.join(scratch, FOLDER), target)
-        os.rmdir(scratch)
-    except BaseException:
-        shutil.rmtree(scratch)
-        raise
     return ()
 
 

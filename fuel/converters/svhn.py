@@ -1,6 +1,5 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
-import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +13,7 @@ from fuel.converters._matlab import read_matlab
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, label_axes, write_splits)
+from fuel.utils._claims import scratch_folder
 
 __all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',
            'fill_subparser']
@@ -89,7 +89,7 @@ def convert_svhn_format_1(
     """
     paths = input_paths(directory, FORMAT_1_FILES)
     with converted_file(output_directory, output_filename, paths) as h5file:
-        with tempfile.TemporaryDirectory(prefix='fuel-svhn-') as scratch:
+        with scratch_folder('fuel-svhn-') as scratch:
             splits = [NumbersSplit(path, os.path.join(scratch, name))
                       for name, path in zip(SPLITS, paths, strict=True)]
             sources = create_sources(h5file, sum(map(len, splits)))

@@ -2,7 +2,6 @@
 import os
 import shutil
 import subprocess
-import tempfile
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.utils._claims import scratch_folder
 
 __all__ = ['convert_youtube_audio', 'fill_subparser']
 
@@ -67,7 +67,7 @@ def _decode(path: str, channels: int,
     if ffmpeg is None:
         raise RuntimeError('the program ffmpeg is needed to decode sound and '
                            'was not found: install it')
-    with tempfile.TemporaryDirectory(prefix='fuel-audio-') as folder:
+    with scratch_folder('fuel-audio-') as folder:
         wav = os.path.join(folder, 'sound.wav')
         done = subprocess.run(  # noqa: S603 - a list, without a shell
             [ffmpeg, '-y', '-i', os.path.abspath(path), '-ac', str(channels),

@@ -212,6 +212,8 @@ def _sources(source: str, known: RawFile) -> list[str]:
     """Return the addresses to try: the user's mirror alone, or all."""
     if options().mirror is not None:
         return [source]
+    if source in known.urls:
+        return list(known.urls)  # https first
     return [source, *(url for url in known.urls if url != source)]
 
 

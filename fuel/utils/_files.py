@@ -1,9 +1,12 @@
 """Writing a file as a whole or not at all."""
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+
+from fuel.utils._claims import Claim, remove_stale
 
 
 @contextmanager
@@ -45,7 +48,9 @@ def atomic_path(path: str | os.PathLike[str],
     Notes
     -----
     A process that is killed leaves its temporary file behind, named
-    ``.part-<random>-<name>``; the name is never used again.
+    ``.part-<random>-<name>``. The next to write `path` removes it: a lock,
+    which ends with its owner, keeps the files of the living. A writer in
+    the block must not ask for a lock of its own.
 
     Examples
     --------
@@ -68,28 +73,33 @@ def atomic_path(path: str | os.PathLike[str],
         raise FileNotFoundError(
             f'cannot write {target!r}: the folder {folder!r} does not exist; '
             'create it first')
-    temporary = os.path.join(
-        folder, f'.part-{secrets.token_hex(8)}-{name[-60:]}')
+    name = name[-60:]
+    remove_stale(folder, rf'\.part-[0-9a-f]{{16}}-{re.escape(name)}')
     if mode is None and os.path.exists(target):
         mode = stat.S_IMODE(os.stat(target).st_mode)
-    # Created here, so that the kernel applies the umask, and nobody else
-    # can have put a file or a link of this name there. Where permissions
-    # are wanted, nobody else reads the file before it has them.
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY,
-                     0o666 if mode is None else 0o600))
-    try:
-        yield temporary
-        _flush(temporary)
-        if check is not None:
-            check(temporary)
-        if mode is not None:
-            os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.remove(temporary)
-        raise
-    _flush_folder(folder)
+    def create() -> str:
+        # Created here, so that the kernel applies the umask, and nobody else
+        # can have put a file or a link of this name there. Where permissions
+        # are wanted, nobody else reads the file before it has them.
+        path = os.path.join(folder, f'.part-{secrets.token_hex(8)}-{name}')
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY,
+                         0o666 if mode is None else 0o600))
+        return path
+
+    with Claim(create) as temporary:
+        try:
+            yield temporary
+            _flush(temporary)
+            if check is not None:
+                check(temporary)
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.remove(temporary)
+            raise
+    flush_folder(folder)
 
 
 def _flush(path: str) -> None:
@@ -97,7 +107,7 @@ def _flush(path: str) -> None:
         os.fsync(file.fileno())
 
 
-def _flush_folder(folder: str) -> None:
+def flush_folder(folder: str) -> None:
     """Make a rename survive a power cut, where the system can."""
     if os.name == 'nt':
         return

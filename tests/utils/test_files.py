@@ -129,3 +129,73 @@ def test_atomic_path_killed_writer_leaves_the_old_file(tmp_path):
                              str(path)], timeout=60, check=False)
     assert -signal.SIGKILL == result.returncode
     assert b'old' == path.read_bytes()
+
+
+KILLED = ('import os, signal, sys\n'
+          'from fuel.utils._files import atomic_path\n'
+          'with atomic_path(sys.argv[1]) as temporary:\n'
+          '    open(temporary, "wb").write(b"half")\n'
+          '    os.kill(os.getpid(), signal.SIGKILL)\n')
+
+
+def test_atomic_path_removes_what_a_killed_writer_left(tmp_path):
+    """The next to write the name does; other names and links stay."""
+    for name in ('a', 'a', 'b'):
+        subprocess.run([sys.executable, '-W', 'ignore', '-c', KILLED,
+                        str(tmp_path / name)], timeout=60, check=False)
+    link = tmp_path / '.part-0123456789abcdef-a'
+    link.symlink_to(tmp_path / 'elsewhere')
+    with atomic_path(tmp_path / 'a'):
+        pass
+    left = set(os.listdir(tmp_path)) - {'a', link.name}
+    assert ['-b'] == [name[22:] for name in left]
+
+
+def test_atomic_path_leaves_the_files_of_living_writers(tmp_path):
+    """Two at once are both whole; the later to end stays."""
+    with atomic_path(tmp_path / 'a') as first:
+        with (atomic_path(tmp_path / 'a') as second,
+              open(second, 'wb') as file):
+            file.write(b'second')
+        assert b'second' == (tmp_path / 'a').read_bytes()
+        with open(first, 'wb') as file:
+            file.write(b'first')
+    assert b'first' == (tmp_path / 'a').read_bytes()
+    assert ['a'] == os.listdir(tmp_path)
+
+
+def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
+    """A file that goes between its making and its lock is made again."""
+    import fcntl
+
+    from fuel.utils import _claims
+    flock, calls = fcntl.flock, []
+
+    def remove_first(descriptor, operation):
+        calls.append(operation)
+        if len(calls) == 1:
+            for path in tmp_path.iterdir():
+                path.unlink()
+        return flock(descriptor, operation)
+    monkeypatch.setattr(_claims.fcntl, 'flock', remove_first)
+    with atomic_path(tmp_path / 'a') as temporary:
+        assert [os.path.basename(temporary)] == os.listdir(tmp_path)
+    assert 2 == len(calls)
+
+
+@pytest.mark.parametrize('error', [OSError(95, 'not supported'), None])
+def test_atomic_path_without_locks_removes_nothing(tmp_path, monkeypatch,
+                                                   error):
+    """Nobody knows whether another file's owner lives."""
+    from fuel.utils import _claims
+    if error is None:
+        monkeypatch.setattr(_claims, 'fcntl', None)
+    else:
+        def flock(*args):
+            raise error
+        monkeypatch.setattr(_claims.fcntl, 'flock', flock)
+    other = tmp_path / '.part-0123456789abcdef-a'
+    other.write_bytes(b'half')
+    with atomic_path(tmp_path / 'a'):
+        pass
+    assert {'a', other.name} == set(os.listdir(tmp_path))
