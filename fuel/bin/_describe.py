@@ -14,6 +14,12 @@ from fuel.utils._hdf5_errors import names_file
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
 
+NAMES = ('class_names', 'column_names')
+# How HDF5 refers to an example of varying length.
+REFERENCE = numpy.dtype([('length', '<u4'), ('address', '<u8'),
+                         ('index', '<u4')])
+ROWS_AT_ONCE = 256
+
 
 def text(value: Any) -> str:
     """Return an attribute as text, however it was written."""
@@ -49,11 +55,23 @@ def describe(h5file: h5py.File) -> dict[str, Any]:
         'command': attribute('fuel_convert_command'),
         'versions': {'H5PYDataset': attribute('h5py_interface_version'),
                      'fuel.converters': attribute('fuel_convert_version')},
-        'inputs': json.loads(attribute(INPUTS_ATTRIBUTE) or '{}'),
+        'inputs': _inputs(attribute(INPUTS_ATTRIBUTE)),
         'splits': {split: _split(h5file, parts)
                    for split, parts in rows.items()},
         'sources': {name: _source(h5file[name])
                     for name in source_names(h5file)}}
+
+
+def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
+    """Return what a file was made of: size and digest by name."""
+    found = json.loads(written or '{}')
+    if not isinstance(found, dict) or not all(
+            isinstance(raw, dict) and isinstance(raw.get('size'), int)
+            for raw in found.values()):
+        raise ValueError(f'expected sizes and digests by name in the '
+                         f'attribute {INPUTS_ATTRIBUTE!r}, got '
+                         f'{str(written)[:80]!r}')
+    return found
 
 
 def split_rows(h5file: h5py.File) -> dict[str, dict[str, Any]]:
@@ -112,7 +130,19 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
             dataset.dtype.kind == 'O') else str(dataset.dtype)
     return {'type': kind, 'shape': list(dataset.shape),
             'axes': list(labels) if labels and any(labels) else None,
-            'layout': _layout(dataset), 'size': _size(dataset)}
+            'names': _names(dataset), 'layout': _layout(dataset),
+            'size': _size(dataset)}
+
+
+def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
+    """Return names of classes and columns that converters noted."""
+    found = {}
+    for kind in NAMES:
+        if kind in dataset.attrs:
+            names = json.loads(text(dataset.attrs[kind]))
+            if isinstance(names, list):
+                found[kind] = [str(name) for name in names]
+    return found
 
 
 def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
@@ -124,12 +154,30 @@ def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _size(dataset: h5py.Dataset) -> int:
-    """Return bytes on disk; of ragged sources without shapes, those of the
-    references to the examples alone."""
+    """Return bytes on disk; where examples differ in length, those of the
+    references to them and of what they refer to."""
     size = int(dataset.id.get_storage_size())
     shapes = scale(dataset, 'shapes')
-    if is_ragged(dataset) and shapes is not None:
-        shapes = shapes[...].astype('int64')
+    if is_ragged(dataset):
         item = h5py.check_vlen_dtype(dataset.dtype).itemsize
-        size += int(shapes.prod(axis=1).sum()) * item
+        if shapes is None:
+            return size + _total_length(dataset) * int(item)
+        shapes = shapes[...].astype('int64')
+        return size + int(shapes.prod(axis=1).sum()) * int(item)
+    if h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == 'O':
+        return size + _total_length(dataset)
     return size
+
+
+def _total_length(dataset: h5py.Dataset) -> int:
+    """Return the sum of the lengths of all examples."""
+    offset = dataset.id.get_offset()
+    if offset is not None and dataset.size * REFERENCE.itemsize == (
+            dataset.id.get_storage_size()):
+        references = numpy.fromfile(dataset.file.filename, REFERENCE,
+                                    dataset.size, offset=offset)
+        return int(references['length'].sum(dtype='int64'))
+    # In chunks, perhaps compressed: the examples themselves are read.
+    return sum(len(example) for start in range(0, len(dataset), ROWS_AT_ONCE)
+               for example in numpy.ravel(
+                   dataset[start:start + ROWS_AT_ONCE]))

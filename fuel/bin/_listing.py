@@ -43,10 +43,10 @@ class _List(argparse.Action):
 
 def _row(name: str) -> tuple[str, ...]:
     if name not in dataset_names():
-        return name, '', '', '', ''
+        return name, *['-'] * (len(HEADER) - 1)
     facts = dataset_facts(name)
     return (name, _raw_size(name), _here(name), _converted(facts['outputs']),
-            facts['terms'] or '')
+            facts['terms'] or 'unknown')
 
 
 def _raw_size(name: str) -> str:

@@ -1,11 +1,12 @@
 """A picture of a file's examples, to see with one's own eyes."""
-import io
 from typing import Any
 
 import h5py
 import numpy
 
 from fuel.bin._describe import is_ragged, source_names
+from fuel.converters._inputs import BadInputFile
+from fuel.converters._pictures import decode
 from fuel.datasets._hdf5_labels import scale
 from fuel.utils._hdf5_errors import names_file
 
@@ -16,6 +17,8 @@ ROWS = 4
 THUMBNAIL = 72
 MARGIN = 4
 PLOT_HEIGHT = 120
+# Of matrices; smaller ones say more as curves.
+SMALLEST_SHEET = 8
 TITLE_HEIGHT = 16
 WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
 INK = (40, 80, 160)
@@ -72,13 +75,15 @@ def _first_examples(dataset: h5py.Dataset) -> list[Any]:
 
 def _as_image(example: Any) -> Any:
     """Return an image of an example, None if it is none."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
     array = numpy.asarray(example)
     if array.dtype == 'uint8' and array.ndim == 1 and array.size > 16:
         try:
-            return Image.open(io.BytesIO(array.tobytes())).convert('RGB')
-        except (UnidentifiedImageError, OSError):
+            array = decode(array.tobytes(), 'preview')
+        except BadInputFile:
             return None
+    if array.ndim == 2 and min(array.shape) >= SMALLEST_SHEET:
+        array = array[None]
     if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
             array.shape[1:]) < 2 or array.dtype.kind not in 'buif':
         return None
@@ -91,10 +96,13 @@ def _as_bytes(array: Any) -> Any:
     """Spread numbers over 0 to 255, unless they use that range."""
     if array.dtype == 'uint8' and array.max() > 1:
         return array
-    low, high = float(array.min()), float(array.max())
+    finite = array[numpy.isfinite(array)]
+    low, high = 0., 0.
+    if finite.size:
+        low, high = float(finite.min()), float(finite.max())
     scaled = (array.astype('float64') - low) * (
         255 / (high - low) if high > low else 0)
-    return scaled.astype('uint8')
+    return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
 
 
 def _contact_sheet(images: list[Any]) -> Any:
@@ -111,6 +119,26 @@ def _contact_sheet(images: list[Any]) -> Any:
     return sheet
 
 
+def _as_text(example: Any) -> str:
+    """Return what a person reads of an example, never ``b'...'``."""
+    if isinstance(example, numpy.ndarray):
+        return ', '.join(_as_text(item) for item in example.ravel()[:100])
+    if isinstance(example, bytes):
+        return example.decode('utf8', 'replace')
+    return str(example)
+
+
+def _thinned(curve: Any) -> Any:
+    """Return no more of a curve than can be seen: the lowest and the highest
+    number of each part."""
+    part = curve.size // WIDTH
+    if part < 4:
+        return curve
+    parts = curve[:curve.size // part * part].reshape(-1, part)
+    return numpy.stack([parts.min(axis=1), parts.max(axis=1)],
+                       axis=1).ravel()
+
+
 def _plot(examples: list[Any]) -> Any:
     """Draw each example as a curve; single numbers as one curve."""
     from PIL import Image, ImageDraw
@@ -119,11 +147,12 @@ def _plot(examples: list[Any]) -> Any:
     curves = [numpy.ravel(example) for example in examples]
     if any(curve.dtype.kind not in 'buif' for curve in curves):
         for i, example in enumerate(examples[:PLOT_HEIGHT // 12]):
-            pen.text((MARGIN, 12 * i), str(example)[:100], fill=INK)
+            pen.text((MARGIN, 12 * i), _as_text(example)[:100], fill=INK)
         return panel
     if curves and all(curve.size == 1 for curve in curves):
         curves = [numpy.concatenate(curves)]
-    curves = [curve.astype('float64') for curve in curves if curve.size]
+    curves = [_thinned(curve.astype('float64')) for curve in curves
+              if curve.size]
     if not curves:
         return panel
     low = min(curve.min() for curve in curves)

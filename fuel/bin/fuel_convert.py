@@ -9,6 +9,7 @@ import h5py
 
 from fuel.bin._aside import convert_aside, writes_whole_files
 from fuel.bin._listing import add_list_option
+from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
 from fuel.converters import __version__
 from fuel.converters._output import Settings, tag, use_settings
@@ -110,6 +111,7 @@ def _convert(function: Callable[..., Any], arguments: dict[str, Any],
             convert_aside(function, arguments, finish)
 
 
+@pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Convert a data set.
 
@@ -146,12 +148,12 @@ def main(args: Sequence[str] | None = None) -> int:
             f'the output directory does not exist: {directory!r}{hint}')
     try:
         _convert(function, arguments, settings)
-    except MissingInputFiles as error:
-        parser.error(f'{error}. Did you forget to run fuel-download '
-                     f'{dataset}?')
-    except FileNotFoundError as error:
-        parser.error(f'{error}. Did you forget to run fuel-download '
-                     f'{dataset}?')
+    except BrokenPipeError:
+        raise
+    except (MissingInputFiles, FileNotFoundError) as error:
+        advice = getattr(error, 'advice', None) or (
+            f'Did you forget to run fuel-download {dataset}?')
+        parser.error(f'{error}. {advice}')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')
     except (FuelError, OSError, ValueError, RuntimeError) as error:

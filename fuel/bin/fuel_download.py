@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.bin._listing import add_list_option
+from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
 from fuel.downloaders.base import (NeedURLPrefix, Options, RawFile,
                                    ensure_directory_exists, use_options)
@@ -110,6 +111,7 @@ def _check_directory(parser: argparse.ArgumentParser,
                      f'{error.strerror}')
 
 
+@pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Download the raw files of a data set.
 
@@ -129,6 +131,8 @@ def main(args: Sequence[str] | None = None) -> int:
     arguments = vars(parser.parse_args(argv))
     arguments.pop('which_dataset')
     function = arguments.pop('func')
+    if arguments['clear'] and arguments.get('check'):
+        parser.error('choose one of --check and --clear')
     _check_directory(parser, arguments)
     checker = _Checker()
     options = _options(arguments, checker)
@@ -137,6 +141,8 @@ def main(args: Sequence[str] | None = None) -> int:
             function(**arguments)
     except NeedURLPrefix as error:
         parser.error(f'{error} (--url-prefix)')
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError) as error:
         print(f'{parser.prog}: {error}', file=sys.stderr)
         return 1

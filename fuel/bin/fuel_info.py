@@ -7,6 +7,7 @@ from typing import Any
 
 from fuel.bin._describe import describe
 from fuel.bin._listing import human_size
+from fuel.bin._pipes import pipe_friendly
 from fuel.bin._preview import draw_preview
 from fuel.bin._registries import check_settings
 from fuel.datasets._hdf5_files import open_hdf5
@@ -26,6 +27,9 @@ Relevant versions are
     H5PYDataset      {interface}
     fuel.converters  {converters}
 """
+
+# Enough for the digits and the like; --json has all.
+NAMES_SHOWN = 12
 
 
 def _provenance(facts: Mapping[str, Any]) -> str:
@@ -71,8 +75,22 @@ def _sources(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
             for name, source in sources.items()]
 
 
+def _names(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [(name, kind.replace('_', ' '), _shortened(names))
+            for name, source in sources.items()
+            for kind, names in source['names'].items()]
+
+
+def _shortened(names: Sequence[str]) -> str:
+    shown = ', '.join(f'{i}: {name}' for i, name in
+                      enumerate(names[:NAMES_SHOWN]))
+    more = len(names) - NAMES_SHOWN
+    return f'{shown}, and {more} more' if more > 0 else shown
+
+
 def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    return [(name, human_size(raw['size']), f'sha256 {raw["sha256"]}')
+    return [(name + (f' ({raw["files"]} files)' if 'files' in raw else ''),
+             human_size(raw['size']), f'sha256 {raw.get("sha256")}')
             for name, raw in inputs.items()]
 
 
@@ -80,11 +98,13 @@ def _text(facts: Mapping[str, Any]) -> str:
     lines = [_provenance(facts),
              *_table('Splits', _splits(facts['splits'])),
              *_table('Sources', _sources(facts['sources'])),
+             *_table('Names', _names(facts['sources'])),
              *_table('Converted from', _inputs(facts['inputs'])),
              f'Size on disk: {human_size(facts["size"])}']
     return '\n'.join(lines)
 
 
+@pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Print what is known about an HDF5 file.
 

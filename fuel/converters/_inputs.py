@@ -21,6 +21,10 @@ MAX_UNPACKED = 1 << 30
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
 
 
+FETCH_AGAIN = ('Delete the file and run fuel-download again, or put the right '
+               'file in its place')
+
+
 class MissingInputFiles(FuelError):  # noqa: N818
     """Raised by a converter whose raw files are not all there.
 
@@ -34,6 +38,8 @@ class MissingInputFiles(FuelError):  # noqa: N818
 
     def __init__(self, message: str, filenames: Iterable[str]) -> None:
         self.filenames = list(filenames)
+        # What to do, if it is not to run fuel-download.
+        self.advice: str | None = None
         super().__init__(message, self.filenames)
 
     def __str__(self) -> str:
@@ -46,11 +52,11 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
         self.problem = problem
+        self.advice: str | None = None
         super().__init__(path, problem)
 
     def __str__(self) -> str:
-        return (f'{self.path}: {self.problem}. Delete the file and run '
-                'fuel-download again, or put the right file in its place')
+        return f'{self.path}: {self.problem}. {self.advice or FETCH_AGAIN}'
 
 
 def input_paths(directory: str, filenames: Iterable[str]) -> list[str]:

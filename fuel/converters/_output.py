@@ -14,7 +14,7 @@ from fuel.converters._inputs import Digests
 from fuel.utils._files import atomic_path
 
 __all__ = ['Pieces', 'Settings', 'converted_file', 'create_source',
-           'label_axes', 'settings', 'tag', 'use_settings']
+           'label_axes', 'note_inputs', 'settings', 'tag', 'use_settings']
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 
@@ -129,6 +129,13 @@ def tag(h5file: h5py.File, attributes: Mapping[str, str]) -> None:
         h5file.attrs[name] = numpy.bytes_(text.encode('utf8'))
 
 
+def note_inputs(h5file: h5py.File,
+                inputs: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write down what a file was made of: for each name 'size' and 'sha256'
+    and, of a folder, the number of 'files'."""
+    tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(inputs, sort_keys=True)})
+
+
 @contextmanager
 def converted_file(directory: str, filename: str,
                    inputs: Iterable[str] = ()) -> Iterator[h5py.File]:
@@ -156,5 +163,4 @@ def converted_file(directory: str, filename: str,
         yield h5file
         tag(h5file, settings().attributes)
         if digests:
-            tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(
-                digests.result(), sort_keys=True)})
+            note_inputs(h5file, digests.result())

@@ -1,19 +1,38 @@
 """What converters of one's own data share: splits, classes, options."""
 import argparse
+import functools
+import json
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import h5py
 import numpy
 
 from fuel import config
+from fuel.converters._inputs import BadInputFile, MissingInputFiles
 
-__all__ = ['Rows', 'add_split_options', 'as_classes', 'plan_splits',
+__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
            'write_names']
 
 Array = numpy.ndarray[Any, Any]
+F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
+
+
+def advise(function: F) -> F:
+    """Make a converter of files that nobody can download say so."""
+    @functools.wraps(function)
+    def advised(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except MissingInputFiles as error:
+            error.advice = 'Look at the name, and at the folder (-d)'
+            raise
+        except BadInputFile as error:
+            error.advice = 'Mend the file, or leave it out'
+            raise
+    return advised  # type: ignore[return-value]
 
 
 class Rows:
@@ -122,8 +141,19 @@ def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
             known)
 
 
-def write_names(h5file: h5py.File, sources: Mapping[str, Sequence[str]]
-                ) -> None:
-    """Write the names of classes beside the sources that number them."""
+def write_names(h5file: h5py.File, kind: str,
+                sources: Mapping[str, Sequence[str]]) -> None:
+    """Write the names of classes or columns to attributes of sources.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file that holds the sources.
+    kind : {'class_names', 'column_names'}
+        Name of the attribute.
+    sources : mapping of str to sequence of str
+        The names, in the order of their numbers. They are written as a list
+        in JSON: other texts in attributes have a bound together.
+    """
     for source, names in sources.items():
-        h5file[f'{source}_names'] = [name.encode('utf8') for name in names]
+        h5file[source].attrs[kind] = json.dumps(list(names))

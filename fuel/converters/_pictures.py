@@ -44,6 +44,10 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
         image: Any = Image.open(io.BytesIO(content))
         if image.width * image.height > MAX_PIXELS:
             raise ValueError(f'{image.width} x {image.height} pixels')
+        if mode is not None and image.mode.startswith(('I', 'F')):
+            # Pillow would cut their numbers off at 255.
+            raise ValueError('its pixels are no bytes but numbers of more '
+                             f'bits, mode {image.mode}')
         if mode is not None and image.mode != mode:
             image = image.convert(mode)
         if change is not None:

@@ -9,8 +9,8 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import LABELS
-from fuel.converters._own import (Rows, add_split_options, as_classes,
-                                  plan_splits, write_names)
+from fuel.converters._own import (Rows, add_split_options, advise,
+                                  as_classes, plan_splits, write_names)
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
 
 __all__ = ['convert_csv', 'fill_subparser']
@@ -18,6 +18,7 @@ __all__ = ['convert_csv', 'fill_subparser']
 Array = numpy.ndarray[Any, Any]
 
 
+@advise
 def convert_csv(directory: str, output_directory: str, filename: str,
                 output_filename: str | None = None,
                 target: str | None = None, ignore: Sequence[str] = (),
@@ -26,6 +27,9 @@ def convert_csv(directory: str, output_directory: str, filename: str,
                 hold_out: Sequence[tuple[str, float]] | None = None,
                 seed: int = 1) -> tuple[str]:
     """Convert a table to an HDF5 file that `H5PYDataset` reads.
+
+    The names of the columns are a list in JSON, the attribute 'column_names'
+    of 'features'; those of the classes are 'class_names' of 'targets'.
 
     Parameters
     ----------
@@ -77,15 +81,15 @@ def convert_csv(directory: str, output_directory: str, filename: str,
         if name not in columns:
             raise ValueError(f'{path} has no column {name!r}; it has '
                              f'{", ".join(columns)}')
-    features = _features({name: column for name, column in columns.items()
-                          if name != target and name not in ignore}, path,
-                         one_hot, dtype)
+    features, column_names = _features(
+        {name: column for name, column in columns.items()
+         if name != target and name not in ignore}, path, one_hot, dtype)
     sources: dict[str, Array] = {'features': features}
-    names: dict[str, list[str]] = {}
+    class_names: dict[str, list[str]] = {}
     if target is not None:
-        sources['targets'], known = _targets(columns[target])
+        sources['targets'], known = _targets(columns[target], path, target)
         if known:
-            names['targets'] = known
+            class_names['targets'] = known
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(filename))[0] + '.hdf5')
     splits = plan_splits(len(features), hold_out, seed)
@@ -94,7 +98,8 @@ def convert_csv(directory: str, output_directory: str, filename: str,
             (split, source, Rows(array, rows))
             for split, rows in splits.items()
             for source, array in sources.items()])
-        write_names(h5file, names)
+        write_names(h5file, 'column_names', {'features': column_names})
+        write_names(h5file, 'class_names', class_names)
         label_axes(h5file, {
             'features': ('batch', 'feature'),
             **({} if target is None else {'targets': LABELS})})
@@ -107,6 +112,9 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
         try:
             rows = [row for row in csv.reader(lines, delimiter=delimiter)
                     if row]
+        except TypeError as error:
+            raise ValueError('expected one character between fields, got '
+                             f'{delimiter!r}') from error
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadInputFile(path, f'not a table ({error})') from error
     if len(rows) < 1 + header:
@@ -124,12 +132,15 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
 
 
 def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
-              dtype: str) -> Array:
+              dtype: str) -> tuple[Array, list[str]]:
+    """Return the features, and the names of their columns."""
     blocks: list[Array] = []
+    names: list[str] = []
     for name, column in columns.items():
         try:
             blocks.append(numpy.array([[float(value)] for value in column],
                                       dtype=dtype))
+            names.append(name)
             continue
         except ValueError as error:
             if not one_hot:
@@ -138,18 +149,24 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
                     'choose --one-hot, --ignore or --target') from error
         classes, known = as_classes([value.strip() for value in column])
         blocks.append(numpy.eye(len(known), dtype=dtype)[classes[:, 0]])
+        names += [f'{name}={value}' for value in known]
     if not blocks:
         raise BadInputFile(path, 'no column is left for the features')
-    return numpy.concatenate(blocks, axis=1)
+    return numpy.concatenate(blocks, axis=1), names
 
 
-def _targets(column: list[str]) -> tuple[Array, list[str]]:
+def _targets(column: list[str], path: str, name: str
+             ) -> tuple[Array, list[str]]:
     """Return a column of numbers, and the names of classes if it is text."""
     for kind in (int, float):
         try:
-            return numpy.array([[kind(value)] for value in column]), []
+            return numpy.array([[kind(value)] for value in column],
+                               dtype=kind), []
         except ValueError:
             continue
+        except OverflowError as error:
+            raise BadInputFile(path, f'column {name!r} has whole numbers of '
+                               'more than 64 bits') from error
     return as_classes([value.strip() for value in column])
 
 

@@ -1,5 +1,7 @@
 """One's own images, in a folder for each class."""
+import hashlib
 import os
+import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -9,8 +11,9 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._own import (add_split_options, as_classes, plan_splits,
-                                  write_names)
+from fuel.converters._output import note_inputs
+from fuel.converters._own import (add_split_options, advise, as_classes,
+                                  plan_splits, write_names)
 from fuel.converters._parallel import ordered_map
 from fuel.converters._pictures import decode
 from fuel.converters._ragged import create_ragged, write_ragged
@@ -32,6 +35,7 @@ Picture = tuple[str, str, str]
 Size = tuple[int, int]
 
 
+@advise
 def convert_image_folder(
         directory: str, output_directory: str,
         output_filename: str | None = None, color_mode: str = 'RGB',
@@ -44,7 +48,8 @@ def convert_image_folder(
     valid and test that have. The file has the sources 'features', uint8,
     and 'targets', the number of the class in alphabetical order. Images of
     one size become an array of shape ``(examples, channel, height, width)``,
-    others a source of varying shape.
+    others a source of varying shape. The names of the classes are a list in
+    JSON, the attribute 'class_names' of 'targets'.
 
     Parameters
     ----------
@@ -81,14 +86,17 @@ def convert_image_folder(
                                     COLOURS[color_mode])
         create_source(h5file, 'targets', targets.shape, targets.dtype)[
             ...] = targets
-        _write(features, _decoded(pictures, color_mode, size), common)
+        digests = _Digests(directory)
+        _write(features, _decoded(pictures, color_mode, size, digests),
+               common)
         borders, start = {}, 0
         for split, part in splits.items():
             borders[split] = dict.fromkeys(('features', 'targets'),
                                            (start, start + len(part)))
             start += len(part)
         write_splits(h5file, borders)
-        write_names(h5file, {'targets': names})
+        write_names(h5file, 'class_names', {'targets': names})
+        note_inputs(h5file, digests.result())
         label_axes(h5file, {'targets': LABELS, **(
             {'features': IMAGES} if common else {})})
     return (os.path.join(output_directory, output_filename),)
@@ -144,7 +152,9 @@ def _common_size(paths: Iterable[str]) -> Size | None:
         try:
             with Image.open(path) as image:
                 sizes.add((image.height, image.width))
-        except (UnidentifiedImageError, OSError) as error:
+        except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
+                Image.DecompressionBombError,
+                Image.DecompressionBombWarning) as error:
             raise BadInputFile(path, f'cannot be decoded as an image '
                                f'({error})') from error
         if len(sizes) > 1:
@@ -161,8 +171,37 @@ def _create_features(h5file: h5py.File, count: int, common: Size | None,
                          'features_shapes', 'features_shape_labels', 'int32')
 
 
+class _Digests:
+    """The digest of a folder: that of a list of its files as ``sha256sum``
+    prints it, sorted by name."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = os.path.abspath(directory)
+        self._lines: dict[bytes, bytes] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def add(self, path: str, content: bytes) -> None:
+        """Take up a file; from any thread."""
+        name = os.fsencode(os.path.relpath(path, self._directory))
+        name = name.replace(os.fsencode(os.sep), b'/')
+        digest = hashlib.sha256(content).hexdigest().encode()
+        with self._lock:
+            self._lines[name] = digest
+            self._size += len(content)
+
+    def result(self) -> dict[str, dict[str, Any]]:
+        """Return what `note_inputs` takes."""
+        digest = hashlib.sha256()
+        for name, line in sorted(self._lines.items()):
+            digest.update(line + b'  ' + name + b'\n')
+        return {os.path.basename(self._directory): {
+            'files': len(self._lines), 'size': self._size,
+            'sha256': digest.hexdigest()}}
+
+
 def _decoded(pictures: Sequence[Picture], color_mode: str,
-             size: Size | None) -> Iterator[Any]:
+             size: Size | None, digests: _Digests) -> Iterator[Any]:
     def change(image: Any) -> Any:
         from PIL import Image
         return image if size is None else image.resize(
@@ -170,7 +209,9 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
 
     def one(picture: Picture) -> Any:
         with open(picture[2], 'rb') as raw:
-            return decode(raw.read(), picture[2], color_mode, change)
+            content = raw.read()
+        digests.add(picture[2], content)
+        return decode(content, picture[2], color_mode, change)
 
     with progress_bar('images', len(pictures)) as bar:
         for done, array in enumerate(ordered_map(one, pictures), 1):

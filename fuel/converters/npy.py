@@ -7,12 +7,14 @@ from typing import Any
 import numpy
 
 from fuel.converters._inputs import BadInputFile, input_paths
-from fuel.converters._own import Rows, add_split_options, plan_splits
+from fuel.converters._own import (Rows, add_split_options, advise,
+                                  plan_splits)
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
 
 __all__ = ['convert_npy', 'fill_subparser']
 
 
+@advise
 def convert_npy(directory: str, output_directory: str, files: Sequence[str],
                 output_filename: str = 'data.hdf5',
                 axes: Sequence[str] = (),
@@ -28,7 +30,8 @@ def convert_npy(directory: str, output_directory: str, files: Sequence[str],
         Folder of the converted file.
     files : sequence of str
         ``'SOURCE=FILE'`` for arrays of which all examples make the split
-        'train', or ``'SPLIT:SOURCE=FILE'``.
+        'train', or ``'SPLIT:SOURCE=FILE'``. A file ``NAME.npy`` alone becomes
+        the source NAME.
     output_filename : str, optional
         Name of the converted file. Default ``'data.hdf5'``.
     axes : sequence of str, optional
@@ -65,16 +68,20 @@ def _parse(text: str) -> tuple[str, str, str]:
     """Return split, source and file name; the split may be empty."""
     source, equals, name = text.partition('=')
     split, colon, rest = source.partition(':')
+    stem, extension = os.path.splitext(os.path.basename(text))
+    if not equals and extension.lower() == '.npy' and not colon:
+        return '', stem, text
     if not equals or not name or not (rest if colon else source):
-        raise ValueError('expected SOURCE=FILE or SPLIT:SOURCE=FILE, got '
-                         f'{text!r}')
+        raise ValueError('expected SOURCE=FILE or SPLIT:SOURCE=FILE, or '
+                         f'SOURCE.npy, got {text!r}')
     return (split, rest, name) if colon else ('', source, name)
 
 
 def _open(path: str) -> Any:
     try:
         array = numpy.load(path, mmap_mode='r', allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError, OverflowError,
+            SyntaxError) as error:
         raise BadInputFile(path, 'expected an array of numbers in a .npy '
                            f'file ({error})') from error
     if not isinstance(array, numpy.ndarray) or not array.ndim or (
@@ -113,10 +120,11 @@ def _axes(text: str, ranks: dict[str, int]) -> tuple[str, tuple[str, ...]]:
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert npy SOURCE=FILE...``."""
+    """Set up the parser of ``fuel-convert npy [SOURCE=]FILE...``."""
     subparser.add_argument(
-        'files', nargs='+', metavar='[SPLIT:]SOURCE=FILE',
-        help='an array, such as features=x.npy or test:targets=y.npy')
+        'files', nargs='+', metavar='[[SPLIT:]SOURCE=]FILE',
+        help='an array, such as features=x.npy or test:targets=y.npy; the '
+        'source of features.npy alone is features')
     subparser.add_argument(
         '--axes', action='append', default=[], metavar='SOURCE=LABEL,...',
         help='labels of the axes of a source; may be repeated')

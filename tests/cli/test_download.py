@@ -47,6 +47,15 @@ def test_download_clear_deletes(here):
     assert ['other'] == os.listdir(here)
 
 
+def test_download_check_and_clear_exclude_each_other(here, capsys):
+    """Nothing is deleted by somebody who wants to look."""
+    (here / 'iris.data').write_bytes(WRONG)
+    with pytest.raises(SystemExit, match='2'):
+        main(['iris', '--check', '--clear'])
+    assert 'choose one of --check and --clear' in capsys.readouterr().err
+    assert ['iris.data'] == os.listdir()
+
+
 def test_download_check_tells_what_is_there(here, capsys):
     """Each file is missing, wrong or verified."""
     assert 1 == main(['iris', '--check'])

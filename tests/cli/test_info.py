@@ -140,6 +140,63 @@ def test_info_preview_of_odd_sources_works(tmp_path, capsys):
     assert 'floats' in capsys.readouterr().out
 
 
+def test_info_tells_how_large_sources_of_any_length_are(tmp_path, capsys):
+    """With and without shapes, in chunks, packed, and of text: what counts
+    is what is referred to."""
+    rows = [numpy.arange(100 * i, dtype='int16') for i in range(10)]
+    path = str(tmp_path / 'a.hdf5')
+    kind = h5py.vlen_dtype(numpy.dtype('int16'))
+    layouts = {'plain': {}, 'chunks': {'chunks': (3,)},
+               'packed': {'chunks': (4,), 'compression': 'gzip'}}
+    with h5py.File(path, 'w', userblock_size=512) as h5file:
+        for name, layout in layouts.items():
+            source = h5file.create_dataset(name, (10,), kind, **layout)
+            for i, row in enumerate(rows):
+                source[i] = row
+        h5file.create_dataset('unwritten', (10,), kind)
+        h5file['text'] = ['ä' * 500] * 4
+    assert 0 == fuel_info.main([path, '--json'])
+    sources = json.loads(capsys.readouterr().out)['sources']
+    with h5py.File(path) as h5file:
+        for name in layouts:
+            assert 9000 + h5file[name].id.get_storage_size() == (
+                sources[name]['size'])
+    assert 0 == sources['unwritten']['size']
+    assert 4000 + 4 * 16 == sources['text']['size']
+
+
+def test_info_with_strange_notes_is_an_error(tmp_path, capsys):
+    """What is no list of inputs is named, not a crash."""
+    for number, note in enumerate(['[1]', '{', '{"a": 1}']):
+        path = str(tmp_path / f'{number}.hdf5')
+        with h5py.File(path, 'w') as h5file:
+            h5file['x'] = [1]
+            h5file.attrs['fuel_convert_inputs'] = note
+        with pytest.raises(SystemExit, match='2'):
+            fuel_info.main([path])
+
+
+def test_preview_draws_text_as_text(tmp_path, monkeypatch):
+    """Never b'...'; long curves keep their extremes; bombs are no images."""
+    from fuel.bin import _preview
+    assert 'a, ä' == _preview._as_text(numpy.array([b'a', 'ä'.encode()]))
+    assert 'ä' == _preview._as_text('ä'.encode())
+    curve = numpy.zeros(10 ** 6)
+    curve[5], curve[7] = 3, -2
+    thin = _preview._thinned(curve)
+    assert (-2, 3) == (thin.min(), thin.max())
+    assert len(thin) < 3 * _preview.WIDTH
+    monkeypatch.setattr('fuel.converters._pictures.MAX_PIXELS', 10)
+    path = str(tmp_path / 'a.hdf5')
+    with h5py.File(path, 'w') as h5file:
+        image = raw_data.jpeg(numpy.random.RandomState(0))
+        source = h5file.create_dataset(
+            'x', (1,), h5py.vlen_dtype(numpy.dtype('uint8')))
+        source[0] = image
+    with h5py.File(path) as h5file:
+        assert _preview._as_image(h5file['x'][0]) is None
+
+
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
     """Without numbers of errors or words of HDF5."""
     with pytest.raises(SystemExit, match='2'):

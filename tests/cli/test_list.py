@@ -23,3 +23,6 @@ def test_list_names_every_set(main, tmp_path, monkeypatch, capsys):
     assert 'iris.hdf5' in lines['iris']
     assert lines['adult'].startswith('6.0 MB')
     assert lines['dogs_vs_cats'].startswith('unknown')
+    assert lines['adult'].endswith('unknown')
+    if main is fuel_convert.main:
+        assert ['-'] * 4 == lines['csv'].split()

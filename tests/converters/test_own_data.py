@@ -1,11 +1,15 @@
 """One's own data: folders of images, tables, arrays."""
+import hashlib
+import json
+
 import h5py
 import numpy
 import pytest
 import raw_data
 from numpy.testing import assert_array_equal
+from PIL import Image
 
-from fuel.bin import fuel_convert
+from fuel.bin import fuel_convert, fuel_info
 from fuel.datasets import H5PYDataset
 
 
@@ -66,7 +70,8 @@ def test_images_of_one_size_become_an_array(here):
     assert_array_equal(raw_data.column([0, 0, 0, 1, 1, 1]),
                        load('own.hdf5', 'train', 'targets'))
     with h5py.File('own.hdf5', 'r') as h5file:
-        assert [b'cat', b'dog'] == list(h5file['targets_names'])
+        assert ['cat', 'dog'] == json.loads(
+            h5file['targets'].attrs['class_names'])
 
 
 def test_images_of_different_sizes_become_ragged(here):
@@ -130,7 +135,9 @@ def test_npy_with_splits_and_axes(here):
 
 
 @pytest.mark.parametrize('arguments, text', [
-    (['x.npy'], 'expected SOURCE=FILE'),
+    (['x.txt'], 'expected SOURCE=FILE'),
+    (['train:x.npy'], 'expected SOURCE=FILE'),
+    (['huge=huge.npy'], 'array of numbers in a .npy'),
     (['features=none.npy'], 'none.npy'),
     (['features=pickled.npy'], 'array of numbers in a .npy'),
     (['features=page.npy'], 'web page'),
@@ -145,6 +152,8 @@ def test_npy_bad_input_is_explained(here, capsys, arguments, text):
     numpy.save(here / 'short.npy', numpy.zeros((3, 2)))
     numpy.save(here / 'pickled.npy', numpy.array([{}]), allow_pickle=True)
     (here / 'page.npy').write_bytes(raw_data.PAGE)
+    (here / 'huge.npy').write_bytes((here / 'x.npy').read_bytes().replace(
+        b'(4, 2), }', b'(%d,), }' % 10 ** 30).ljust(300))
     assert text in fail(capsys, 'npy', *arguments)
     assert [] == list((here.parent / 'out').iterdir())
 
@@ -162,7 +171,10 @@ def test_csv_becomes_features_and_targets(here):
     assert_array_equal([[1], [0], [1]],
                        load('table.hdf5', 'train', 'targets'))
     with h5py.File('table.hdf5', 'r') as h5file:
-        assert [b'a', b'b'] == list(h5file['targets_names'])
+        assert ['a', 'b'] == json.loads(
+            h5file['targets'].attrs['class_names'])
+        assert ['width', 'height', 'colour=green', 'colour=red'] == (
+            json.loads(h5file['features'].attrs['column_names']))
 
 
 def test_csv_without_header_names_columns_by_number(here):
@@ -182,6 +194,8 @@ def test_csv_without_header_names_columns_by_number(here):
     ('a,b\n1,2\n3\n', [], 'expected 2 fields in row 3, got 1'),
     ('a,b\n', [], 'no examples'), ('', [], 'empty'),
     ('a,a\n1,2\n', [], 'one name'),
+    ('a,b\n1,2\n', ['--delimiter', '::'], 'one character'),
+    (f'a,b\n1,{10 ** 30}\n', ['--target', 'b'], 'more than 64 bits'),
     (raw_data.PAGE.decode(), [], 'web page')])
 def test_csv_bad_input_is_explained(here, capsys, content, arguments, text):
     """The row or column is named; nothing is written."""
@@ -193,7 +207,68 @@ def test_csv_bad_input_is_explained(here, capsys, content, arguments, text):
 def test_image_folder_bad_input_is_explained(here, capsys):
     """An empty folder, and a damaged image, are errors that name them."""
     assert 'No images in folders' in fail(capsys, 'image_folder')
+    error = fail(capsys, 'csv', 'none.csv')
+    assert 'fuel-download' not in error
+    assert 'Look at the name' in error
     write_images(here)
     (here / 'cat' / '1.png').write_bytes(raw_data.PAGE)
-    assert '1.png' in fail(capsys, 'image_folder')
+    error = fail(capsys, 'image_folder')
+    assert '1.png' in error
+    assert 'Mend the file' in error
+    assert 'fuel-download' not in error
     assert [] == list((here.parent / 'out').iterdir())
+
+
+def test_image_folder_notes_the_digest_of_its_files(here):
+    """That of what ``sha256sum`` prints of the images, sorted by name."""
+    write_images(here)
+    convert('image_folder', '--hold-out', 'test=0.3')
+    names = sorted(str(path.relative_to(here)) for path in here.rglob('*.png'))
+    lines = [hashlib.sha256((here / name).read_bytes()).hexdigest() +
+             f'  {name}\n' for name in names]
+    with h5py.File(f'{here.name}.hdf5') as h5file:
+        assert {here.name: {
+            'files': len(names),
+            'size': sum((here / name).stat().st_size for name in names),
+            'sha256': hashlib.sha256(''.join(lines).encode()).hexdigest()}
+        } == json.loads(h5file.attrs['fuel_convert_inputs'])
+
+
+@pytest.mark.parametrize('names, text', [
+    (['eins', 'zwei', 'drü'], 'class names   0: drü, 1: eins, 2: zwei\n'),
+    ([f'n{i:05d}' for i in range(20000)],
+     '11: n00011, and 19988 more\n')])
+def test_fuel_info_shows_names(here, capsys, names, text):
+    """Of classes and columns; any number of them fits."""
+    (here / 'table.csv').write_text('x,kind\n' + ''.join(
+        f'{i},{name}\n' for i, name in enumerate(names)))
+    convert('csv', 'table.csv', '--target', 'kind')
+    assert 0 == fuel_info.main(['table.hdf5'])
+    out = capsys.readouterr().out
+    assert text in out
+    assert 'features  column names  0: x\n' in out
+    assert 0 == fuel_info.main(['table.hdf5', '--json'])
+    facts = json.loads(capsys.readouterr().out)['sources']['targets']
+    assert {'class_names': sorted(names)} == facts['names']
+
+
+def test_npy_file_alone_names_its_source(here):
+    """``features.npy`` is the source features."""
+    numpy.save(here / 'features.npy', numpy.eye(3))
+    convert('npy', 'features.npy')
+    assert_array_equal(numpy.eye(3), load('data.hdf5', 'train', 'features'))
+
+
+def test_image_of_more_than_eight_bits_is_refused(here, capsys):
+    """Pillow would make white of nearly all of its greys."""
+    (here / 'a').mkdir()
+    Image.fromarray(numpy.full((4, 4), 30000, 'uint16')).save(
+        here / 'a' / '0.png')
+    assert 'more bits' in fail(capsys, 'image_folder')
+
+
+def test_image_bomb_is_refused(here, capsys, monkeypatch):
+    """A header that claims a huge image ends in an error that names it."""
+    write_images(here)
+    monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 5)
+    assert '0.png' in fail(capsys, 'image_folder')
