@@ -8,6 +8,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
+from fuel.kernels._memory cimport new_array
+
 import operator
 
 import numpy
@@ -172,16 +174,6 @@ cdef bint is_plain(cnp.ndarray array):
     return kind <= HALF and cnp.PyArray_ISNOTSWAPPED(array)
 
 
-cdef cnp.ndarray empty(int ndim, cnp.npy_intp *shape, cnp.ndarray like):
-    """Return a new array of the type of `like`, a plain one."""
-    cdef int kind = cnp.PyArray_TYPE(like)
-    if kind < cnp.NPY_OBJECT or kind == HALF:
-        return cnp.PyArray_EMPTY(ndim, shape, kind, 0)
-    # Strings, records and dates are not described by their number alone.
-    return numpy.empty(tuple([shape[axis] for axis in range(ndim)]),
-                       like.dtype)
-
-
 cdef void gather(const char *source, char *out, const cnp.npy_intp *indices,
                  Py_ssize_t count, Py_ssize_t row) noexcept nogil:
     cdef Py_ssize_t place = 0, run, line
@@ -211,7 +203,8 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
     for axis in range(1, ndim):
         shape[axis] = cnp.PyArray_DIM(array, axis)
         row *= shape[axis]
-    cdef cnp.ndarray out = empty(ndim, shape, array)
+    cdef cnp.ndarray out = new_array(
+        ndim, shape, <cnp.dtype>cnp.PyArray_DESCR(array))
     cdef const char *source = <const char *>cnp.PyArray_DATA(array)
     cdef char *target = <char *>cnp.PyArray_DATA(out)
     cdef const cnp.npy_intp *rows = <const cnp.npy_intp *>cnp.PyArray_DATA(
@@ -333,7 +326,9 @@ def take_row(cnp.ndarray array not None, Py_ssize_t index):
             return native(numpy.array(value))
         # A record is a view, unlike other scalars.
         return own_record(value) if isinstance(value, numpy.void) else value
-    cdef cnp.ndarray out = empty(ndim - 1, cnp.PyArray_DIMS(array) + 1, array)
+    cdef cnp.ndarray out = new_array(
+        ndim - 1, cnp.PyArray_DIMS(array) + 1,
+        <cnp.dtype>cnp.PyArray_DESCR(array))
     cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
     memcpy(cnp.PyArray_DATA(out),
            <const char *>cnp.PyArray_DATA(array) + index * size, size)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import _image
+from fuel.kernels._memory import empty
 from fuel.kernels._rows import native
 from fuel.utils._threads import map_chunks
 
@@ -56,7 +57,7 @@ def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,
             raise ValueError('crop_windows needs the shape of the windows '
                              '(height, width), or an array to write to')
         rows, columns = shape
-        written = numpy.empty(
+        written = empty(
             (len(images), images.shape[1], rows, columns), images.dtype)
     else:
         _check_out(out, images)
@@ -113,7 +114,7 @@ def mirror_images(images: Any, mirrored: Any,
         raise ValueError(
             f'mirrored must say for each of the {len(images)} images whether '
             f'to mirror it, got the shape {marks.shape}')
-    out = numpy.empty(images.shape, images.dtype)
+    out = empty(images.shape, images.dtype)
     if is_movable(images.dtype):
         map_chunks(
             lambda start, stop: _image.copy_mirrored(

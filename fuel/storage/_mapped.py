@@ -9,6 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels._gather import OUTSIDE, Tiles, mapped_rows
+from fuel.kernels._memory import empty
 from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
 from fuel.storage._file import RawFile, raw_file
@@ -46,7 +47,7 @@ class DirectReader(Reader):
         self._fill = numpy.full(shape[1:], fill_value, dtype)
 
     def _new_batch(self, count: int) -> NDArray[Any]:
-        return numpy.empty((count, *self.shape[1:]), self._stored_type)
+        return empty((count, *self.shape[1:]), self._stored_type)
 
     def _in_native_order(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Swap the bytes of a new array, in its place where possible."""

@@ -15,6 +15,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels import _memory
+
 _local = threading.local()
 
 
@@ -90,7 +92,7 @@ def empty(shape: Any, dtype: Any) -> NDArray[Any]:
         array = _place(placement, shape, numpy.dtype(dtype))
         if array is not None:
             return array
-    return numpy.empty(shape, dtype)
+    return _memory.empty(shape, dtype)
 
 
 def _place(placement: Placement, shape: Any,

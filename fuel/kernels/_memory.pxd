@@ -1,0 +1,4 @@
+cimport numpy as cnp
+
+
+cdef cnp.ndarray new_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype)

@@ -1,0 +1,9 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+MOST_BYTES: int
+
+def empty(shape: int | tuple[int, ...], dtype: Any) -> NDArray[Any]: ...
+def kept_bytes() -> int: ...
+def release() -> None: ...
