@@ -112,7 +112,7 @@ def test_resizing_keeps_the_content():
 @pytest.mark.parametrize('shape', [-1, (3, -2), (1,) * 33, (1 << 62, 1 << 62)])
 def test_shapes_that_are_impossible_are_refused(shape):
     """As NumPy refuses them."""
-    with pytest.raises(ValueError, match='dimension'):
+    with pytest.raises(ValueError, match='dimension|too big'):
         empty(shape, 'f8')
 
 
