@@ -10,6 +10,7 @@ from typing import Any
 
 import h5py
 
+from fuel.storage._attributes import check_attribute
 from fuel.utils._hdf5_errors import naming_file
 
 LABELS = 'DIMENSION_LABELS'
@@ -58,6 +59,7 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
     """
     if LABELS not in dataset.attrs:
         return ('',) * int(dataset.ndim)
+    check_attribute(dataset, LABELS)
     labels = tuple(_texts(dataset.attrs[LABELS]))
     if len(labels) != dataset.ndim:
         raise ValueError(f'there are {len(labels)} labels for '
@@ -84,6 +86,7 @@ def scale(node: Any, name: str) -> h5py.Dataset | None:
     with naming_file(node.file.filename, _name(node)):
         if SCALES not in node.attrs:
             return None
+        check_attribute(node, SCALES)
         for reference in node.attrs[SCALES][0]:
             found = node.file[reference] if reference else None
             if found is not None and NAME in found.attrs and (

@@ -14,7 +14,7 @@ from fuel.storage._ahead import Background
 from fuel.storage._cache import Decoded, cache_of
 from fuel.storage._chunks import read_chunk_table
 from fuel.storage._file import raw_file
-from fuel.storage._layout import Layout, name_of
+from fuel.storage._layout import Layout, fill_value, name_of
 from fuel.storage._mapped import DirectReader
 from fuel.storage._pipeline import decode, is_known
 from fuel.utils._threads import map_chunks
@@ -54,7 +54,7 @@ class DecodedReader(DirectReader):
                  cache_bytes: int) -> None:
         super().__init__(
             raw_file(dataset), name_of(dataset), dataset.shape,
-            dataset.dtype, layout.chunk_shape, dataset.fillvalue)
+            dataset.dtype, layout.chunk_shape, fill_value(dataset))
         self.layout = layout
         self._filters = layout.filters
         self._chunk_shape = layout.chunk_shape or ()

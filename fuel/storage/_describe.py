@@ -26,7 +26,8 @@ class Description:
         Bytes in the file, and of the array that comes out. Without the
         elements' own memory where they have variable length.
     reader : str
-        ``'mapped'``, ``'decoded'`` or ``'h5py'``: how Fuel reads it.
+        ``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``: how Fuel
+        reads it.
     obstacle : str
         Why it is read through h5py; empty if it is not.
 

@@ -9,6 +9,8 @@ from typing import Any
 import h5py
 import numpy
 
+from fuel.storage._heap import REFERENCE, addressing
+
 # The kinds of types whose bytes in memory can be those in the file.
 PLAIN_KINDS = 'biufcSV'
 
@@ -71,6 +73,8 @@ class Layout:
         In the order in which chunks went through them.
     obstacle : str
         Why the bytes cannot be read directly; empty if they can.
+    is_ragged : bool
+        Whether rows have variable length.
 
     """
 
@@ -79,11 +83,15 @@ class Layout:
     filters: tuple[Filter, ...]
     obstacle: str
 
+    is_ragged: bool = False
+
     @property
     def reader(self) -> str:
-        """``'mapped'``, ``'decoded'`` or ``'h5py'``."""
+        """``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``."""
         if self.obstacle:
             return 'h5py'
+        if self.is_ragged:
+            return 'ragged'
         return 'decoded' if self.filters else 'mapped'
 
 
@@ -111,10 +119,13 @@ def discover(dataset: h5py.Dataset) -> Layout:
         filters = tuple(
             _filter(properties.get_filter(place))
             for place in range(properties.get_nfilters()))
-    obstacle = (_obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
-                or _obstacle_of_type(dataset)
+    is_ragged = dataset.dtype.kind == 'O'
+    obstacle = (obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
+                or (_obstacle_of_ragged(dataset, filters) if is_ragged
+                    else _obstacle_of_type(dataset.dtype,
+                                           dataset.id.get_type()))
                 or _obstacle_of_storage(dataset, storage))
-    return Layout(storage, chunk_shape, filters, obstacle)
+    return Layout(storage, chunk_shape, filters, obstacle, is_ragged)
 
 
 def _filter(found: tuple[Any, ...]) -> Filter:
@@ -124,11 +135,20 @@ def _filter(found: tuple[Any, ...]) -> Filter:
     return Filter(code, label or f'filter {code}', tuple(options))
 
 
-def _obstacle_of_file(dataset: h5py.Dataset) -> str:
+def obstacle_of_file(dataset: h5py.Dataset) -> str:
     """Return what keeps Fuel from reading the file beside HDF5.
 
     The handle is asked, not the path: a file that this process has open for
     writing too shares HDF5's unwritten buffers.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    str
+        Empty if nothing does.
 
     """
     file = h5py.h5i.get_file_id(dataset.id)
@@ -150,17 +170,16 @@ def _obstacle_of_shape(dataset: h5py.Dataset) -> str:
     return ''
 
 
-def _obstacle_of_type(dataset: h5py.Dataset) -> str:
+def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
+                      ) -> str:
     """Return why bytes in the file are no NumPy array, if they are none.
 
     What NumPy's type becomes in HDF5 must be the file's own type: this rules
     out odd precisions and paddings, which HDF5 has to convert.
 
     """
-    dtype = dataset.dtype
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.subdtype:
         return f'its type, {dtype}, is not stored as plain bytes'
-    stored = dataset.id.get_type()
     try:
         equal = stored.equal(h5py.h5t.py_create(dtype, logical=True))
     except TypeError:
@@ -168,6 +187,83 @@ def _obstacle_of_type(dataset: h5py.Dataset) -> str:
     if not equal:
         return f'its type is stored otherwise than {dtype} in memory'
     return ''
+
+
+def _obstacle_of_ragged(dataset: h5py.Dataset,
+                        filters: tuple[Filter, ...]) -> str:
+    """Return why rows of variable length cannot be found without HDF5."""
+    handle = h5py.h5i.get_file_id(dataset.id)
+    if filters or not addressing(handle)[1]:
+        return 'its rows have variable length, behind a filter or in odd form'
+    if dataset.id.get_create_plist().fill_value_defined() == (
+            h5py.h5d.FILL_VALUE_USER_DEFINED):
+        return 'its rows have variable length and a fill value'
+    strings = h5py.check_string_dtype(dataset.dtype)
+    if strings is not None and strings.length is None:
+        return ''
+    elements = elements_of(dataset)
+    if elements is None:
+        return f'its type, {dataset.dtype}, is not stored as plain bytes'
+    return _obstacle_of_type(elements, dataset.id.get_type().get_super())
+
+
+def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
+    """Return the type of the elements of rows of variable length.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    numpy.dtype or None
+        None if its rows have one length, or are strings.
+
+    """
+    elements = h5py.check_vlen_dtype(dataset.dtype)
+    return elements if isinstance(elements, numpy.dtype) else None
+
+
+def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
+    """Return the type of what the file has in its place for each element.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    numpy.dtype
+
+    """
+    dtype: numpy.dtype[Any] = dataset.dtype
+    return REFERENCE if dtype.kind == 'O' else dtype
+
+
+# A damaged fill value can claim to be as long as an entry of an object's
+# header can be; HDF5 copies that much.
+MOST_FILL_NBYTES = 1 << 16
+
+
+def fill_value(dataset: h5py.Dataset) -> Any:
+    """Return what is in the place of chunks that were never written.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+
+    Returns
+    -------
+    numpy scalar
+
+    """
+    dtype = stored_type(dataset)
+    room = numpy.zeros(1 + MOST_FILL_NBYTES // dtype.itemsize, dtype)
+    value = room[:1].reshape(())
+    properties = dataset.id.get_create_plist()
+    if properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
+        properties.get_fill_value(value)
+    return value[()]
 
 
 def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:

@@ -13,7 +13,7 @@ from fuel.kernels._memory import empty
 from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
 from fuel.storage._file import RawFile, raw_file
-from fuel.storage._layout import Layout, name_of
+from fuel.storage._layout import Layout, fill_value, name_of, stored_type
 from fuel.storage._reader import Reader
 from fuel.utils._threads import map_chunks
 
@@ -170,6 +170,7 @@ def map_dataset(dataset: h5py.Dataset, layout: Layout) -> MappedReader:
 
     """
     file = raw_file(dataset)
+    dtype = stored_type(dataset)
     if layout.chunk_shape is None:
         offset = dataset.id.get_offset()
         if offset + dataset.id.get_storage_size() > file.size:
@@ -177,12 +178,12 @@ def map_dataset(dataset: h5py.Dataset, layout: Layout) -> MappedReader:
         addresses = numpy.array([offset], numpy.int64)
     else:
         table = read_chunk_table(dataset, file)
-        nbytes = math.prod(layout.chunk_shape) * dataset.dtype.itemsize
+        nbytes = math.prod(layout.chunk_shape) * dtype.itemsize
         if ((table.addresses >= 0) & (table.sizes < nbytes)).any():
             raise UnreadableTableError('its chunks have an unexpected size')
         addresses = table.addresses
     reader = MappedReader(
-        file, name_of(dataset), dataset.shape, dataset.dtype, addresses,
-        chunk_shape=layout.chunk_shape, fill_value=dataset.fillvalue)
+        file, name_of(dataset), dataset.shape, dtype, addresses,
+        chunk_shape=layout.chunk_shape, fill_value=fill_value(dataset))
     reader.layout = layout
     return reader

@@ -11,6 +11,7 @@ from fuel.storage._decoded import DecodedReader
 from fuel.storage._layout import discover
 from fuel.storage._mapped import map_dataset
 from fuel.storage._ordinary import OrdinaryReader
+from fuel.storage._ragged import RaggedReader
 from fuel.storage._reader import Reader
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,8 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     try:
         if layout.reader == 'mapped':
             return map_dataset(dataset, layout)
+        if layout.reader == 'ragged':
+            return RaggedReader(dataset, layout)
         if layout.reader == 'decoded':
             budget = default_budget() if cache_bytes is None else cache_bytes
             return DecodedReader(dataset, layout, budget)

@@ -14,21 +14,34 @@ import numpy
 
 from fuel.datasets import H5PYDataset
 
-BYTES = 8
+# So many bytes are overwritten.
+BYTES = 1, 2, 8
 EXAMPLES = 12
 
 
-def write_whole(path):
-    """Write a small file: a compressed source and a contiguous one."""
-    with h5py.File(path, 'w') as file:
+def write_whole(path, libver):
+    """Write a small file: a compressed source, a contiguous one, and one of
+    variable length."""
+    with h5py.File(path, 'w', libver=libver) as file:
         file.create_dataset(
             'images', data=numpy.arange(EXAMPLES * 6, dtype='uint8').reshape(
                 EXAMPLES, 2, 3), chunks=(4, 2, 3), compression='gzip')
         file['numbers'] = numpy.arange(EXAMPLES)
         file['images'].dims[0].label = 'batch'
+        file.create_dataset('filled', (EXAMPLES, 2), 'i4', chunks=(5, 2),
+                            fillvalue=7)
+        ragged = file.create_dataset('ragged', (EXAMPLES,),
+                                     h5py.vlen_dtype('uint8'))
+        shapes = file.create_dataset('shapes', (EXAMPLES, 2), 'int32')
+        for row in range(EXAMPLES):
+            ragged[row] = numpy.arange(2 * row)
+            shapes[row] = 2, row
+        shapes.make_scale('shapes')
+        ragged.dims[0].attach_scale(shapes)
+        names = 'filled', 'images', 'numbers', 'ragged'
         file.attrs['split'] = H5PYDataset.create_split_array(
-            {'train': dict.fromkeys(('images', 'numbers'), (0, 8)),
-             'test': dict.fromkeys(('images', 'numbers'), (8, EXAMPLES))})
+            {'train': dict.fromkeys(names, (0, 8)),
+             'test': dict.fromkeys(names, (8, EXAMPLES))})
 
 
 def read(path, load_in_memory):
@@ -45,15 +58,20 @@ def read(path, load_in_memory):
 def main(folder, seed, files):
     """Damage and read files; print what came of each."""
     generator = random.Random(seed)
-    whole = os.path.join(folder, 'whole.hdf5')
-    write_whole(whole)
-    read(whole, False)
-    with open(whole, 'rb') as file:
-        content = file.read()
+    contents = []
+    for libver in 'earliest', 'latest':
+        whole = os.path.join(folder, f'{libver}.hdf5')
+        write_whole(whole, libver)
+        read(whole, False)
+        with open(whole, 'rb') as file:
+            contents.append(file.read())
     for number in range(files):
         path = os.path.join(folder, f'damaged-{number}.hdf5')
+        content = contents[number % 2]
         damaged = bytearray(content)
-        for place in generator.sample(range(len(content)), BYTES):
+        # Most of a small file is free, and nothing is found by damage there.
+        used = [place for place, byte in enumerate(content) if byte]
+        for place in generator.sample(used, generator.choice(BYTES)):
             damaged[place] = generator.randrange(256)
         with open(path, 'wb') as file:
             file.write(damaged)

@@ -14,7 +14,9 @@ from fuel.storage import describe
       'compression_opts': 3, 'fletcher32': True},
      'chunked (6, 2), shuffle + gzip 3 + fletcher32, '),
     ({'dtype': h5py.string_dtype()},
-     'contiguous, no filter, 0 bytes stored, 96 decoded, read by h5py: its'),
+     'contiguous, no filter, 0 bytes stored, 96 decoded, read by h5py: noth'),
+    ({'dtype': h5py.vlen_dtype('u1'), 'chunks': (2, 2), 'shuffle': True},
+     'chunked (2, 2), shuffle, 0 bytes stored, 96 decoded, read by h5py: it'),
 ])
 def test_description_names_layout_filters_and_sizes(tmp_path, options, text):
     """One line for people, with the reason where h5py must read."""

@@ -92,7 +92,7 @@ def test_readers_are_chosen_by_layout(tmp_path):
                 kinds[name] = reader.layout.reader
     assert {
         'contiguous': 'mapped', 'big_endian': 'mapped', 'chunked': 'mapped',
-        'gzip': 'decoded', 'text': 'h5py', 'empty': 'h5py',
+        'gzip': 'decoded', 'text': 'ragged', 'empty': 'h5py',
         'unwritten': 'h5py', 'odd': 'mapped'} == kinds
 
 
