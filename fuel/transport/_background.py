@@ -125,6 +125,7 @@ class Worker:
         self.epochs: dict[int, RemoteEpoch] = {}
         self.error: WorkerError | None = None
         self._stacks = ''
+        self._has_answered = False
         self._next_number = 1
         self._channel = Channel(connection)
         self._process = process
@@ -155,10 +156,15 @@ class Worker:
 
         """
         name = type(stream).__name__
+        # A process that is not forked gets the stream over our connection:
+        # should it end before it reads, `process.start` would wait for ever.
+        sent = (None if context.get_start_method() == 'fork'
+                else pickle.dumps(stream))
         ours, theirs = Channel.pair()
         process = context.Process(
             target=serve, name=f'fuel-worker-{name}',
-            args=(stream, theirs, os.getpid(), max_batches, max_bytes))
+            args=(stream if sent is None else None, theirs, os.getpid(),
+                  max_batches, max_bytes))
         with theirs:
             close_in_children(ours)
             try:
@@ -166,7 +172,10 @@ class Worker:
             except BaseException:
                 ours.close()
                 raise
-        return cls(name, ours, max_bytes, stalled, process)
+        worker = cls(name, ours, max_bytes, stalled, process)
+        if sent is not None:
+            worker._send(Message(Kind.STREAM, 0, payload=sent))
+        return worker
 
     @property
     def pid(self) -> int | None:
@@ -308,6 +317,7 @@ class Worker:
                 raise WorkerError(self._describe_stall())
 
     def _take(self, message: Message) -> None:
+        self._has_answered = True
         if message.kind == Kind.SEGMENT:
             assert message.descriptor is not None
             self.leases.add_segment(
@@ -335,11 +345,17 @@ class Worker:
             how = '(or its connection did)'
         elif code < 0:
             how = f'by signal {_signal_name(-code)}'
+        hint = ('If it was killed, memory may have run out; a traceback, if '
+                'there was one, is in its standard error. A new epoch '
+                'iterator starts a new worker')
+        if code == 1 and not self._has_answered:
+            hint = ('It did not even begin; its standard error says why. '
+                    'Workers that are not forked import your script, so '
+                    'what it does must stand under '
+                    "if __name__ == '__main__':")
         return WorkerError(
-            f'the worker process {self.pid} of {self.name} ended '
-            f'{how} before the epoch did. If it was killed, memory may have '
-            'run out; a traceback, if there was one, is in its standard '
-            'error. A new epoch iterator starts a new worker')
+            f'the worker process {self.pid} of {self.name} ended {how} '
+            f'before the epoch did. {hint}')
 
     def _describe_stall(self) -> str:
         self._stacks = ''

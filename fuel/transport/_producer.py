@@ -43,6 +43,7 @@ class Kind(enum.IntEnum):
     RELEASE = 3
     LEAVE = 4
     ASK_STACKS = 5
+    STREAM = 6
     # From the producer.
     OPENED = 10
     SEGMENT = 11
@@ -542,7 +543,8 @@ def serve(stream: Any, connection: Any, consumer: int, max_batches: int,
 
     Parameters
     ----------
-    stream : AbstractDataStream
+    stream : AbstractDataStream or None
+        None if it comes over the connection.
     connection : socket.socket
     consumer : int
         Process identifier of the consumer, whose end is this one's end.
@@ -553,5 +555,26 @@ def serve(stream: Any, connection: Any, consumer: int, max_batches: int,
     # The terminal sends Ctrl-C to all; the consumer decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(connection, Peer(consumer))
-    Producer(stream, channel, max_batches, max_bytes).run()
+    with suppress(ChannelClosed):
+        if stream is None:
+            stream = _receive_stream(channel)
+        if stream is not None:
+            Producer(stream, channel, max_batches, max_bytes).run()
     channel.close()
+
+
+def _receive_stream(channel: Channel) -> Any:
+    """Return the stream that the consumer sends; None if it does not load.
+
+    What is wrong is then told to the first epoch.
+    """
+    message = channel.receive()
+    assert message is not None
+    try:
+        return pickle.loads(message.payload)
+    except Exception as error:  # noqa: BLE001 - told to the consumer
+        told = pickle.dumps(('error', describe_error(error)))
+    message = channel.receive()
+    assert message is not None
+    channel.send(Message(Kind.OPENED, message.feed, payload=told))
+    return None
