@@ -198,14 +198,24 @@ class Epoch(Buffer):
             # Not before, since it may open a file.
             self.ahead = requests_ahead(stream.dataset, self.request_iterator)
         self.ahead(self.requested - 1)
-        return stream.dataset.get_data(self.attributes['data_state'], request)
+        try:
+            return stream.dataset.get_data(
+                self.attributes['data_state'], request)
+        except Exception as error:
+            note_request(error, request)
+            raise
 
     def _get_installed(self, stream: Any) -> Any:
         self.install(stream)
+        request = None
         try:
             if self.request_iterator is None:
                 return stream.get_data()
-            return stream.get_data(self._next_request())
+            request = self._next_request()
+            return stream.get_data(request)
+        except Exception as error:
+            note_request(error, request)
+            raise
         finally:
             self.capture(stream)
 
@@ -247,6 +257,12 @@ class Epoch(Buffer):
 def new_object(cls: Any) -> Any:
     """Return an instance without attributes, for any pickle protocol."""
     return cls.__new__(cls)
+
+
+def note_request(error: Exception, request: Any) -> None:
+    """Add to an error which request it came from, if from any."""
+    if request is not None and not isinstance(error, StopIteration):
+        error.add_note(f'for the request {request!r:.500}')
 
 
 def how_many_ahead(example: Any) -> int:

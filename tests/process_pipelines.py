@@ -7,7 +7,7 @@ import time
 import numpy
 
 from fuel.datasets import IndexableDataset
-from fuel.schemes import ShuffledScheme
+from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import AgnosticTransformer, Transformer
 from fuel.utils import _outputs as outputs
@@ -105,6 +105,29 @@ class Shapes(Transformer):
         return (ragged, [b'a' * number, 'text'], numpy.empty((0, 3)), number,
                 numpy.float32(number), numpy.asfortranarray(
                     numpy.arange(60000.).reshape(200, 300)))
+
+
+class BadRows(IndexableDataset):
+    """Cannot read example 9."""
+
+    def get_data(self, state=None, request=None):
+        """Do what the class says."""
+        if 9 in request:
+            raise OSError('a bad sector')
+        return super().get_data(state, request)
+
+
+def build_bad():
+    """Return a stream of a data set that fails in its third batch."""
+    return Noise(DataStream(
+        BadRows(numpy.arange(24.)), iteration_scheme=SequentialScheme(24, 4)))
+
+
+class Unloadable:
+    """Does not come back from a pickle."""
+
+    def __reduce__(self):
+        return raise_value_error, ()
 
 
 def raise_value_error():

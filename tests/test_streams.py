@@ -132,7 +132,7 @@ def test_data_iterator_error_names_the_stage():
     assert [([0],), ([1],)] == [next(epoch), next(epoch)]
     with pytest.raises(RuntimeError, match='no such row') as caught:
         next(epoch)
-    assert ['in stage DataStream, item 2 of the epoch'
+    assert ['for the request [2]', 'in stage DataStream, item 2 of the epoch'
             ] == caught.value.__notes__
     assert ([3],) == next(epoch)
 

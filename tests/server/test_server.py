@@ -35,6 +35,7 @@ from process_pipelines import (
     Keeper,
     assert_same,
     build,
+    build_bad,
     raise_unpicklable,
     raise_value_error,
 )
@@ -284,6 +285,16 @@ def test_exception_reaches_the_client(serve, connect, fault, kind, text):
     assert any('in stage Faulty' in note for note in caught.value.__notes__)
     assert len(list(epoch)) == 3
     assert len(list(client.get_epoch_iterator())) == 6
+
+
+def test_error_names_the_request(serve, connect):
+    """And every stage that it went through."""
+    epoch = connect(serve(build_bad()), ('x',)).get_epoch_iterator()
+    next(epoch)
+    next(epoch)
+    with pytest.raises(OSError, match='a bad sector') as caught:
+        next(epoch)
+    assert 'for the request [8, 9, 10, 11]' == caught.value.__notes__[0]
 
 
 def test_exception_at_the_start_of_an_epoch_reaches_the_client(

@@ -37,8 +37,10 @@ from process_pipelines import (
     Faulty,
     Keeper,
     Shapes,
+    Unloadable,
     assert_same,
     build,
+    build_bad,
     raise_unpicklable,
     raise_value_error,
     sleep_long,
@@ -200,6 +202,50 @@ def test_exception_reaches_the_consumer(ahead, method):
     # As in this process: the batch is lost, the epoch goes on.
     assert len(list(epoch)) == 3
     assert len(list(stream.get_epoch_iterator())) == 6
+
+
+@pytest.mark.parametrize('num_workers', [1, 2])
+def test_error_names_the_request(ahead, num_workers):
+    """And every stage that it went through."""
+    stream = build_bad() if num_workers == 1 else build_bad().data_stream
+    epoch = ahead(stream, num_workers=num_workers).get_epoch_iterator()
+    next(epoch)
+    next(epoch)
+    with pytest.raises(OSError, match='a bad sector') as caught:
+        next(epoch)
+    notes = caught.value.__notes__
+    assert 'for the request [8, 9, 10, 11]' == notes[0]
+    assert 'in stage DataStream' in notes[1]
+    assert 'in get_data' in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize('method', METHODS[1:])
+def test_stream_that_does_not_load_in_the_worker_is_told(ahead, method):
+    """With the worker's traceback."""
+    stream = build()
+    stream.something = Unloadable()
+    epoch = ahead(stream, start_method=method).get_epoch_iterator()
+    with pytest.raises(ValueError, match='something bad') as caught:
+        next(epoch)
+    assert 'raise_value_error' in str(caught.value.__cause__)
+
+
+@pytest.mark.parametrize('method', METHODS[1:])
+def test_script_without_a_guard_is_told(method, tmp_path):
+    """It used to wait for ever, for the worker to read the stream."""
+    (tmp_path / 'script.py').write_text(textwrap.dedent(f"""
+        from process_pipelines import build
+        from fuel.transformers import MultiProcessing
+        next(MultiProcessing(build(), start_method={method!r}
+                             ).get_epoch_iterator())
+    """))
+    done = subprocess.run(
+        [sys.executable, tmp_path / 'script.py'], capture_output=True,
+        text=True, check=False, timeout=50,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+    assert done.returncode == 1
+    assert 'WorkerError' in done.stderr
+    assert "under if __name__ == '__main__'" in done.stderr
 
 
 def test_exception_that_does_not_pickle_is_told(ahead):
