@@ -77,7 +77,8 @@ class Conductor:
         self.num_clients = num_clients
         self.pool = SlotPool(max_bytes)
         self.counts = dict.fromkeys(
-            ('batches', 'bytes', 'errors', 'epochs', 'dropped messages'), 0)
+            ('batches', 'bytes', 'errors', 'epochs', 'dropped messages',
+             'dropped connections'), 0)
         self.waited = {'pipeline': 0.0, 'clients': 0.0}
         self.epoch: Epoch | None = None
         self._since = time.monotonic()

@@ -16,6 +16,7 @@ from fuel.server._clients import Session, kind_of
 from fuel.server._conductor import Conductor
 from fuel.server._epoch import RANK, SHARINGS
 from fuel.server._pipeline import Pipeline
+from fuel.server._strangers import Strangers
 from fuel.transport._background import MAX_BYTES
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire._header import VERSION, get_field
@@ -133,10 +134,12 @@ class Server:
         """
         self._context = zmq.Context()
         self._router = self._context.socket(zmq.ROUTER)
+        self._strangers = Strangers(self._router, self.counts)
         try:
             self._configure(self._router)
             self._bind()
         except BaseException:
+            self._strangers.close()
             self._router.close(0)
             self._context.term()
             raise
@@ -225,13 +228,16 @@ class Server:
     def _serve(self) -> None:
         poller = zmq.Poller()
         poller.register(self._router, zmq.POLLIN)
+        poller.register(self._strangers.monitor, zmq.POLLIN)
         poller.register(self._wake_up.descriptor, zmq.POLLIN)
         next_ping = time.monotonic()
         try:
             while not self._stopped.is_set():
-                poller.poll(int(_PING * 1000))
+                ready = dict(poller.poll(int(_PING * 1000)))
                 self._wake_up.clear()
                 self._receive()
+                if self._strangers.monitor in ready:
+                    self._strangers.look()
                 while self._pipeline.results:
                     self.conductor.take(self._pipeline.results.popleft())
                 if time.monotonic() > next_ping:
@@ -245,6 +251,7 @@ class Server:
             self._router.unbind(self._endpoint)
             for session in self._sessions.values():
                 self._send(session, {'type': 'bye'})
+            self._strangers.close()
             self._router.close()
             authenticator = getattr(self, '_authenticator', None)
             if authenticator is not None:
@@ -269,8 +276,7 @@ class Server:
                 self._handle(parts[0], fields)
             except (WireError, TypeError, ValueError, LookupError) as error:
                 # Nobody's bytes may end the service of the others.
-                self.counts['dropped messages'] += 1
-                log.warning('dropped a message: %s', error)
+                self._strangers.drop_message(error)
 
     def _handle(self, identity: bytes, fields: dict[str, Any]) -> None:
         kind = get_field(fields, 'type', str)

@@ -649,6 +649,46 @@ def test_bytes_of_a_stranger_disturb_nobody(serve, connect, caplog, name):
     assert 'dropped a message' in caplog.text
 
 
+def talk_http(port):
+    """Ask as a web browser does."""
+    with socket.create_connection(('127.0.0.1', port)) as raw:
+        raw.sendall(b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+
+
+def talk_noise(port):
+    """Begin as ZeroMQ does, and go on as nobody does."""
+    with socket.create_connection(('127.0.0.1', port)) as raw:
+        raw.sendall(b'\xff' + random.Random(4).randbytes(1000))
+
+
+def talk_old(port):
+    """Pull, as the clients of Fuel 0.2 do."""
+    with zmq.Context() as context, context.socket(zmq.PULL) as old:
+        old.connect(f'tcp://127.0.0.1:{port}')
+        assert not old.poll(500)
+
+
+@pytest.mark.parametrize('talk', [talk_http, talk_noise, talk_old])
+def test_connection_of_a_stranger_is_dropped(serve, connect, caplog, talk):
+    """Counted, logged, but not line after line; nobody is disturbed."""
+    server = serve(build(num_examples=80))
+    epoch = connect(server).get_epoch_iterator()
+    next(epoch)
+    for _ in range(3):
+        talk(server.port)
+    deadline = time.monotonic() + 20
+    while server.counts['dropped connections'] < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert len(list(epoch)) == 19
+    assert 'dropped a connection' in caplog.text
+    assert server.counts['dropped messages'] == 0
+    with connect(server) as other:
+        other.connect()
+    server.stop()
+    assert server.counts['dropped connections'] < 60
+
+
 @pytest.mark.parametrize('resume', [
     {}, {'run': 5}, {'run': 'x', 'epoch': -1}, {'run': 'x', 'epoch': 1,
                                                 'state': 5},

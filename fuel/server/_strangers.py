@@ -1,0 +1,77 @@
+"""Who connects to a server and is no client: counted, and told briefly."""
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+log = logging.getLogger(__name__)
+
+# Seconds between two lines of the log, however much comes.
+_QUIET = 1.0
+
+
+class Strangers:
+    """Counts messages and connections that are not of the protocol.
+
+    Parameters
+    ----------
+    router : zmq.Socket
+        Not yet bound.
+    counts : dict
+        Where to count: ``'dropped messages'`` and ``'dropped connections'``.
+
+    Attributes
+    ----------
+    monitor : zmq.Socket
+        Readable when there is something for :meth:`look`.
+
+    """
+
+    def __init__(self, router: Any, counts: dict[str, int]) -> None:
+        self._router = router
+        self._counts = counts
+        self.monitor = router.get_monitor_socket(
+            zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+            | zmq.EVENT_DISCONNECTED)
+        # Connections that have not shaken hands.  A success does not say
+        # whose it is, so this may hold one in the place of another.
+        self._pending: list[int] = []
+        self._next_line = 0.0
+        self._untold = 0
+
+    def look(self) -> None:
+        """Take in who came and went."""
+        while self.monitor.poll(0):
+            event = recv_monitor_message(self.monitor)
+            if event['event'] == zmq.EVENT_ACCEPTED:
+                self._pending.append(event['value'])
+            elif event['event'] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                del self._pending[-1:]
+            elif event['value'] in self._pending:
+                self._pending.remove(event['value'])
+                self._drop('connections', 'it does not speak ZeroMQ as '
+                           'clients of this Fuel do')
+
+    def drop_message(self, error: Exception) -> None:
+        """Count a message that is none."""
+        self._drop('messages', error)
+
+    def _drop(self, what: str, why: object) -> None:
+        self._counts[f'dropped {what}'] += 1
+        now = time.monotonic()
+        if now < self._next_line:
+            self._untold += 1
+            return
+        self._next_line = now + _QUIET
+        log.warning('dropped a %s: %s (%d others since the last line)',
+                    what[:-1], why, self._untold)
+        self._untold = 0
+
+    def close(self) -> None:
+        """Close the monitor, before the socket itself is closed."""
+        self._router.disable_monitor()
+        self.monitor.close()
