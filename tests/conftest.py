@@ -1,6 +1,7 @@
 """What every test shares: a home of its own, settings of its own, and
 properties that are tried briefly unless ``--full`` is given."""
 import copy
+import faulthandler
 import os
 import random
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import fuel
+import stuck
 
 settings.register_profile(
     'short', max_examples=25, deadline=None, print_blob=True,
@@ -22,6 +24,9 @@ SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
 
+STDERR = pytest.StashKey[int]()
+
+
 def pytest_addoption(parser):
     """Add ``--full``."""
     parser.addoption('--full', action='store_true',
@@ -31,6 +36,32 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Choose how many examples each property is tried with."""
     settings.load_profile('full' if config.getoption('full') else 'short')
+    # Tests capture their own; this one is shown at once.
+    config.stash[STDERR] = os.dup(2)
+    stuck.arm_forks()
+
+
+def pytest_unconfigure(config):
+    """Let go of the standard error."""
+    os.close(config.stash[STDERR])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """End the run, with all stacks, if a test cannot even be timed out.
+
+    pytest-timeout prints the stacks and ends the test before, unless
+    something holds the interpreter's lock for ever.
+    """
+    marker = item.get_closest_marker('timeout')
+    limit = float(marker.args[0] if marker is not None
+                  else item.config.getini('timeout'))
+    faulthandler.dump_traceback_later(
+        limit + 20, file=item.config.stash[STDERR], exit=True)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_report_header(config):

@@ -32,7 +32,7 @@ NUM_EPOCHS = 3
 CASES = [pytest.param(number, id=str(number), marks=(
     [] if number < 5 else pytest.mark.full)) for number in range(50)]
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(60)
 
 
 def choose(number, places):

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.timeout(100)
+pytestmark = pytest.mark.timeout(60)
 
 SERVER = """
     import sys
