@@ -266,8 +266,9 @@ def celeba(folder):
     features = numpy.array([decoded(image) for image in images])
     return {split: {'features': features[start:stop],
                     'targets': attributes[start:stop].astype('uint8')}
-            for split, start, stop in (('train', 0, 6), ('valid', 6, 9),
-                                       ('test', 9, CELEBA))}
+            # In the proportions of the whole.
+            for split, start, stop in (('train', 0, 9), ('valid', 9, 10),
+                                       ('test', 10, CELEBA))}
 
 
 def dogs_vs_cats(folder, train=10, test=6):

@@ -7,6 +7,8 @@ import contextlib
 import gzip
 import lzma
 import posixpath
+import struct
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -16,8 +18,8 @@ from typing import IO, Any
 from fuel.converters._inflate import Inflated
 from fuel.converters._inputs import BadInputFile, refuse_page
 
-__all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'open_tar', 'open_zip',
-           'read_member', 'read_zipped', 'walk_tar']
+__all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'check_size', 'open_tar',
+           'open_zip', 'read_member', 'read_zipped', 'walk_tar']
 
 MAX_MEMBER = 1 << 31
 # Many images wait in memory to be decoded.
@@ -28,6 +30,9 @@ ENCRYPTED = 1
 GZIP_MAGIC = b'\x1f\x8b'
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error,
           gzip.BadGzipFile, lzma.LZMAError)
+# What the standard library does with headers that lie.
+CONFUSED = (ValueError, OverflowError, RecursionError, NotImplementedError,
+            struct.error)
 
 
 def check_name(path: str, name: str) -> None:
@@ -36,6 +41,14 @@ def check_name(path: str, name: str) -> None:
     if posixpath.isabs(name) or '..' in parts or ':' in parts[0]:
         raise BadInputFile(path, f'the member {name!r} would leave the '
                            'folder it is unpacked in')
+
+
+def check_size(path: str, name: str, size: int, max_size: int) -> None:
+    """Raise `BadInputFile` if a member is not of 0 to `max_size` bytes."""
+    if not 0 <= size <= max_size:
+        raise BadInputFile(path, f'the member {name!r} has {size} bytes, more '
+                           f'than {max_size}' if size > 0 else
+                           f'the member {name!r} has {size} bytes')
 
 
 @contextlib.contextmanager
@@ -73,17 +86,28 @@ def walk_tar(path: str, archive: tarfile.TarFile,
         For a link, a device, a name that leads out of the folder, and a
         file of more than `max_size` bytes.
     """
-    for member in archive:
+    for member in _headers(path, archive):
         check_name(path, member.name)
         if member.isdir():
             continue
         if not member.isreg():
             raise BadInputFile(path, f'the member {member.name!r} is a link '
                                'or a device')
-        if member.size > max_size:
-            raise BadInputFile(path, f'the member {member.name!r} has '
-                               f'{member.size} bytes, more than {max_size}')
+        check_size(path, member.name, member.size, max_size)
         yield member
+
+
+def _headers(path: str, archive: tarfile.TarFile
+             ) -> Iterator[tarfile.TarInfo]:
+    try:
+        while (member := archive.next()) is not None:
+            # Before the next is looked for where this one ends.
+            check_size(path, member.name, member.size, sys.maxsize)
+            yield member
+    except BadInputFile:
+        raise
+    except CONFUSED as error:
+        raise BadInputFile(path, f'not a sound archive ({error})') from error
 
 
 def read_member(path: str, archive: tarfile.TarFile,
@@ -100,12 +124,19 @@ def read_member(path: str, archive: tarfile.TarFile,
 def open_zip(path: str) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive; its faults become `BadInputFile`."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _zip_file(path) as archive:
             for name in archive.namelist():
                 check_name(path, name)
             yield archive
     except BROKEN as error:
         refuse_page(path)
+        raise BadInputFile(path, f'not a sound archive ({error})') from error
+
+
+def _zip_file(path: str) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except CONFUSED as error:
         raise BadInputFile(path, f'not a sound archive ({error})') from error
 
 
@@ -116,16 +147,18 @@ def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
         info = archive.getinfo(name)
     except KeyError as error:
         raise BadInputFile(path, f'there is no member {name!r}') from error
-    if info.file_size > max_size:
-        raise BadInputFile(path, f'the member {name!r} has {info.file_size} '
-                           f'bytes, more than {max_size}')
+    check_size(path, name, info.file_size, max_size)
     if info.compress_type not in ZIP_FORMS or info.flag_bits & ENCRYPTED:
         raise BadInputFile(path, f'the member {name!r} is encrypted, or '
                            'packed in another way than deflate')
     # Without a size, all that the packed bytes unpack to is in memory at
     # once, whatever size the archive claims.
-    with archive.open(info) as raw:
-        content = raw.read(info.file_size)
+    try:
+        with archive.open(info) as raw:
+            content = raw.read(info.file_size)
+    except CONFUSED as error:
+        raise BadInputFile(path, f'the member {name!r} is damaged ({error})'
+                           ) from error
     if len(content) != info.file_size:
         raise BadInputFile(path, f'the member {name!r} is cut short')
     return content

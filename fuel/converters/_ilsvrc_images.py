@@ -7,7 +7,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._archives import MAX_IMAGE
+from fuel.converters._archives import MAX_IMAGE, check_size
 from fuel.converters._inputs import BadInputFile, unpack_gzip
 from fuel.converters._ragged import write_rows
 from fuel.converters._tar_index import Member, Tar, open_members
@@ -18,6 +18,9 @@ __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
 
 PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 GZIP_MAGIC = b'\x1f\x8b'
+# All are in memory; the real ones have less than 2 MB.
+MAX_PATCHES = 1 << 28
+MAX_NAME = 32
 # How much is written to the file at once.
 IMAGES_AT_ONCE = 512
 BYTES_AT_ONCE = 1 << 25
@@ -77,7 +80,8 @@ def _load(archive: Tar, member: Member, patches: Mapping[str, bytes]
     patch = patches.get(posixpath.basename(member.name))
     if patch is not None:
         return patch, True
-    return _unpacked(archive.read(member), archive.path, member.name), False
+    return _unpacked(archive.read(member, MAX_IMAGE), archive.path,
+                     member.name), False
 
 
 def _unpacked(content: bytes, path: str, name: str) -> bytes:
@@ -147,10 +151,13 @@ def extract_patch_images(f: Any, which_set: str) -> dict[str, bytes]:
         return {}
     folder = PATCH_FOLDERS[which_set]
     with open_members(f) as archive:
+        members = [member for member in archive.members()
+                   if member.name.endswith('.JPEG') and posixpath.basename(
+                       posixpath.dirname(member.name)) == folder]
+        check_size(archive.path, f'{folder}/*.JPEG',
+                   sum(member.size for member in members), MAX_PATCHES)
         return {posixpath.basename(member.name): archive.read(member)
-                for member in archive.members()
-                if member.name.endswith('.JPEG') and posixpath.basename(
-                    posixpath.dirname(member.name)) == folder}
+                for member in members}
 
 
 def write_images(hdf5_file: Any, images: Iterable[Image], expected: int,
@@ -180,8 +187,12 @@ def write_images(hdf5_file: Any, images: Iterable[Image], expected: int,
 def _write(hdf5_file: Any, rows: Any, images: Sequence[Image]) -> None:
     contents = [numpy.frombuffer(content, dtype='uint8')
                 for _, _, content in images]
+    for name, _, _ in images:
+        if len(name) > MAX_NAME or not name.isascii():
+            raise ValueError(f'expected names of at most {MAX_NAME} ASCII '
+                             f'characters, got {name!r}')
     names = numpy.array([[name.encode('ascii')] for name, _, _ in images],
-                        dtype='S32').reshape(-1, 1)
+                        dtype=f'S{MAX_NAME}').reshape(-1, 1)
     encoded = hdf5_file['encoded_images']
     if isinstance(encoded, h5py.Dataset):
         write_rows(encoded, rows, contents)

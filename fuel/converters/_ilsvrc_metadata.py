@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import open_tar, read_member, walk_tar
+from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
+                                      read_member, walk_tar)
 from fuel.converters._inputs import BadInputFile
 
-__all__ = ['Synsets', 'class_numbers', 'read_devkit_files', 'synset_table',
-           'wnid_classes']
+__all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
+           'synset_table', 'wnid_classes']
 
 NUM_CLASSES = 1000
 
@@ -17,14 +18,30 @@ Synsets = numpy.ndarray[Any, Any]
 
 def wnid_classes(synsets: Synsets) -> dict[str, int]:
     """Return the class of each WordNet identifier of the leaves."""
-    return {wnid.decode('ascii'): number for number, wnid in
+    return {wnid.decode('utf8'): number for number, wnid in
             enumerate(synsets['WNID'][:NUM_CLASSES].tolist())}
 
 
-def class_numbers(synsets: Synsets, field: str) -> dict[int, int]:
-    """Return the class of each identifier that ground truth is given by."""
-    return {identifier: number
-            for number, identifier in enumerate(synsets[field].tolist())}
+def classes_of(synsets: Synsets, field: str, identifiers: Any,
+               where: str) -> list[int]:
+    """Return the class of each identifier in a ground truth."""
+    class_of = {identifier: number
+                for number, identifier in enumerate(synsets[field].tolist())}
+    numbers = identifiers.tolist()
+    unknown = set(numbers) - set(class_of)
+    if unknown:
+        raise BadInputFile(where, f'the ground truth names {min(unknown)}, '
+                           'which is no class of the development kit')
+    return [class_of[number] for number in numbers]
+
+
+def read_numbers(file: Any, where: str) -> Any:
+    """Read a ground truth: a number in each line."""
+    try:
+        return numpy.loadtxt(file, dtype='int16', ndmin=1)
+    except (ValueError, OverflowError) as error:
+        raise BadInputFile(where, f'expected a number in each line ({error})'
+                           ) from error
 
 
 def read_devkit_files(f: Any, meta_path: str, groundtruth_path: str
@@ -34,20 +51,31 @@ def read_devkit_files(f: Any, meta_path: str, groundtruth_path: str
     is_path = not hasattr(f, 'read')
     where = str(f) if is_path else str(getattr(f, 'name', 'archive'))
     wanted = (meta_path, groundtruth_path)
+    found = {}
     with open_tar(where, None if is_path else f) as archive:
-        found = {member.name: io.BytesIO(read_member(where, archive, member))
-                 for member in walk_tar(where, archive)
-                 if member.name in wanted}
+        for member in walk_tar(where, archive):
+            if member.name in wanted:
+                check_size(where, member.name, member.size, MAX_IMAGE)
+                found[member.name] = io.BytesIO(
+                    read_member(where, archive, member))
     for name in wanted:
         if name not in found:
             raise BadInputFile(where, f'there is no member {name!r}')
-    return found[meta_path], numpy.loadtxt(found[groundtruth_path],
-                                           dtype='int16', ndmin=1)
+    return found[meta_path], read_numbers(
+        found[groundtruth_path], f'{where}: {groundtruth_path}')
 
 
-def synset_table(raw: Any, id_field: str) -> Synsets:
+def synset_table(content: dict[str, Any], id_field: str) -> Synsets:
     """Return MATLAB's structures as a table of numbers and bytes."""
-    raw = numpy.atleast_1d(raw)
+    try:
+        return _table(numpy.atleast_1d(content['synsets']), id_field)
+    except (KeyError, IndexError, TypeError, ValueError,
+            OverflowError) as error:
+        raise BadInputFile('meta.mat', 'expected a table of synsets '
+                           f'({error})') from error
+
+
+def _table(raw: Any, id_field: str) -> Synsets:
     texts = {field: [str(text).encode('utf8') for text in raw[field]]
              for field in ('WNID', 'gloss', 'words')}
     children = [numpy.atleast_1d(ids) for ids in raw['children']]

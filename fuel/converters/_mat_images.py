@@ -69,6 +69,9 @@ class MatlabImages:
                 stream = _find(raw, self._name, math.prod(self.shape))
             except _OtherLayoutError:
                 stream = None
+            except (zlib.error, EOFError) as error:
+                raise BadInputFile(self._path, 'not a sound MATLAB file '
+                                   f'({error})') from error
             if stream is not None:
                 yield from self._stream(stream)
                 return
@@ -112,8 +115,8 @@ def _find(raw: IO[bytes], name: str, size: int) -> Any:
         flags = _element(stream)
         _element(stream)
         if _element(stream).decode('latin1') == name:
-            if flags[0] != UINT8_CLASS or _unpack(stream.read(8)) != (
-                    UINT8_DATA, size):
+            if flags[:1] != bytes([UINT8_CLASS]) or (UINT8_DATA, size) != (
+                    _unpack(stream.read(8))):
                 raise _OtherLayoutError
             return stream
         raw.seek(following)

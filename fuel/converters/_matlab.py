@@ -1,9 +1,19 @@
 """MATLAB files up to version 7.2."""
+import math
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy
 
 from fuel.converters._inputs import BadInputFile, refuse_page
 
-__all__ = ['describe_variable', 'read_matlab']
+__all__ = ['as_bytes', 'describe_variable', 'read_matlab',
+           'read_variables']
+
+# Numbers in a variable that is read as a whole; the largest has 16 million.
+MAX_NUMBERS = 1 << 27
 
 
 def read_matlab(file: Any, path: str, **kwargs: Any) -> dict[str, Any]:
@@ -19,37 +29,67 @@ def read_matlab(file: Any, path: str, **kwargs: Any) -> dict[str, Any]:
         For `scipy.io.loadmat`.
     """
     from scipy.io import loadmat
+    with _sound(file, path):
+        content: dict[str, Any] = loadmat(file, **kwargs)
+    return content
+
+
+@contextmanager
+def _sound(file: Any, path: str) -> Iterator[None]:
+    """Let faults of a MATLAB file become `BadInputFile`."""
     from scipy.io.matlab import MatReadError
     try:
-        content: dict[str, Any] = loadmat(file, **kwargs)
+        yield
+    except FileNotFoundError:
+        raise
     except (MatReadError, ValueError, TypeError, NotImplementedError,
-            EOFError, IndexError, OSError, KeyError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
+            EOFError, IndexError, OSError, KeyError, OverflowError,
+            MemoryError, zlib.error) as error:
         if isinstance(file, str):
             refuse_page(file)
         raise BadInputFile(path, f'not a sound MATLAB file ({error})'
                            ) from error
-    except Exception as error:
-        # Some damage ends in the decompressor's own error class.
-        if type(error).__module__ == 'zlib':
-            raise BadInputFile(path, f'not a sound MATLAB file ({error})'
-                               ) from error
-        raise
-    return content
+
+
+def as_bytes(array: Any, path: str, name: str) -> Any:
+    """Return whole numbers from 0 to 255 as bytes; refuse any other."""
+    array = numpy.asarray(array)
+    if array.dtype.kind not in 'biuf':
+        raise BadInputFile(path, f'expected numbers in {name}, got '
+                           f'{array.dtype}')
+    if not ((array >= 0) & (array <= 255)).all() or (
+            array != (as_uint8 := array.astype('uint8'))).any():
+        raise BadInputFile(path, f'expected whole numbers from 0 to 255 in '
+                           f'{name}')
+    return as_uint8
 
 
 def describe_variable(path: str, name: str) -> tuple[tuple[int, ...], str]:
     """Return shape and type of a variable, without reading it."""
     from scipy.io import whosmat
-    from scipy.io.matlab import MatReadError
-    try:
+    with _sound(path, path):
         variables = {row[0]: row[1:] for row in whosmat(path)}
-    except (MatReadError, ValueError, TypeError, NotImplementedError,
-            EOFError) as error:
-        raise BadInputFile(path, f'not a sound MATLAB file ({error})'
-                           ) from error
     if name not in variables:
         raise BadInputFile(path, f'there is no variable {name!r}')
     shape, kind = variables[name]
     return tuple(shape), kind
+
+
+def read_variables(path: str, names: Iterable[str]) -> dict[str, Any]:
+    """Return variables of a file, none of them of unreasonable size.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    names : iterable of str
+        The variables, which must be there.
+    """
+    names = list(names)
+    for name in names:
+        shape, _ = describe_variable(path, name)
+        if math.prod(shape) > MAX_NUMBERS:
+            raise BadInputFile(path, f'the variable {name!r} has the shape '
+                               f'{shape}')
+    content = read_matlab(path, path, variable_names=names)
+    return {name: content[name] for name in names}

@@ -14,19 +14,26 @@ __all__ = ['read_boxes']
 
 NAMES = (b'height', b'label', b'left', b'top', b'width')
 LABEL = 1
+# More digits than any picture of a house has.
+MAX_DIGITS = 1000
 ALL = h5py.h5s.ALL
 NUMBERS = (h5py.h5t.INTEGER, h5py.h5t.FLOAT)
+# Made once: h5py looks long for what suits a type of NumPy.
+REFERENCES = h5py.h5t.py_create(h5py.ref_dtype)
+TEXT = (h5py.h5t.STRING, h5py.h5t.VLEN)
 
 Array = numpy.ndarray[Any, Any]
 
 
-def read_boxes(struct: str) -> tuple[Array, Array]:
+def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
     """Read the boxes of all images.
 
     Parameters
     ----------
     struct : str
         Path of ``digitStruct.mat``.
+    images : int
+        Number of images that it must be about.
 
     Returns
     -------
@@ -35,12 +42,24 @@ def read_boxes(struct: str) -> tuple[Array, Array]:
     table : numpy.ndarray of int
         For each box height, label, left, top and width. Negative numbers
         are 0, and so is the label 10, which stands for the digit zero.
+
+    Raises
+    ------
+    ValueError
+        If the file is about more or fewer images, numbers are too large, or
+        data are elsewhere than in the file.
     """
     with h5py.File(struct, 'r') as h5file:
         reader = _Reader(h5file)
-        tables = [reader.boxes(key) for key in reader.images()]
-    table = numpy.maximum(numpy.concatenate(
-        [*tables, numpy.empty((0, len(NAMES)))]).astype('int64'), 0)
+        tables = [reader.boxes(key) for key in reader.images(images)]
+    numbers = numpy.concatenate([*tables, numpy.empty((0, len(NAMES)))])
+    if not (numbers <= 65535).all():
+        raise ValueError('expected numbers up to 65535, got '
+                         f'{numbers.max(initial=0)}')
+    table = numpy.maximum(numbers, 0).astype('int64')
+    if (table[:, LABEL] > 10).any():
+        raise ValueError('expected labels from 1 to 10, got '
+                         f'{table[:, LABEL].max()}')
     table[table[:, LABEL] == 10, LABEL] = 0
     return numpy.array([len(part) for part in tables], 'int64'), table
 
@@ -57,48 +76,92 @@ class _Reader:
         self._file = h5file.id
         self._group = h5py.h5g.open(self._file, b'digitStruct')
 
-    def images(self) -> list[Any]:
+    def images(self, expected: int) -> list[Any]:
         """Return the key of each image's boxes."""
-        keys = self._read(h5py.h5d.open(self._group, b'bbox'))
-        return keys.ravel().tolist()
+        dataset = self._member(self._group, b'bbox')
+        count = _length(dataset)
+        if count != expected:
+            raise ValueError(f'expected boxes of {expected} images, got those '
+                             f'of {count}')
+        return _keys(dataset, count)
 
     def boxes(self, key: Any) -> Array:
         """Return the boxes that a key leads to."""
         image = self._open(key)
         found = []
         for name in NAMES:
-            dataset = h5py.h5d.open(image, name)
+            dataset = self._member(image, name)
             if dataset.get_type().get_class() in NUMBERS:
-                values = self._numbers(dataset)
+                values = _numbers(dataset)
             else:
                 values = numpy.concatenate([
-                    self._numbers(self._open(key)) for key in
-                    self._read(dataset).ravel().tolist()])
+                    _numbers(self._open(key)) for key in
+                    _keys(dataset, _few(dataset))])
             found.append(values)
         if len({len(values) for values in found}) != 1:
             raise ValueError(f'the boxes of {key!r} lack numbers')
         return numpy.stack(found, axis=1)
-
-    @staticmethod
-    def _numbers(dataset: Any) -> Array:
-        """Return the numbers in a data set, flat."""
-        values = numpy.empty(dataset.get_space().get_simple_extent_npoints())
-        dataset.read(ALL, ALL, values, h5py.h5t.NATIVE_DOUBLE)
-        return values
 
     def _open(self, key: Any) -> Any:
         """Open what a reference, or a name in the group, leads to."""
         if isinstance(key, h5py.Reference):
             return h5py.h5r.dereference(key, self._file)
         name = key if isinstance(key, bytes) else key.encode('utf8')
-        return h5py.h5o.open(self._group, name)
+        # A path goes through groups, each of which must be in this file.
+        place = self._file if name.startswith(b'/') else self._group
+        for part in name.strip(b'/').split(b'/'):
+            place = self._member(place, part)
+        return place
 
     @staticmethod
-    def _read(dataset: Any) -> Array:
-        array = numpy.empty(dataset.shape, dtype=dataset.dtype)
-        dataset.read(ALL, ALL, array)
-        return array
+    def _member(group: Any, name: bytes) -> Any:
+        """Open a member, which may not be a link to something else."""
+        if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+            raise ValueError(f'{name!r} is a link to another place')
+        return h5py.h5o.open(group, name)
+
+
+def _length(dataset: Any) -> int:
+    return int(dataset.get_space().get_simple_extent_npoints())
+
+
+def _few(dataset: Any) -> int:
+    """Return the length of what is about the digits of one image."""
+    count = _length(dataset)
+    if not 0 < count <= MAX_DIGITS:
+        raise ValueError(f'expected 1 to {MAX_DIGITS} digits, got {count}')
+    return count
+
+
+def _check_place(dataset: Any) -> None:
+    """Refuse data that are in other files."""
+    if dataset.get_offset() is None:  # not simply a piece of this file
+        creation = dataset.get_create_plist()
+        if creation.get_external_count() or (
+                creation.get_layout() == h5py.h5d.VIRTUAL):
+            raise ValueError('the numbers are in another file')
+
+
+def _numbers(dataset: Any) -> Array:
+    """Return the numbers in a data set, flat."""
+    _check_place(dataset)
+    values = numpy.empty(_few(dataset))
+    dataset.read(ALL, ALL, values, h5py.h5t.NATIVE_DOUBLE)
+    return values
+
+
+def _keys(dataset: Any, count: int) -> list[Any]:
+    """Return references or names."""
+    _check_place(dataset)
+    if dataset.get_type().get_class() in TEXT:
+        keys = numpy.empty(dataset.shape, dtype=dataset.dtype)
+        dataset.read(ALL, ALL, keys)
+    else:
+        keys = numpy.empty(count, dtype=h5py.ref_dtype)
+        dataset.read(ALL, ALL, keys, REFERENCES)
+    found: list[Any] = keys.ravel().tolist()
+    return found
 
 
 if __name__ == '__main__':
-    numpy.savez(sys.argv[2], *read_boxes(sys.argv[1]))
+    numpy.savez(sys.argv[2], *read_boxes(sys.argv[1], int(sys.argv[3])))

@@ -1,6 +1,7 @@
 """SVHN's images of whole numbers, with a box around each digit."""
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,8 @@ import h5py
 import numpy
 
 from fuel.converters import _svhn_boxes
-from fuel.converters._archives import open_tar, read_member, walk_tar
+from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
+                                      read_member, walk_tar)
 from fuel.converters._inputs import BadInputFile
 from fuel.converters._parallel import ordered_map
 from fuel.converters._pictures import decode
@@ -29,6 +31,10 @@ BOXES = (('bbox_heights', 'uint16', 'height'),
 IMAGES_AT_ONCE = 256
 # From so many images on, another process pays for its start.
 ANOTHER_PROCESS = 2000
+# Many times what the boxes of an image take.
+SECONDS_AN_IMAGE = .1
+SECONDS = 60
+MAX_SIDE = 65535
 
 
 def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
@@ -71,8 +77,9 @@ class NumbersSplit:
                 if '.png' in member.name:
                     numbers.append(self._row(member.name))
                 elif os.path.basename(member.name) == 'digitStruct.mat':
+                    raw: Any = archive.extractfile(member)
                     with open(self._struct, 'wb') as struct:
-                        struct.write(read_member(self.path, archive, member))
+                        shutil.copyfileobj(raw, struct, 1 << 20)
         if sorted(numbers) != list(range(len(numbers))):
             raise BadInputFile(self.path, 'expected images named 1.png to '
                                f'{len(numbers)}.png')
@@ -81,7 +88,7 @@ class NumbersSplit:
         return len(numbers)
 
     def _row(self, name: str) -> int:
-        number = re.search(r'(\d+)\.png$', name)
+        number = re.search(r'(?<!\d)(\d{1,9})\.png$', name)
         if number is None:
             raise BadInputFile(self.path, f'the name {name!r} has no number')
         return int(number[1]) - 1
@@ -93,10 +100,6 @@ class NumbersSplit:
             boxes = pool.submit(self._read_boxes)
             self._write_images(sources['features'], start)
             counts, table = boxes.result()
-        if len(counts) != len(self):
-            raise BadInputFile(
-                self.path, f'expected boxes of {len(self)} images, got those '
-                f'of {len(counts)}')
         borders = numpy.cumsum(counts)[:-1]
         for i, (source, dtype, _) in enumerate(BOXES):
             write_ragged(sources[source], start, numpy.split(
@@ -106,16 +109,27 @@ class NumbersSplit:
         """Read the boxes, in another process if there are many."""
         if len(self) >= ANOTHER_PROCESS and sys.executable:
             saved = f'{self._struct}.npz'
-            done = subprocess.run(  # noqa: S603 - a script of ours
-                [sys.executable, _svhn_boxes.__file__, self._struct, saved],
-                check=False, stdin=subprocess.DEVNULL, capture_output=True)
+            try:
+                done = subprocess.run(  # noqa: S603 - a script of ours
+                    [sys.executable, _svhn_boxes.__file__, self._struct,
+                     saved, str(len(self))], check=False,
+                    stdin=subprocess.DEVNULL, capture_output=True,
+                    timeout=SECONDS + SECONDS_AN_IMAGE * len(self))
+            except subprocess.TimeoutExpired as error:
+                raise BadInputFile(
+                    self.path, 'digitStruct.mat could not be read in '
+                    f'{error.timeout:.0f} seconds') from error
             if not done.returncode:
                 with numpy.load(saved) as arrays:
                     return arrays['arr_0'], arrays['arr_1']
+            if done.returncode < 0:
+                raise BadInputFile(self.path, 'digitStruct.mat is damaged: '
+                                   'it crashes the library for HDF5')
         # Also where the other process failed: to learn why.
         try:
-            return _svhn_boxes.read_boxes(self._struct)
-        except (KeyError, OSError, TypeError, ValueError) as error:
+            return _svhn_boxes.read_boxes(self._struct, len(self))
+        except (KeyError, OSError, TypeError, ValueError, RuntimeError,
+                AttributeError, MemoryError) as error:
             raise BadInputFile(self.path, 'digitStruct.mat cannot be read '
                                f'({error})') from error
 
@@ -139,8 +153,14 @@ class NumbersSplit:
         with open_tar(self.path) as archive:
             for member in walk_tar(self.path, archive):
                 if '.png' in member.name:
+                    check_size(self.path, member.name, member.size,
+                               MAX_IMAGE)
                     yield member.name, read_member(self.path, archive, member)
 
     def _decode(self, item: tuple[str, bytes]) -> tuple[int, Any]:
         name, content = item
-        return self._row(name), decode(content, f'{self.path}: {name}')
+        image = decode(content, f'{self.path}: {name}')
+        if max(image.shape) > MAX_SIDE:
+            raise BadInputFile(self.path, f'the image {name!r} has the shape '
+                               f'{image.shape}, more than {MAX_SIDE}')
+        return self._row(name), image

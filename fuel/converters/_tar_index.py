@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from fuel.converters._archives import (check_name, open_tar, read_member,
-                                       walk_tar)
+from fuel.converters._archives import (MAX_MEMBER, check_name, check_size,
+                                       open_tar, read_member, walk_tar)
 from fuel.converters._inputs import BadInputFile
 
 __all__ = ['Member', 'Tar', 'open_members']
@@ -90,8 +90,10 @@ class Tar:
                 yield Member(member.name, self._start + member.offset_data,
                              member.size)
 
-    def read(self, member: Member) -> bytes:
-        """Return the content of a regular file."""
+    def read(self, member: Member, max_size: int = MAX_MEMBER) -> bytes:
+        """Return the content of a regular file of at most `max_size`
+        bytes."""
+        check_size(self.path, member.name, member.size, max_size)
         self._raw.seek(member.offset)
         content = self._raw.read(member.size)
         if len(content) != member.size:
@@ -109,9 +111,12 @@ def _parse(header: bytes, path: str) -> tuple[str, int, bytes]:
     """Return name, size and kind of a member."""
     if len(header) < HEADER:
         raise BadInputFile(path, 'the archive is cut short')
+    octal = [header[start:stop].strip(b' \0') or b'0'
+             for start, stop in ((148, 156), (124, 136))]
+    if not all(digits.isdigit() for digits in octal):  # int() takes a sign
+        raise _UnusualError
     try:
-        checksum = int(header[148:156].strip(b' \0') or b'0', 8)
-        size = int(header[124:136].strip(b' \0') or b'0', 8)
+        checksum, size = (int(digits, 8) for digits in octal)
     except ValueError:
         raise _UnusualError from None
     if sum(header) - sum(header[148:156]) + CHECKSUM_AS_SPACES != checksum:
@@ -169,8 +174,10 @@ class _Unpacked(Tar):
         return [Member(info.name, offset, info.size)
                 for offset, info in self._infos.items()]
 
-    def read(self, member: Member) -> bytes:
-        """Return the content of a regular file."""
+    def read(self, member: Member, max_size: int = MAX_MEMBER) -> bytes:
+        """Return the content of a regular file of at most `max_size`
+        bytes."""
+        check_size(self.path, member.name, member.size, max_size)
         return read_member(self.path, self._archive,
                            self._infos[member.offset])
 

@@ -7,7 +7,7 @@ with the right arguments they can be made to read beyond an array.
 """
 import io
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy
 
@@ -77,8 +77,53 @@ ALLOWED: dict[tuple[str, str], Any] = {
     **{(module, '_frombuffer'): _frombuffer for module in NUMERIC}}
 
 
-class _Unpickler(pickle.Unpickler):
-    """Knows the names in `ALLOWED`, and no other."""
+# What pickles of dictionaries, lists, text, numbers and arrays are made of,
+# without what is kept elsewhere. Others make objects in other ways, or large
+# ones of nothing.
+OPCODES = b''.join([
+    pickle.MARK, pickle.STOP, pickle.POP, pickle.NONE, pickle.INT,
+    pickle.BININT, pickle.BININT1, pickle.BININT2, pickle.LONG, pickle.LONG1,
+    pickle.FLOAT, pickle.BINFLOAT, pickle.STRING, pickle.BINSTRING,
+    pickle.SHORT_BINSTRING, pickle.UNICODE, pickle.BINUNICODE,
+    pickle.SHORT_BINUNICODE, pickle.BINBYTES, pickle.SHORT_BINBYTES,
+    pickle.BINBYTES8, pickle.EMPTY_LIST, pickle.APPEND, pickle.APPENDS,
+    pickle.LIST, pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2,
+    pickle.TUPLE3, pickle.EMPTY_DICT, pickle.DICT, pickle.SETITEM,
+    pickle.SETITEMS, pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT,
+    pickle.MEMOIZE, pickle.GET, pickle.BINGET, pickle.LONG_BINGET,
+    pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.REDUCE, pickle.BUILD,
+    pickle.NEWTRUE, pickle.NEWFALSE, pickle.PROTO, pickle.FRAME])
+
+
+# The checkers of types know the one in C alone.
+_InPython: Any = pickle._Unpickler  # type: ignore[attr-defined, unused-ignore]
+
+
+class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
+    """Knows the names in `ALLOWED` and what `OPCODES` do, and no other.
+
+    The one in Python remembers objects in a dictionary. That in C makes a
+    list as long as the number under which a pickle files an object.
+    """
+
+    def _build(self) -> None:
+        """Give a stand-in its state; nothing else may get attributes."""
+        if not isinstance(self.stack[-2], _Type | _Array):
+            raise pickle.UnpicklingError('a state for what has none')
+        self.load_build()
+
+    def _bytearray(self) -> None:
+        """Take up bytes that are there, rather than room for any number."""
+        size = int.from_bytes(self.read(8), 'little')
+        content = self.read(size)
+        if len(content) != size:
+            raise pickle.UnpicklingError('it is cut short')
+        self.append(content)
+
+    dispatch: ClassVar[dict[int, Any]] = {
+        **{code: method for code, method in _InPython.dispatch.items()
+           if code in OPCODES},
+        pickle.BUILD[0]: _build, pickle.BYTEARRAY8[0]: _bytearray}
 
     def find_class(self, module: str, name: str) -> Any:
         """Return the stand-in for what a pickle names."""

@@ -4,11 +4,9 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._matlab import read_matlab
+from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
 
 __all__ = ['convert_silhouettes', 'fill_subparser']
@@ -58,7 +56,9 @@ def convert_silhouettes(size: int, directory: str, output_directory: str,
                        f'caltech101_silhouettes{size}.hdf5')
     path, = input_paths(directory,
                         [f'caltech101_silhouettes_{size}_split1.mat'])
-    content = read_matlab(path, path)
+    content = read_variables(path, [
+        f'{prefix}_{kind}' for prefix in SPLITS.values()
+        for kind in ('data', 'labels')])
     data = []
     for split, prefix in SPLITS.items():
         features, targets = _arrays(content, prefix, size, path)
@@ -71,18 +71,14 @@ def convert_silhouettes(size: int, directory: str, output_directory: str,
 
 def _arrays(content: dict[str, Any], prefix: str, size: int,
             path: str) -> tuple[Any, Any]:
-    try:
-        features = numpy.asarray(content[f'{prefix}_data'])
-        targets = numpy.asarray(content[f'{prefix}_labels'])
-    except KeyError as error:
-        raise BadInputFile(path, f'there is no variable {error}') from error
+    features = as_bytes(content[f'{prefix}_data'], path, f'{prefix}_data')
+    targets = as_bytes(content[f'{prefix}_labels'], path, f'{prefix}_labels')
     if features.ndim != 2 or features.shape[1] != size * size or (
             targets.size != len(features)):
         raise BadInputFile(
             path, f'expected {prefix}_data of shape (n, {size * size}) and n '
             f'labels, got {features.shape} and {targets.shape}')
-    return (features.astype('uint8').reshape(-1, 1, size, size),
-            targets.astype('uint8').reshape(-1, 1))
+    return features.reshape(-1, 1, size, size), targets.reshape(-1, 1)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -37,6 +37,8 @@ def convert_celeba(which_format: str, directory: str, output_directory: str,
     'test' (19,962) with the sources 'features', uint8 of shape ``(examples,
     3, height, width)`` and axes (batch, channel, height, width), and
     'targets', uint8 of shape ``(examples, 40)``: for each attribute 1 or 0.
+    An excerpt, whose table has another number of rows and says so in its
+    first line, is divided in the same proportions.
 
     Parameters
     ----------
@@ -102,21 +104,30 @@ def _convert(directory: str, output_directory: str, output_filename: str,
              ) -> tuple[str]:
     paths = input_paths(directory, [IMAGE_FILE, ATTRIBUTES_FILE])
     targets = _read_attributes(paths[1])
+    count = len(targets)
     with converted_file(output_directory, output_filename, paths) as h5file:
-        features = create_source(h5file, 'features',
-                                 (NUM_EXAMPLES, 3, *size), 'uint8')
+        features = create_source(h5file, 'features', (count, 3, *size),
+                                 'uint8')
         create_source(h5file, 'targets', targets.shape, 'uint8')[...] = (
             targets)
         _write_images(features, paths[0], size, change)
-        # The borders are those of the full data.
+        borders = [0, *_stops(count)]
         write_splits(h5file, {
-            split: dict.fromkeys(('features', 'targets'), borders)
-            for split, borders in (('train', (0, TRAIN_STOP)),
-                                   ('valid', (TRAIN_STOP, VALID_STOP)),
-                                   ('test', (VALID_STOP, TEST_STOP)))})
+            split: dict.fromkeys(('features', 'targets'), (start, stop))
+            for split, start, stop in zip(('train', 'valid', 'test'),
+                                          borders, borders[1:],
+                                          strict=False)})
         label_axes(h5file, {'features': IMAGES,
                             'targets': ('batch', 'target')})
     return (os.path.join(output_directory, output_filename),)
+
+
+def _stops(count: int) -> list[int]:
+    """Return where the splits of so many examples end."""
+    stops = [TRAIN_STOP, VALID_STOP, TEST_STOP]
+    if count == NUM_EXAMPLES:
+        return stops
+    return [round(count * stop / TEST_STOP) for stop in stops]
 
 
 def _write_images(features: Any, path: str, size: tuple[int, int],
@@ -128,10 +139,10 @@ def _write_images(features: Any, path: str, size: tuple[int, int],
                                f'{size} pixels, got {array.shape[1:]}')
         return array
 
+    count = len(features)
     with (open_zip(path) as archive,
-          progress_bar(os.path.basename(path), NUM_EXAMPLES) as bar):
-        names = (f'img_align_celeba/{i + 1:06d}.jpg'
-                 for i in range(NUM_EXAMPLES))
+          progress_bar(os.path.basename(path), count) as bar):
+        names = (f'img_align_celeba/{i + 1:06d}.jpg' for i in range(count))
         read = functools.partial(read_zipped, path, archive)
         rows = numpy.empty((ROWS_AT_ONCE, 3, *size), dtype='uint8')
         start = filled = 0
@@ -139,7 +150,7 @@ def _write_images(features: Any, path: str, size: tuple[int, int],
                                        for name in names)):
             rows[filled] = array
             filled += 1
-            if filled == ROWS_AT_ONCE or start + filled == NUM_EXAMPLES:
+            if filled == ROWS_AT_ONCE or start + filled == count:
                 features[start:start + filled] = rows[:filled]
                 start, filled = start + filled, 0
                 bar.update(start)
@@ -148,10 +159,14 @@ def _write_images(features: Any, path: str, size: tuple[int, int],
 def _read_attributes(path: str) -> numpy.ndarray[Any, Any]:
     """Return the table of attributes as zeros and ones."""
     with open(path, encoding='ascii', errors='replace') as lines:
-        rows = [line.split() for line in lines][2:]
-    rows = [row for row in rows if row]
-    if len(rows) != NUM_EXAMPLES:
-        raise BadInputFile(path, f'expected {NUM_EXAMPLES} rows, got '
+        head, *rows = [line.split() for line in lines] or [[]]
+    rows = [row for row in rows[1:] if row]
+    # An excerpt says how long it is; what is cut short still says that it
+    # is all.
+    if not rows or (
+            len(rows) != NUM_EXAMPLES and head != [str(len(rows))]):
+        raise BadInputFile(path, f'expected {NUM_EXAMPLES} rows, or as many '
+                           'as the first line says, got '
                            f'{len(rows)}')
     for i, row in enumerate(rows):
         if (len(row) != 1 + NUM_ATTRIBUTES or

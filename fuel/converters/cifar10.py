@@ -98,11 +98,15 @@ def read_batches(path: str, names: Iterable[str],
 
 def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
     try:
-        features = numpy.asarray(batch['data'], dtype='uint8').reshape(
-            -1, 3, 32, 32)
+        features = numpy.asarray(batch['data'])
+        if features.dtype != 'uint8':
+            raise TypeError(f'data of type {features.dtype}')
+        features = features.reshape(-1, 3, 32, 32)
         sources: Batch = {'features': features}
         for source, key in labels.items():
             column = numpy.asarray(batch[key])
+            if column.dtype.kind not in 'iu':
+                raise TypeError(f'{key} of type {column.dtype}')
             if column.size and (column.min() < 0 or column.max() > 255):
                 raise ValueError(f'{key} from {column.min()} to '
                                  f'{column.max()}')

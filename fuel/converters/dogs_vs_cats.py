@@ -63,7 +63,7 @@ def convert_dogs_vs_cats(
             h5file, 'image_features', n_train + n_test, 'uint8',
             ('channel', 'height', 'width'), 'image_features_shapes',
             'image_features_shapes_labels', 'int32')
-        targets = numpy.array([[0 if 'cat' in posixpath.basename(name) else 1]
+        targets = numpy.array([[_species(name, paths[0])]
                                for name in names[0]], dtype='uint8')
         create_source(h5file, 'targets', (n_train, 1), 'uint8')[...] = targets
         _write_images(features, 0, paths[0], names[0])
@@ -85,6 +85,16 @@ def _image_names(path: str) -> list[str]:
     if not names:
         raise BadInputFile(path, 'there are no images')
     return names
+
+
+def _species(name: str, path: str) -> int:
+    """Return 0 for a cat, 1 for a dog."""
+    base = posixpath.basename(name)
+    found = [i for i, species in enumerate(('cat', 'dog')) if species in base]
+    if len(found) != 1:
+        raise BadInputFile(path, 'expected images named by cat or dog, got '
+                           f'{name!r}')
+    return found[0]
 
 
 def _number(name: str, path: str) -> int:

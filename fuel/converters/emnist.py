@@ -5,8 +5,8 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._archives import MAX_MEMBER, open_zip, read_zipped
-from fuel.converters._inputs import (BadInputFile, input_paths,
+from fuel.converters._archives import open_zip, read_zipped
+from fuel.converters._inputs import (MAX_UNPACKED, BadInputFile, input_paths,
                                     unpack_gzip)
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (check_exists, converted_file,
@@ -80,7 +80,7 @@ def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:
 
 def _read(path: str, name: str, magic: int, ndim: int) -> Any:
     with open_zip(path) as archive:
-        packed = read_zipped(path, archive, name, MAX_MEMBER)
+        packed = read_zipped(path, archive, name, MAX_UNPACKED)
     where = f'{path}: {name}'
     return parse_idx(unpack_gzip(io.BytesIO(packed), where), where, magic,
                      ndim)

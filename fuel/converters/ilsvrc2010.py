@@ -12,8 +12,8 @@ from fuel.converters._ilsvrc_images import (Image, extract_patch_images,
                                             load_from_tar_or_patch,
                                             other_images, train_images,
                                             write_images)
-from fuel.converters._ilsvrc_metadata import (Synsets, class_numbers,
-                                              read_devkit_files,
+from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
+                                              read_devkit_files, read_numbers,
                                               synset_table, wnid_classes)
 from fuel.converters._inputs import input_paths
 from fuel.converters._matlab import read_matlab
@@ -109,11 +109,13 @@ def prepare_metadata(devkit_archive: Any, test_groundtruth_path: Any
         The class of each WordNet identifier.
     """
     synsets, _, raw_valid = read_devkit(devkit_archive)
-    raw_test = numpy.loadtxt(test_groundtruth_path, dtype='int16', ndmin=1)
-    class_of = class_numbers(synsets, 'ILSVRC2010_ID')
+    raw_test = read_numbers(test_groundtruth_path,
+                            str(test_groundtruth_path))
     return (int(synsets['num_train_images'].sum()),
-            [class_of[number] for number in raw_valid.tolist()],
-            [class_of[number] for number in raw_test.tolist()],
+            classes_of(synsets, 'ILSVRC2010_ID', raw_valid,
+                       str(devkit_archive)),
+            classes_of(synsets, 'ILSVRC2010_ID', raw_test,
+                       str(test_groundtruth_path)),
             wnid_classes(synsets))
 
 
@@ -158,8 +160,8 @@ def read_metadata_mat_file(meta_mat: Any) -> tuple[Synsets, Any]:
         Distances of the classes, uint8 of shape ``(1000, 1000)``.
     """
     content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
-    return (synset_table(content['synsets'], 'ILSVRC2010_ID'),
-            content['cost_matrix'])
+    return (synset_table(content, 'ILSVRC2010_ID'),
+            content.get('cost_matrix'))
 
 
 def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,

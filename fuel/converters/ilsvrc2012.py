@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel import config
-from fuel.converters._ilsvrc_metadata import (Synsets, class_numbers,
+from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
                                               read_devkit_files,
                                               synset_table, wnid_classes)
 from fuel.converters._inputs import MissingInputFiles, input_paths
@@ -118,9 +118,9 @@ def prepare_metadata(devkit_archive: Any, test_archive: Any = None
         test_archive = os.path.join(folder, _test_tar(folder))
     with open_members(test_archive) as archive:
         n_test = len(archive.members())
-    class_of = class_numbers(synsets, 'ILSVRC2012_ID')
     return (int(synsets['num_train_images'].sum()),
-            [class_of[number] for number in raw_valid.tolist()],
+            classes_of(synsets, 'ILSVRC2012_ID', raw_valid,
+                       str(devkit_archive)),
             n_test, wnid_classes(synsets))
 
 
@@ -158,7 +158,7 @@ def read_metadata_mat_file(meta_mat: Any) -> Synsets:
         As that of 2010, with the field ILSVRC2012_ID.
     """
     content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
-    return synset_table(content['synsets'], 'ILSVRC2012_ID')
+    return synset_table(content, 'ILSVRC2012_ID')
 
 
 def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,

@@ -1,4 +1,5 @@
 """MNIST: images and labels in four gzipped IDX files."""
+import math
 import os
 import struct
 from argparse import ArgumentParser
@@ -165,7 +166,7 @@ def parse_idx(content: bytes, path: str, magic: int, ndim: int) -> Array:
     if found != magic:
         raise BadInputFile(path, f'wrong magic number: expected {magic}, got '
                            f'{found}')
-    expected = header + int(numpy.prod(shape, dtype='int64'))
+    expected = header + math.prod(shape)
     if min(shape) < 0 or len(content) != expected:
         raise BadInputFile(path, f'expected {expected} bytes for the shape '
                            f'{tuple(shape)}, got {len(content)}')

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._archives import open_tar, walk_tar
+from fuel.converters._archives import check_size, open_tar, walk_tar
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters.base import check_exists, progress_bar
 from fuel.utils._claims import scratch_folder
@@ -15,6 +15,8 @@ __all__ = ['convert_one_billion_word', 'fill_subparser']
 
 ARCHIVE = '1-billion-word-language-modeling-benchmark-r13output.tar.gz'
 FOLDER = '1-billion-word'
+# All files together; the real ones have 4 GB.
+MAX_TEXT = 1 << 34
 # Where the text is in the archive, and how many files there are.
 TEXT = re.compile(
     r'[^/]+/((?:training|heldout)-monolingual\.tokenized\.shuffled)'
@@ -62,13 +64,15 @@ def convert_one_billion_word(
 
 def _unpack(path: str, folder: str) -> int:
     """Unpack the text files; return their number."""
-    count = 0
+    count = size = 0
     with open_tar(path) as archive, progress_bar(ARCHIVE, None) as bar:
         for member in walk_tar(path, archive):
             parts = TEXT.fullmatch(member.name)
             raw = archive.extractfile(member)
             if parts is None or raw is None:
                 continue
+            size += member.size
+            check_size(path, member.name, size, MAX_TEXT)
             os.makedirs(os.path.join(folder, parts[1]), exist_ok=True)
             with open(os.path.join(folder, parts[1], parts[2]), 'xb') as out:
                 shutil.copyfileobj(raw, out, 1 << 20)

@@ -7,7 +7,8 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._archives import open_tar, read_member, walk_tar
+from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
+                                      read_member, walk_tar)
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (check_exists, converted_file,
@@ -94,6 +95,7 @@ def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
                     raise BadInputFile(path, f'the member {name!r} does not '
                                        'hold whole images')
             elif name.endswith(('_y.bin', '.txt')):
+                check_size(path, name, member.size, MAX_IMAGE)
                 small[name] = read_member(path, archive, member)
     for split in SPLITS:
         if split not in counts:
@@ -112,7 +114,11 @@ def _write_images(features: h5py.Dataset, path: str,
                 continue
             start, stop = borders[split]
             while start < stop:
-                block = raw.read(IMAGES_AT_ONCE * IMAGE_SIZE)
+                block = raw.read(min(IMAGES_AT_ONCE, stop - start)
+                                 * IMAGE_SIZE)
+                if not block or len(block) % IMAGE_SIZE:
+                    raise BadInputFile(path, f'the member {member.name!r} is '
+                                       'cut short')
                 # Images are stored column by column.
                 images = numpy.frombuffer(block, 'uint8').reshape(
                     -1, *SHAPE).swapaxes(2, 3)
@@ -137,7 +143,11 @@ def _folds(h5file: h5py.File, small: dict[str, bytes], n_train: int,
     folds = {}
     lines = small.get('fold_indices.txt', b'').splitlines()
     for i, line in enumerate(lines):
-        indices = numpy.array(line.split(), dtype='int64')
+        try:
+            indices = numpy.array(line.split(), dtype='int64')
+        except (ValueError, OverflowError) as error:
+            raise BadInputFile(path, f'expected numbers in fold {i} ({error})'
+                               ) from error
         if not len(indices):
             continue
         if indices.min() < 0 or indices.max() >= n_train:

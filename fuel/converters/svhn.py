@@ -9,7 +9,7 @@ import numpy
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._mat_images import MatlabImages
-from fuel.converters._matlab import read_matlab
+from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, label_axes, write_splits)
@@ -146,10 +146,12 @@ def convert_svhn_format_2(
 
 
 def _digits(path: str) -> numpy.ndarray[Any, Any]:
-    content = read_matlab(path, path, variable_names=['y'])
-    if 'y' not in content:
-        raise BadInputFile(path, "there is no variable 'y'")
-    targets = numpy.asarray(content['y']).reshape(-1, 1).astype('uint8')
+    content = read_variables(path, ['y'])
+    targets: numpy.ndarray[Any, Any] = as_bytes(
+        content['y'], path, 'y').reshape(-1, 1)
+    if (targets > 10).any():
+        raise BadInputFile(path, f'expected labels from 1 to 10, got '
+                           f'{targets.max()}')
     targets[targets == 10] = 0
     return targets
 

@@ -48,7 +48,8 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
         raise DownloadError('the sound of a video is downloaded with yt-dlp: '
                             'pip install yt-dlp') from error
     # It resumes and renames by itself. Names are never the site's.
-    settings = {'format': 'bestaudio', 'outtmpl': {'default': path},
+    template = path.replace('%', '%%')
+    settings = {'format': 'bestaudio', 'outtmpl': {'default': template},
                 'noplaylist': True, 'quiet': True}
     try:
         with yt_dlp.YoutubeDL(settings) as downloader:

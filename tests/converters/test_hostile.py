@@ -1,4 +1,5 @@
 """Archives and pickles of somebody who means ill."""
+import contextlib
 import functools
 import gzip
 import io
@@ -48,6 +49,29 @@ MEMBERS = [
     (archive_of('a', tarfile.CHRTYPE), 'or a device'),
     (archive_of('a', tarfile.FIFOTYPE), 'or a device'),
     (archive_of('a', size=3000), 'more than 2000')]
+
+
+def with_size(size):
+    """Return an archive whose member claims a size, with a right sum."""
+    header = bytearray(archive_of('a', size=5))
+    header[124:136] = size.ljust(12, b'\0')
+    header[148:156] = b' ' * 8
+    header[148:156] = b'%06o\0 ' % sum(header[:512])
+    return bytes(header)
+
+
+@pytest.mark.parametrize('size', [b'-1', b'-1000', b'1_0', b'+5'])
+def test_archives_with_strange_sizes_end(size):
+    """A negative size would lead back, to the same member for ever."""
+    for path in ('a.tar', 'b.tar'):
+        with contextlib.suppress(BadInputFile):
+            if path == 'a.tar':
+                with open_members(io.BytesIO(with_size(size))) as archive:
+                    members = archive.members()
+            else:
+                with open_tar(path, io.BytesIO(with_size(size))) as archive:
+                    members = list(walk_tar(path, archive))
+            assert all(member.size >= 0 for member in members)
 
 
 @pytest.mark.parametrize('content, text', MEMBERS)
@@ -158,6 +182,36 @@ def test_pickles_of_arrays_are_read(protocol):
     assert batch.keys() == found.keys()
     for key, expected in batch.items():
         numpy.testing.assert_array_equal(expected, found[key])
+
+
+@pytest.mark.parametrize('content', [
+    b'\x80\x02}r\xff\xff\xff\x7f.',  # files an object under a huge number
+    b'\x80\x05\x96' + (1 << 40).to_bytes(8, 'little') + b'.',
+    b'\x80\x04\x8e' + (1 << 40).to_bytes(8, 'little') + b'.'])
+def test_pickle_bombs_take_no_memory(content):
+    """A few bytes do not claim gigabytes."""
+    import resource
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    # An allocation of gigabytes fails, rather than end other processes.
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 34, before[1]))
+    try:
+        with contextlib.suppress(BadInputFile):
+            load_arrays(content, 'a')
+        if content[1] == 2:
+            assert {} == load_arrays(content, 'a')
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.parametrize('content', [
+    b'cnumpy\nndarray\n(N}(X\x01\0\0\0aNdtb.', b'\x80\x02K\x01\x82\x01.',
+    b'(inumpy\nndarray\n.', b'P1\n.', b'\x80\x05\x97.', b'0.', b'\x80'])
+def test_pickles_that_do_anything_else_are_refused(content):
+    """States for classes, extensions, persistent and outer objects."""
+    from fuel.converters import _unpickle
+    with pytest.raises(BadInputFile, match='cannot be unpickled'):
+        load_arrays(content, 'a')
+    assert not hasattr(_unpickle._ArrayClass, 'a')
 
 
 def test_pickle_with_a_forged_shape_is_refused():
@@ -322,12 +376,13 @@ def test_gzip_bombs_are_not_unpacked(monkeypatch):
     assert peak < BOMB // 8
     assert 'bomb.gz: the gzip file unpacks to more than 1000 bytes' in text
     archive = io.BytesIO(raw_data.tar([('val/1.JPEG', bomb)], 'w'))
-    monkeypatch.setattr('fuel.converters._ilsvrc_images.MAX_IMAGE', 1000)
+    monkeypatch.setattr('fuel.converters._ilsvrc_images.MAX_IMAGE',
+                        len(bomb))
     peak, text = peak_of(lambda: list(other_images(
         'valid', archive, None, [1])))
     assert peak < BOMB // 8
     assert "'val/1.JPEG' is neither an image nor a gzipped one" in text
-    assert 'more than 1000 bytes' in text
+    assert f'more than {len(bomb)} bytes' in text
 
 
 @pytest.mark.parametrize('size', [0, 5, 1 << 20, 3_000_000])
@@ -371,3 +426,240 @@ def test_stl10_with_a_member_named_like_a_split_converts(tmp_path):
     with (h5py.File(tmp_path / 'plain.hdf5') as plain,
           h5py.File(tmp_path / 'odd.hdf5') as odd):
         assert (plain['features'][...] == odd['features'][...]).all()
+
+
+@pytest.mark.parametrize('key, value, text', [
+    ('labels', [1, 300], 'labels from 1 to 300'),
+    ('labels', [1., 2.], 'labels of type float64'),
+    ('data', numpy.full((2, 3072), 300), 'data of type int64')])
+def test_cifar10_numbers_that_are_no_bytes_are_refused(key, value, text):
+    """They would wrap around."""
+    from fuel.converters.cifar10 import _read_batch
+    batch = {'data': numpy.zeros((2, 3072), 'uint8'), 'labels': [1, 2]}
+    with pytest.raises(BadInputFile, match=text):
+        _read_batch({**batch, key: value}, 'a', {'targets': 'labels'})
+
+
+@pytest.mark.parametrize('labels, text', [
+    ([1, 266, 3], 'from 0 to 255'), ([1, 2.5, 3], 'whole numbers'),
+    ([1, 11, 3], 'from 1 to 10, got 11'), ([1, -1, 3], 'from 0 to 255'),
+    ([1, numpy.nan, 3], 'whole numbers'), (['a', 'b', 'c'], 'numbers in y')])
+def test_svhn_labels_that_are_no_digits_are_refused(tmp_path, labels, text):
+    """They would wrap around."""
+    from scipy.io import savemat
+
+    from fuel.converters.svhn import convert_svhn_format_2
+    raw_data.svhn_2(tmp_path)
+    savemat(tmp_path / 'test_32x32.mat', {
+        'X': numpy.zeros((32, 32, 3, 3), 'uint8'),
+        'y': numpy.array(labels).reshape(-1, 1)})
+    with pytest.raises(BadInputFile, match=text):
+        convert_svhn_format_2(str(tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize('name', ['train_labels', 'val_data'])
+def test_silhouettes_that_are_no_bytes_are_refused(tmp_path, name):
+    """They would wrap around."""
+    from scipy.io import loadmat, savemat
+
+    from fuel.converters.caltech101_silhouettes import convert_silhouettes
+    raw_data.caltech101_silhouettes(tmp_path)
+    path = tmp_path / 'caltech101_silhouettes_16_split1.mat'
+    content = {key: value for key, value in loadmat(path).items()
+               if not key.startswith('_')}
+    content[name] = content[name].astype('int16') + 256
+    savemat(path, content)
+    with pytest.raises(BadInputFile, match=f'0 to 255 in {name}'):
+        convert_silhouettes(16, str(tmp_path), str(tmp_path))
+
+
+def test_matlab_variable_of_a_giant_is_not_read(tmp_path, monkeypatch):
+    """Few packed bytes may unpack to gigabytes."""
+    from scipy.io import savemat
+
+    from fuel.converters import _matlab
+    monkeypatch.setattr(_matlab, 'MAX_NUMBERS', 1000)
+    path = str(tmp_path / 'a.mat')
+    savemat(path, {'y': numpy.zeros(1001, 'uint8')}, do_compression=True)
+    with pytest.raises(BadInputFile, match='1001'):
+        _matlab.read_variables(path, ['y'])
+
+
+def spoil_boxes(h5file, how):
+    """Change a digitStruct for the worse."""
+    image = h5file['#refs#/image0']
+    if how == 'external':
+        del image['height']
+        image['height'] = h5py.ExternalLink('other.mat', 'x')
+    elif how == 'soft':
+        del image['height']
+        image['height'] = h5py.SoftLink('/#refs#/image0/width')
+    elif how == 'storage':
+        del image['height']
+        image.create_dataset('height', (1, 1), 'f8',
+                             external=[('other.mat', 0, 8)])
+    elif how == 'virtual':
+        del image['height']
+        layout = h5py.VirtualLayout((1, 1), 'f8')
+        layout[...] = h5py.VirtualSource('other.mat', 'x', (1, 1))
+        image.create_virtual_dataset('height', layout)
+    elif how == 'giant':
+        for name in ('height', 'label', 'left', 'top', 'width'):
+            del image[name]
+            image.create_dataset(name, (1 << 40, 1), 'f8', chunks=(1024, 1))
+    elif how == 'images':
+        del h5file['digitStruct/bbox']
+        h5file['digitStruct'].create_dataset(
+            'bbox', (1 << 40, 1), h5py.ref_dtype, chunks=(1024, 1))
+    else:
+        name, value = how
+        del image[name]
+        image[name] = [[value]]
+
+
+@pytest.mark.parametrize('how, text', [
+    ('external', 'is a link'), ('soft', 'is a link'),
+    ('storage', 'in another file'), ('virtual', 'in another file'),
+    ('giant', '1 to 1000 digits'), ('images', 'expected boxes of 1 images'),
+    (('label', 11.), 'labels from 1 to 10'),
+    (('left', 65536.), 'up to 65535'), (('top', numpy.nan), 'up to 65535'),
+    (('width', numpy.inf), 'up to 65535')])
+def test_svhn_boxes_of_an_enemy_are_refused(tmp_path, monkeypatch, how,
+                                            text):
+    """Nothing but the file is read, and nothing wraps around."""
+    from fuel.converters._svhn_boxes import read_boxes
+    monkeypatch.chdir(tmp_path)
+    with h5py.File('other.mat', 'w') as h5file:
+        h5file['x'] = [[7.]]
+    (tmp_path / 'a.mat').write_bytes(
+        raw_data.digit_struct([numpy.full((1, 5), 3)]))
+    assert [3, 3, 3, 3, 3] == read_boxes('a.mat', 1)[1][0].tolist()
+    with h5py.File('a.mat', 'r+') as h5file:
+        spoil_boxes(h5file, how)
+    with pytest.raises(ValueError, match=text):
+        read_boxes('a.mat', 1)
+
+
+@pytest.mark.parametrize('script, text', [
+    ('import time; time.sleep(60)', 'could not be read in 0 seconds'),
+    ('import os; os.abort()', 'crashes the library')])
+def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
+                                                    script, text):
+    """In the other process, which is ended."""
+    from fuel.converters import _svhn_numbers
+    from fuel.converters.svhn import convert_svhn_format_1
+    raw_data.svhn_1(tmp_path)
+    (tmp_path / 'script.py').write_text(script)
+    for name, value in (('ANOTHER_PROCESS', 1), ('SECONDS', .2),
+                        ('SECONDS_AN_IMAGE', 0)):
+        monkeypatch.setattr(_svhn_numbers, name, value)
+    if 'abort' in script:
+        monkeypatch.setattr(_svhn_numbers, 'SECONDS', 30)
+    monkeypatch.setattr(_svhn_numbers._svhn_boxes, '__file__',
+                        str(tmp_path / 'script.py'))
+    with pytest.raises(BadInputFile, match=text):
+        convert_svhn_format_1(str(tmp_path), str(tmp_path))
+
+
+def test_members_are_bounded_by_what_they_are(tmp_path, monkeypatch):
+    """An image is no gigabyte, nor are all patches together."""
+    from fuel.converters import _ilsvrc_images, _svhn_numbers
+    from fuel.converters.svhn import convert_svhn_format_1
+    images = io.BytesIO(raw_data.tar([('val/a.JPEG', bytes(300))]))
+    monkeypatch.setattr(_ilsvrc_images, 'MAX_IMAGE', 200)
+    with pytest.raises(BadInputFile, match='300 bytes, more than 200'):
+        list(other_images('valid', images, None, [0]))
+    monkeypatch.setattr(_ilsvrc_images, 'MAX_PATCHES', 100)
+    patches = io.BytesIO(raw_data.tar([
+        (f'p/val/{i}.JPEG', bytes(60)) for i in range(2)]))
+    with pytest.raises(BadInputFile, match='120 bytes, more than 100'):
+        _ilsvrc_images.extract_patch_images(patches, 'valid')
+    raw_data.svhn_1(tmp_path)
+    monkeypatch.setattr(_svhn_numbers, 'MAX_IMAGE', 30)
+    with pytest.raises(BadInputFile, match='more than 30'):
+        convert_svhn_format_1(str(tmp_path), str(tmp_path))
+
+
+def test_ilsvrc_with_unknown_classes_or_names_is_refused(tmp_path):
+    """No traceback, no name cut short."""
+    from fuel.converters import ilsvrc2010
+    raw_data.ilsvrc2010(tmp_path)
+    for content, text in ((b'1\n99\n', 'names 99'), (b'x\n', 'a number in'),
+                          (b'99999\n', 'a number in')):
+        (tmp_path / ilsvrc2010.TEST_GROUNDTRUTH).write_bytes(content)
+        with pytest.raises(BadInputFile, match=text):
+            ilsvrc2010.convert_ilsvrc2010(str(tmp_path), str(tmp_path))
+    for content in ({}, {'synsets': 3}, {'synsets': numpy.zeros(2)}):
+        with pytest.raises(BadInputFile, match='table of synsets'):
+            ilsvrc2010.synset_table(content, 'ILSVRC2010_ID')
+    with h5py.File('a.hdf5', 'w', driver='core',
+                   backing_store=False) as h5file:
+        ilsvrc2010.prepare_hdf5_file(h5file, 1, 0, 0)
+        for name in ('a' * 33, 'ä.JPEG'):
+            with pytest.raises(ValueError, match='at most 32 ASCII'):
+                ilsvrc2010.write_images(h5file, [(name, 0, b'x')], 1)
+
+
+def test_dogs_vs_cats_with_another_animal_is_refused(tmp_path):
+    """Whatever is no cat was a dog."""
+    from fuel.converters.dogs_vs_cats import convert_dogs_vs_cats
+    raw_data.dogs_vs_cats(tmp_path)
+    with zipfile.ZipFile(tmp_path / 'dogs_vs_cats.train.zip',
+                         'a') as archive:
+        archive.writestr('train/cow.1.jpg', b'')
+    with pytest.raises(BadInputFile, match=r'cow\.1\.jpg'):
+        convert_dogs_vs_cats(str(tmp_path), str(tmp_path))
+
+
+def test_idx_shape_that_overflows_is_refused():
+    """The product of the lengths is not cut to 64 bits."""
+    import struct
+
+    from fuel.converters.mnist import parse_idx
+    content = struct.pack('>4i', 2051, 1 << 30, 1 << 30, 16)
+    with pytest.raises(BadInputFile, match='expected 1844'):
+        parse_idx(content, 'a', 2051, 3)
+
+
+def test_stl10_folds_that_are_no_numbers_are_refused():
+    """The archive is named."""
+    from fuel.converters.stl10 import _folds
+    with pytest.raises(BadInputFile, match='numbers in fold 0'):
+        _folds(None, {'fold_indices.txt': b'1 x\n'}, 3, 'a')
+
+
+def test_text_has_a_bound_together(tmp_path, monkeypatch):
+    """Many files may fill a disk as well as one."""
+    from fuel.converters import one_billion_word
+    write_words(tmp_path, [(TOP + TEXT[0], b'a' * 60),
+                           (TOP + TEXT[1], b'a' * 60)])
+    monkeypatch.setattr(one_billion_word, 'MAX_TEXT', 100)
+    with pytest.raises(BadInputFile, match='120 bytes, more than 100'):
+        convert_one_billion_word(str(tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize('head, rows, text', [
+    ('11', 10, 'got 10'), ('202599', 11, 'got 11'), ('', 11, 'got 11'),
+    ('0', 0, 'got 0')])
+def test_celeba_that_is_cut_short_is_refused(tmp_path, head, rows, text):
+    """The first line tells a table that was cut from an excerpt."""
+    from fuel.converters.celeba import convert_celeba
+    raw_data.celeba(tmp_path)
+    path = tmp_path / 'list_attr_celeba.txt'
+    lines = path.read_text().splitlines()
+    path.write_text('\n'.join([head, *lines[1:2 + rows]]))
+    with pytest.raises(BadInputFile, match=text):
+        convert_celeba('64', str(tmp_path), str(tmp_path))
+
+
+def test_celeba_of_the_full_number_has_the_documented_borders(tmp_path,
+                                                              monkeypatch):
+    """Whatever `NUM_EXAMPLES` is at the time of the call."""
+    from fuel.converters import celeba
+    raw_data.celeba(tmp_path)
+    monkeypatch.setattr(celeba, 'NUM_EXAMPLES', raw_data.CELEBA)
+    path, = celeba.convert_celeba('64', str(tmp_path), str(tmp_path))
+    with h5py.File(path) as h5file:
+        assert {(0, 162770), (162770, 182637), (182637, 202599)} == {
+            (int(row['start']), int(row['stop']))
+            for row in h5file.attrs['split']}
