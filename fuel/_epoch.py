@@ -73,6 +73,9 @@ class Epoch(Buffer):
     ahead : callable or None
         Called with the number of each request, it tells the data set of the
         next ones. None before the first.
+    take_request : callable or None
+        Returns the next request in the form that the data set is fastest
+        with. None before the first.
 
     """
 
@@ -87,13 +90,14 @@ class Epoch(Buffer):
         self.direct = False
         self.read_ahead = 0
         self.ahead: Any = None
+        self.take_request: Any = None
         self.taken = 0
 
     def __reduce__(self) -> Any:
         self.settle()
         return new_object, (type(self),), {
             **vars(self), 'direct': False, 'read_ahead': 0,
-            'ahead': None}
+            'ahead': None, 'take_request': None}
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
@@ -193,14 +197,17 @@ class Epoch(Buffer):
         return request
 
     def _get_direct(self, stream: Any) -> Any:
-        request = self._next_request()
+        dataset = stream.dataset
+        if self.take_request is None:
+            self.take_request = request_source(dataset, self.request_iterator)
+        request = self.take_request()
+        self.requested += self.request_iterator is not None
         if self.ahead is None:
             # Not before, since it may open a file.
-            self.ahead = requests_ahead(stream.dataset, self.request_iterator)
+            self.ahead = requests_ahead(dataset, self.request_iterator)
         self.ahead(self.requested - 1)
         try:
-            return stream.dataset.get_data(
-                self.attributes['data_state'], request)
+            return dataset.get_data(self.attributes['data_state'], request)
         except Exception as error:
             note_request(error, request)
             raise
@@ -262,6 +269,8 @@ def new_object(cls: Any) -> Any:
 def note_request(error: Exception, request: Any) -> None:
     """Add to an error which request it came from, if from any."""
     if request is not None and not isinstance(error, StopIteration):
+        if hasattr(request, 'tolist'):
+            request = request.tolist()
         error.add_note(f'for the request {request!r:.500}')
 
 
@@ -345,6 +354,31 @@ def rows_are_examples(dataset: Any) -> bool:
                 type(dataset), 'get_data', 'rows_are_examples'))
 
 
+def takes_arrays(dataset: Any) -> bool:
+    """Tell whether no user's code sees the requests for a data set.
+
+    Users expect lists of integers; Fuel's own readers want arrays.
+    """
+    return (getattr(dataset, 'takes_arrays', False)
+            and 'get_data' not in vars(dataset)
+            and defines_together(type(dataset), 'get_data', 'takes_arrays'))
+
+
+def request_source(dataset: Any, requests: Any) -> Any:
+    """Return what gives the next request of an epoch at each call."""
+    if requests is None:
+        return _no_request
+    if (isinstance(requests, RequestIterator)
+            and type(requests).__next__ is RequestIterator.__next__
+            and takes_arrays(dataset)):
+        return requests.next_compact
+    return requests.__next__
+
+
+def _no_request() -> None:
+    """Return no request, which reads what comes next."""
+
+
 def requests_ahead(dataset: Any, requests: Any) -> Any:
     """Return what tells a data set of the next requests of an epoch.
 
@@ -357,7 +391,13 @@ def requests_ahead(dataset: Any, requests: Any) -> Any:
             and hasattr(dataset, 'read_ahead')
             and 'get_data' not in vars(dataset)
             and defines_together(type(dataset), 'get_data', 'read_ahead')):
-        return dataset.read_ahead(requests.request_at) or _look_at_nothing
+        # A user's own hook sees lists too.
+        upcoming = (
+            requests.compact_at
+            if takes_arrays(dataset)
+            and defines_together(type(dataset), 'read_ahead', 'takes_arrays')
+            else requests.request_at)
+        return dataset.read_ahead(upcoming) or _look_at_nothing
     return _look_at_nothing
 
 

@@ -54,11 +54,30 @@ class RequestIterator(Iterator[Any]):
         """Return the request that is number `position` of the epoch."""
         raise NotImplementedError
 
+    def _compact(self, position: int) -> Any:
+        """Return request number `position` as an array, where that is how
+        it is known; a list of its integers is what users see."""
+        return self._request(position)
+
+    def next_compact(self) -> Any:
+        """Return the next request, as an array where there is one."""
+        position = self.position
+        if position >= self.num_requests:
+            raise StopIteration
+        self.position = position + 1
+        return self._compact(position)
+
     def request_at(self, position: int) -> Any:
         """Return a request by its number, None after the last."""
         if position >= self.num_requests:
             return None
         return self._request(position)
+
+    def compact_at(self, position: int) -> Any:
+        """Return what :meth:`request_at` does, as an array if possible."""
+        if position >= self.num_requests:
+            return None
+        return self._compact(position)
 
     def advance(self, count: int) -> None:
         """Leave out the next `count` requests, in constant time."""
@@ -96,8 +115,18 @@ class BatchRequests(RequestIterator):
         self.num_requests = num_batches(len(indices), batch_size)
 
     def _request(self, position: int) -> list[Any]:
+        return list(self._part(position))
+
+    def _part(self, position: int) -> Sequence[Any]:
         start = position * self.batch_size
-        return list(self.indices[start:start + self.batch_size])
+        return self.indices[start:start + self.batch_size]
+
+    def _compact(self, position: int) -> Any:
+        part = self._part(position)
+        if not isinstance(part, range):
+            return list(part)
+        return numpy.arange(
+            part.start, part.stop, part.step, dtype=numpy.intp)
 
 
 class _Shuffled(RequestIterator):
@@ -139,13 +168,20 @@ class _Shuffled(RequestIterator):
             rng.set_state(self._rng_before)
             self._rng_before = rng
 
-    def _pick(self, start: int, stop: int) -> list[Any]:
+    def _drawn(self) -> NDArray[Any]:
+        """Return the order of the epoch, drawn anew after a pickle."""
         if self._order is None:
             self._order = self._draw(copy.deepcopy(self._rng_before))
-        picked: list[int] = self._order[start:stop].tolist()
+        return self._order
+
+    def _pick(self, start: int, stop: int) -> list[Any]:
+        return self._named(self._drawn()[start:stop].tolist())
+
+    def _named(self, places: list[int]) -> list[Any]:
+        """Return the indices at some places."""
         if self._is_identity:
-            return picked
-        return [self.indices[place] for place in picked]
+            return places
+        return [self.indices[place] for place in places]
 
 
 class ShuffledExampleRequests(_Shuffled, IndexRequests):
@@ -175,6 +211,16 @@ class ShuffledBatchRequests(_Shuffled):
     def _request(self, position: int) -> list[Any]:
         start = position * self.batch_size
         batch = self._pick(start, start + self.batch_size)
+        if self.sorted_indices:
+            batch.sort()
+        return batch
+
+    def _compact(self, position: int) -> Any:
+        if not self._is_identity:
+            return self._request(position)
+        start = position * self.batch_size
+        batch = self._drawn()[start:start + self.batch_size].astype(
+            numpy.intp)
         if self.sorted_indices:
             batch.sort()
         return batch

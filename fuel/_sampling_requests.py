@@ -186,9 +186,18 @@ class BlockRequests(_Shuffled):
         return places
 
     def _request(self, position: int) -> list[Any]:
+        return self._named(self._places(position).tolist())
+
+    def _compact(self, position: int) -> Any:
+        if self._is_identity:
+            return self._places(position)
+        return self._request(position)
+
+    def _places(self, position: int) -> NDArray[numpy.intp]:
+        """Return the places in `indices` of one batch, as a new array."""
         start = position * self.batch_size
         stop = min(start + self.batch_size, len(self.indices))
-        self._pick(0, 0)
+        self._drawn()
         number = int(numpy.searchsorted(self._starts, start, 'right')) - 1
         parts = []
         while start < stop:
@@ -197,7 +206,4 @@ class BlockRequests(_Shuffled):
             parts.append(part)
             start += len(part)
             number += 1
-        places: list[int] = numpy.concatenate(parts).tolist()
-        if self._is_identity:
-            return places
-        return [self.indices[place] for place in places]
+        return numpy.concatenate(parts)

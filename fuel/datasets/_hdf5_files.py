@@ -43,6 +43,7 @@ class OpenFile:
 
     def __init__(self, file: h5py.File, owned: bool) -> None:
         self.file = file
+        self._id = file.id
         self._pid = os.getpid()
         self._readers: dict[tuple[str, bool, int | None], Reader] = {}
         if owned:
@@ -51,7 +52,9 @@ class OpenFile:
     @property
     def usable(self) -> bool:
         """Whether this process opened the file and it is still open."""
-        return self._pid == os.getpid() and bool(self.file)
+        # h5py sets the number to 0 when it closes the file; to ask HDF5
+        # would take ten times as long, for each batch.
+        return self._id.id != 0 and self._pid == os.getpid()
 
     def reader(self, source: str, of_shapes: bool = False,
                cache_bytes: int | None = None) -> Reader:

@@ -519,6 +519,9 @@ class IndexableDataset(Dataset):
     """
 
     indexables: list[Any]
+    # Batches may be asked for by arrays: who wrote an indexable of another
+    # kind sees a list all the same.
+    takes_arrays = True
 
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:

@@ -1,7 +1,6 @@
 """Data sets in HDF5 files."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -207,6 +206,18 @@ class H5PYDataset(SplitFormat, Dataset):
         return (cls._in_memory_get_data is H5PYDataset._in_memory_get_data
                 and all(type(part) is numpy.ndarray
                         for part in self.data_sources))
+
+    @property
+    def takes_arrays(self) -> bool:
+        """Whether a batch may be asked for by an array (bool).
+
+        Not if a subclass reads in its own way: that expects lists.
+        """
+        cls = type(self)
+        return (cls._out_of_memory_get_data
+                is H5PYDataset._out_of_memory_get_data
+                and cls._in_memory_get_data
+                is H5PYDataset._in_memory_get_data)
 
     def chunk_of_examples(self, source: str | None = None) -> Any:
         """Tell which chunks of the file the examples lie in.
@@ -470,17 +481,18 @@ class H5PYDataset(SplitFormat, Dataset):
         """Return the open file, and for each source what reads it and its
         shapes, and the rows of the examples."""
         opened = self._access.open()
-        key = opened, self._selected(), self.sources
+        selection, sources = self._selected(), self.sources
         kept = self._access.kept
-        if kept is None or not all(map(operator.is_, kept[0], key)):
+        if (kept is None or kept[0] is not opened
+                or kept[1] is not selection or kept[2] is not sources):
             parts = [
                 (opened.reader(source, cache_bytes=self.cache_bytes),
                  opened.reader(source, of_shapes=True)
                  if source in self.vlen_sources else None, order)
                 for source, order in zip(
-                    self.sources, key[1].orders, strict=True)]
-            kept = self._access.kept = key, parts
-        return opened, kept[1]
+                    sources, selection.orders, strict=True)]
+            kept = self._access.kept = opened, selection, sources, parts
+        return opened, kept[3]
 
 
 # Pickles and error texts name the public path.

@@ -82,6 +82,8 @@ class NPYDataset(Dataset):
     """
 
     readers: dict[str, Reader]
+    # Batches may be asked for by arrays, which no other code sees.
+    takes_arrays = True
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,

@@ -23,11 +23,18 @@ class Copies:
     absent: list[tuple[int, int, list[int]]]
     def run(self, begin: int = ..., end: int | None = ...) -> bool: ...
 
-def mapped_rows(
-    tiles: Tiles, memory: Any, addresses: NDArray[Any],
-    rows: NDArray[Any] | tuple[int, int], out: NDArray[Any],
-    fill: NDArray[Any],
-) -> Copies: ...
+class MappedRows:
+    def __init__(
+        self, tiles: Tiles, memory: Any, addresses: NDArray[Any],
+        fill: NDArray[Any],
+    ) -> None: ...
+    def copy(
+        self, rows: NDArray[Any] | tuple[int, int], out: NDArray[Any],
+    ) -> bool: ...
+    def plan(
+        self, rows: NDArray[Any] | tuple[int, int], out: NDArray[Any],
+    ) -> Copies: ...
+
 def cached_rows(
     tiles: Tiles, slots: list[NDArray[Any] | None], used: NDArray[Any],
     now: int, rows: NDArray[Any], out: NDArray[Any], fill: NDArray[Any],

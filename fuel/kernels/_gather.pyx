@@ -17,12 +17,6 @@ cnp.import_array()
 
 cdef extern from *:
     """
-    #if defined(__GNUC__) || defined(__clang__)
-    #define fuel_prefetch(address) __builtin_prefetch((address), 0, 0)
-    #else
-    #define fuel_prefetch(address) ((void)0)
-    #endif
-
     typedef void (*fuel_work)(void *);
 
     #ifdef _WIN32
@@ -97,15 +91,10 @@ cdef extern from *:
     }
     #endif
     """
-    void fuel_prefetch(const void *address) nogil
     int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
                      const char *low, const char *high) nogil
 
 cdef enum:
-    # How many pieces ahead of the copy memory is asked for, and how much.
-    AHEAD = 4
-    LINES = 8
-    LINE = 64
     # A piece is cut here, so that several threads can share one slice.
     LONGEST = 1 << 20
 
@@ -330,16 +319,8 @@ cdef struct Job:
 cdef void copy_pieces(void *argument) noexcept nogil:
     cdef Job *job = <Job *>argument
     cdef const Piece *piece
-    cdef const char *coming
-    cdef Py_ssize_t place, line
-    cdef Py_ssize_t lines = min(
-        <Py_ssize_t>LINES, (job.row_nbytes + LINE - 1) // LINE)
+    cdef Py_ssize_t place
     for place in range(job.count):
-        if place + AHEAD < job.count:
-            coming = job.pieces[place + AHEAD].source
-            if coming != NULL:
-                for line in range(lines):
-                    fuel_prefetch(coming + line * LINE)
         piece = job.pieces + place
         if job.whole and piece.source != NULL:
             memcpy(job.out + piece.first * job.row_nbytes, piece.source,
@@ -369,7 +350,7 @@ cdef void copy_segments(const Job *job, const Piece *piece) noexcept nogil:
 cdef class Copies:
     """Pieces of memory to copy into one batch.
 
-    Made by `mapped_rows`, `cached_rows` and `chunk_rows`.
+    Made by `MappedRows`, `cached_rows` and `chunk_rows`.
 
     Attributes
     ----------
@@ -458,26 +439,28 @@ cdef class Copies:
         return failed == 0
 
 
-cdef int check(Tiles tiles, cnp.ndarray rows, cnp.ndarray out,
-               cnp.ndarray fill) except -1:
+cdef int check(Tiles tiles, cnp.ndarray rows, cnp.ndarray out) except -1:
     """Refuse arrays that the kernel could read or write outside of."""
-    cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
     if (cnp.PyArray_TYPE(rows) != cnp.NPY_INTP
             or cnp.PyArray_NDIM(rows) != 1
-            or not cnp.PyArray_IS_C_CONTIGUOUS(rows)):
+            or not cnp.PyArray_IS_C_CONTIGUOUS(rows)
+            or not cnp.PyArray_ISNOTSWAPPED(rows)):
         raise ValueError('rows must be a contiguous 1-d array of intp')
-    check_out(tiles, count, out, fill)
+    check_out(tiles, cnp.PyArray_DIM(rows, 0), out)
     return 0
 
 
-cdef int check_out(Tiles tiles, Py_ssize_t count, cnp.ndarray out,
-                   cnp.ndarray fill) except -1:
+cdef int check_out(Tiles tiles, Py_ssize_t count, cnp.ndarray out) except -1:
     if (not cnp.PyArray_IS_C_CONTIGUOUS(out)
             or not cnp.PyArray_ISWRITEABLE(out)
             or cnp.PyArray_NBYTES(out) != count * tiles.row_nbytes):
         raise ValueError(
             f'{count} rows of {tiles.row_nbytes} bytes do not fit an array '
             f'of {out.nbytes} bytes (or it is not plain)')
+    return 0
+
+
+cdef int check_fill(Tiles tiles, cnp.ndarray fill) except -1:
     if (not cnp.PyArray_IS_C_CONTIGUOUS(fill)
             or cnp.PyArray_NBYTES(fill) != tiles.row_nbytes):
         raise ValueError('the fill value must be one row')
@@ -514,10 +497,48 @@ cdef enum:
     MISSING_CHUNK = -1
 
 
-def mapped_rows(Tiles tiles not None, const unsigned char[::1] memory,
-                const int64_t[::1] addresses, rows, cnp.ndarray out not None,
-                cnp.ndarray fill not None):
-    """Plan the copying of rows out of a mapped file.
+cdef struct PlainJob:
+    const cnp.npy_intp *rows
+    Py_ssize_t count
+    Py_ssize_t num_rows
+    Py_ssize_t block_rows
+    Py_ssize_t row_nbytes
+    const char *base
+    Py_ssize_t size
+    const int64_t *addresses
+    char *out
+    bint done
+
+
+cdef void copy_plain(void *argument) noexcept nogil:
+    """Check and copy row after row; stop, not done, at an odd one."""
+    cdef PlainJob *job = <PlainJob *>argument
+    cdef Py_ssize_t place = 0, row, block, first, end, run
+    cdef int64_t address
+    while place < job.count:
+        row = job.rows[place]
+        if row < 0 or row >= job.num_rows:
+            return
+        block = row // job.block_rows
+        first = block * job.block_rows
+        end = min(first + job.block_rows, job.num_rows)
+        address = job.addresses[block]
+        if address < 0 or address > job.size - (end - first) * job.row_nbytes:
+            return
+        # Rows that follow each other are one copy.
+        run = 1
+        while (place + run < job.count and row + run < end
+               and job.rows[place + run] == row + run):
+            run += 1
+        memcpy(job.out + place * job.row_nbytes,
+               job.base + address + (row - first) * job.row_nbytes,
+               run * job.row_nbytes)
+        place += run
+    job.done = True
+
+
+cdef class MappedRows:
+    """Rows of a data set in a mapped file.
 
     Parameters
     ----------
@@ -527,48 +548,124 @@ def mapped_rows(Tiles tiles not None, const unsigned char[::1] memory,
     addresses : int64 array, shape (chunks,)
         Where each chunk starts in `memory`; `MISSING` for one that was never
         written, `OUTSIDE` for one that the file cannot hold.
-    rows : numpy.ndarray, shape (batch,), dtype intp; or tuple of two int
-        Which rows, or the first one and the one after the last.
-    out : numpy.ndarray
-        C-contiguous, of the batch's size.
     fill : numpy.ndarray
         A row of fill values.
 
-    Returns
-    -------
-    Copies
-
-    Raises
-    ------
-    IndexError
-        If a row is out of range.
-    LookupError
-        Its argument is the first chunk needed that is `OUTSIDE`.
-
     """
-    check_table(tiles, addresses.shape[0])
-    cdef Copies copies = Copies.__new__(Copies)
-    cdef const char *base = NULL
-    if memory.shape[0]:
-        base = <const char *>&memory[0]
-    copies.held = memory
-    copies.low = base
-    copies.high = base + memory.shape[0]
-    cdef const int64_t *table = &addresses[0] if addresses.shape[0] else NULL
-    if isinstance(rows, tuple):
-        plan_range(copies, tiles, base, memory.shape[0], table, rows, out,
-                   fill)
-    else:
-        plan_list(copies, tiles, base, memory.shape[0], table, rows, out,
-                  fill)
-    return copies
+
+    cdef Tiles tiles
+    cdef const unsigned char[::1] memory
+    cdef const int64_t[::1] addresses
+    cdef cnp.ndarray fill
+    cdef const char *base
+    cdef Py_ssize_t size
+
+    def __init__(self, Tiles tiles not None,
+                 const unsigned char[::1] memory,
+                 const int64_t[::1] addresses, cnp.ndarray fill not None):
+        check_table(tiles, addresses.shape[0])
+        check_fill(tiles, fill)
+        self.tiles = tiles
+        self.memory = memory
+        self.addresses = addresses
+        self.fill = fill
+        self.size = memory.shape[0]
+        self.base = NULL
+        if self.size:
+            self.base = <const char *>&memory[0]
+
+    cdef const int64_t *table(self):
+        return &self.addresses[0] if self.addresses.shape[0] else NULL
+
+    def copy(self, rows, cnp.ndarray out not None):
+        """Copy rows into a batch, in this thread.
+
+        Parameters
+        ----------
+        rows, out
+            As for :meth:`plan`.
+
+        Returns
+        -------
+        bool
+            As of :meth:`Copies.run`.
+
+        Raises
+        ------
+        IndexError, LookupError
+            As of :meth:`plan`.
+
+        """
+        cdef PlainJob job
+        cdef cnp.ndarray wanted
+        cdef int failed
+        # By far the commonest request needs no list of pieces.
+        if self.tiles.whole and cnp.PyArray_Check(rows):
+            wanted = rows
+            check(self.tiles, wanted, out)
+            job.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(wanted)
+            job.count = cnp.PyArray_DIM(wanted, 0)
+            job.num_rows = self.tiles.num_rows
+            job.block_rows = self.tiles.block_rows
+            job.row_nbytes = self.tiles.row_nbytes
+            job.base = self.base
+            job.size = self.size
+            job.addresses = self.table()
+            job.out = <char *>cnp.PyArray_DATA(out)
+            job.done = False
+            with nogil:
+                failed = fuel_guarded(copy_plain, &job, self.base,
+                                      self.base + self.size)
+            if failed:
+                return False
+            if job.done:
+                return True
+        # Something is missing or wrong: this path says what.
+        return self.plan(rows, out).run()
+
+    def plan(self, rows, cnp.ndarray out not None):
+        """Plan the copying of rows into a batch.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray, shape (batch,), dtype intp; or tuple of two int
+            Which rows, or the first one and the one after the last.
+        out : numpy.ndarray
+            C-contiguous, of the batch's size.
+
+        Returns
+        -------
+        Copies
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        LookupError
+            Its argument is the first chunk needed that is `OUTSIDE`.
+
+        """
+        cdef Copies copies = Copies.__new__(Copies)
+        copies.held = self
+        copies.low = self.base
+        copies.high = self.base + self.size
+        if isinstance(rows, tuple):
+            plan_range(copies, self.tiles, self.base, self.size,
+                       self.table(), rows, out, self.fill)
+        else:
+            plan_list(copies, self.tiles, self.base, self.size,
+                      self.table(), rows, out, self.fill)
+        return copies
+
+    def __reduce__(self):
+        raise TypeError('rows of a mapped file cannot be pickled')
 
 
 cdef int plan_list(Copies copies, Tiles tiles, const char *base,
                    Py_ssize_t size, const int64_t *addresses,
                    cnp.ndarray rows, cnp.ndarray out,
                    cnp.ndarray fill) except -1:
-    check(tiles, rows, out, fill)
+    check(tiles, rows, out)
     cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
         cnp.PyArray_DATA(rows))
     cdef Py_ssize_t place, row, block, tile
@@ -605,7 +702,7 @@ cdef int plan_range(Copies copies, Tiles tiles, const char *base,
     if start < 0 or stop < start or stop > tiles.num_rows:
         raise IndexError(f'rows must lie in 0 to {tiles.num_rows - 1}, got '
                          f'{start} to {stop - 1}')
-    check_out(tiles, stop - start, out, fill)
+    check_out(tiles, stop - start, out)
     # A piece is never longer than LONGEST, nor than a chunk.
     most = max(<Py_ssize_t>1, min(
         tiles.block_rows, LONGEST // tiles.stride))
@@ -643,7 +740,7 @@ def cached_rows(Tiles tiles not None, list slots not None,
     now : int
         The time, by the cache's own count.
     rows, out, fill : numpy.ndarray
-        As in `mapped_rows`.
+        As for `MappedRows`.
 
     Returns
     -------
@@ -652,7 +749,8 @@ def cached_rows(Tiles tiles not None, list slots not None,
         `absent` lists what has to be decoded first.
 
     """
-    check(tiles, rows, out, fill)
+    check(tiles, rows, out)
+    check_fill(tiles, fill)
     check_table(tiles, len(slots))
     check_table(tiles, used.shape[0])
     cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
@@ -662,6 +760,9 @@ def cached_rows(Tiles tiles not None, list slots not None,
     cdef Copies copies = Copies.__new__(Copies)
     cdef list held = []
     cdef dict absent = {}
+    cdef object decoded = None
+    cdef Py_ssize_t last = -1
+    cdef const char *start = NULL
     copies.prepare(tiles, count * tiles.num_tiles, out, fill)
     copies.held = held
     for place in range(count):
@@ -671,23 +772,25 @@ def cached_rows(Tiles tiles not None, list slots not None,
         block = row // tiles.block_rows
         for tile in range(tiles.num_tiles):
             chunk = block * tiles.num_tiles + tile
-            used[chunk] = now
-            decoded = <object>PyList_GET_ITEM(slots, chunk)
+            if chunk != last:
+                used[chunk] = now
+                last = chunk
+                decoded = <object>PyList_GET_ITEM(slots, chunk)
+                if decoded is not None:
+                    held.append(decoded)
+                    start = start_of(tiles, decoded)
             if decoded is None:
                 absent.setdefault(chunk, []).append(place)
                 continue
-            held.append(decoded)
-            copies.add(
-                start_of(tiles, decoded)
-                + (row - block * tiles.block_rows) * tiles.stride,
-                place, 1, tile)
+            copies.add(start + (row - block * tiles.block_rows)
+                       * tiles.stride, place, 1, tile)
     copies.absent = [(chunk, chunk % tiles.num_tiles, places)
                      for chunk, places in absent.items()]
     return copies
 
 
 cdef const char *start_of(Tiles tiles, object decoded) except NULL:
-    if not isinstance(decoded, numpy.ndarray):
+    if not cnp.PyArray_Check(decoded):
         raise TypeError(f'a decoded chunk must be an array, got {decoded!r}')
     if (cnp.PyArray_NBYTES(<cnp.ndarray>decoded) < tiles.chunk_nbytes
             or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>decoded)):
@@ -709,7 +812,7 @@ def chunk_rows(Tiles tiles not None, decoded, Py_ssize_t tile,
     tile : int
         Which tile of its rows it holds.
     rows, out, fill : numpy.ndarray
-        As in `mapped_rows`.
+        As for `MappedRows`.
     places : list of int
         Which of `rows` lie in this chunk.
 
@@ -718,7 +821,8 @@ def chunk_rows(Tiles tiles not None, decoded, Py_ssize_t tile,
     Copies
 
     """
-    check(tiles, rows, out, fill)
+    check(tiles, rows, out)
+    check_fill(tiles, fill)
     if not 0 <= tile < tiles.num_tiles:
         raise ValueError(f'tile {tile} of {tiles.num_tiles}')
     cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(

@@ -97,8 +97,17 @@ cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples):
     return indices
 
 
-cdef cnp.ndarray indices_of_array(cnp.ndarray request,
-                                  Py_ssize_t num_examples):
+cdef bint is_index_array(cnp.ndarray request):
+    """Whether an array can be read as it is."""
+    return (cnp.PyArray_TYPE(request) == cnp.NPY_INTP
+            and cnp.PyArray_NDIM(request) == 1
+            and cnp.PyArray_IS_C_CONTIGUOUS(request)
+            and cnp.PyArray_ISALIGNED(request)
+            and cnp.PyArray_ISNOTSWAPPED(request))
+
+
+cdef cnp.ndarray as_index_array(cnp.ndarray request, Py_ssize_t num_examples):
+    """Convert another array, if it is one of integers."""
     if request.dtype.kind == 'b':
         raise ValueError(
             'a request must hold integer indices, but came as a boolean '
@@ -114,8 +123,14 @@ cdef cnp.ndarray indices_of_array(cnp.ndarray request,
         if int(request.max()) >= num_examples:
             refuse_index(int(request.max()), int(request.argmax()),
                          num_examples)
-    cdef cnp.ndarray indices = numpy.ascontiguousarray(
-        request, dtype=numpy.intp)
+    return numpy.ascontiguousarray(request, dtype=numpy.intp)
+
+
+cdef cnp.ndarray indices_of_array(cnp.ndarray request,
+                                  Py_ssize_t num_examples):
+    cdef cnp.ndarray indices = request
+    if not is_index_array(request):
+        indices = as_index_array(request, num_examples)
     cdef const cnp.npy_intp *data = <const cnp.npy_intp *>cnp.PyArray_DATA(
         indices)
     cdef Py_ssize_t place

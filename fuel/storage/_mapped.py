@@ -8,7 +8,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels._gather import OUTSIDE, Tiles, mapped_rows
+from fuel.kernels._gather import OUTSIDE, MappedRows, Tiles
 from fuel.kernels._memory import empty
 from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
@@ -44,10 +44,11 @@ class DirectReader(Reader):
         self._file = file
         self._stored_type = dtype
         self._tiles = Tiles(shape, chunk_shape or shape, dtype.itemsize)
-        self._fill = numpy.full(shape[1:], fill_value, dtype)
+        self._row_shape = shape[1:]
+        self._fill = numpy.full(self._row_shape, fill_value, dtype)
 
     def _new_batch(self, count: int) -> NDArray[Any]:
-        return empty((count, *self.shape[1:]), self._stored_type)
+        return empty((count, *self._row_shape), self._stored_type)
 
     def _in_native_order(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Swap the bytes of a new array, in its place where possible."""
@@ -84,7 +85,8 @@ class MappedReader(DirectReader):
                  **kwargs: Any) -> None:
         super().__init__(file, name, shape, dtype, **kwargs)
         self._addresses = addresses
-        self._memory = file.memory
+        self._rows = MappedRows(
+            self._tiles, file.memory, addresses, self._fill)
         self._ahead: PageAhead | None = None
 
     def needs_ahead(self) -> int | None:
@@ -120,8 +122,11 @@ class MappedReader(DirectReader):
     def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
               batch: NDArray[Any]) -> NDArray[Any]:
         try:
-            copies = mapped_rows(self._tiles, self._memory, self._addresses,
-                                 rows, batch, self._fill)
+            if batch.nbytes < self.THREADS_FROM:
+                intact = self._rows.copy(rows, batch)
+            else:
+                copies = self._rows.plan(rows, batch)
+                intact = all(map_chunks(copies.run, copies.count))
         except IndexError as error:
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None
@@ -130,10 +135,6 @@ class MappedReader(DirectReader):
                 self._first_row(rows, error.args[0]),
                 f'the file has {self._file.size} bytes and ends before '
                 f'this row, or says it is elsewhere') from None
-        if batch.nbytes < self.THREADS_FROM:
-            intact = copies.run()
-        else:
-            intact = all(map_chunks(copies.run, copies.count))
         # What was read is good if the file is still what it was.
         self._file.check()
         if not intact:

@@ -70,15 +70,15 @@ class Reader(ABC):
             while in use.
 
         """
+        if isinstance(rows, numpy.ndarray):
+            return self._read_list(
+                numpy.ascontiguousarray(rows, dtype=numpy.intp))
         if isinstance(rows, slice):
             start, stop, step = rows.indices(len(self))
             if step == 1:
                 return self._read_range(start, max(start, stop))
             return self._read_list(
                 numpy.arange(start, stop, step, dtype=numpy.intp))
-        if isinstance(rows, numpy.ndarray):
-            return self._read_list(
-                numpy.ascontiguousarray(rows, dtype=numpy.intp))
         return self._read_range(rows, rows + 1)[0]
 
     def needs_ahead(self) -> int | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel.kernels._gather import (
-    MISSING, OUTSIDE, Tiles, cached_rows, chunk_rows, mapped_rows)
+    MISSING, OUTSIDE, MappedRows, Tiles, cached_rows, chunk_rows)
 
 
 def grid_of(shape, chunk_shape):
@@ -64,15 +64,17 @@ def test_mapped_rows_equal_those_of_numpy(case, seed):
             memory += chunks[number].tobytes()
     tiles = Tiles(data.shape[:-1], chunk_shape, data.shape[-1])
     fill = numpy.zeros(data.shape[1:], 'u1')
+    mapped = MappedRows(tiles, memory, addresses, fill)
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
-    copies = mapped_rows(tiles, memory, addresses, rows, out, fill)
-    assert copies.run()
+    assert mapped.plan(rows, out).run()
+    assert content[rows].tolist() == out.tolist()
+    out[...] = 77
+    assert mapped.copy(rows, out)
     assert content[rows].tolist() == out.tolist()
     if len(rows):
         start, stop = int(rows.min()), int(rows.max()) + 1
         out = numpy.empty((stop - start, *data.shape[1:]), 'u1')
-        copies = mapped_rows(
-            tiles, memory, addresses, (start, stop), out, fill)
+        copies = mapped.plan((start, stop), out)
         middle = copies.count // 2
         assert copies.run(0, middle)
         assert copies.run(middle)
@@ -109,14 +111,16 @@ def test_large_pieces_are_cut_for_threads():
         0, 256, (3000, 1000)).astype('u1')
     tiles = Tiles(data.shape, data.shape, 1)
     out = numpy.empty_like(data)
-    copies = mapped_rows(tiles, data.tobytes(), numpy.zeros(1, numpy.int64),
-                         (0, 3000), out, numpy.zeros(1000, 'u1'))
+    copies = MappedRows(
+        tiles, data.tobytes(), numpy.zeros(1, numpy.int64),
+        numpy.zeros(1000, 'u1')).plan((0, 3000), out)
     assert copies.count > 1
     copies.run()
     assert (data == out).all()
 
 
-def test_wrong_arguments_are_refused():
+@pytest.mark.parametrize('method', ['plan', 'copy'])
+def test_wrong_arguments_are_refused(method):
     """The wrapper checks, so that the kernel need not."""
     tiles = Tiles((4, 2), (2, 2), 1)
     memory, addresses = bytes(8), numpy.array([0, 4], numpy.int64)
@@ -124,7 +128,8 @@ def test_wrong_arguments_are_refused():
     one = numpy.array([0])
 
     def plan(rows=one, out=out, fill=fill, addresses=addresses):
-        return mapped_rows(tiles, memory, addresses, rows, out, fill)
+        mapped = MappedRows(tiles, memory, addresses, fill)
+        return getattr(mapped, method)(rows, out)
 
     for rows in (numpy.array([4]), numpy.array([-1])):
         with pytest.raises(IndexError, match='0 to 3'):
@@ -150,7 +155,7 @@ def test_wrong_arguments_are_refused():
         cached_rows(tiles, [numpy.zeros(3, 'u1'), None],
                     numpy.zeros(2, numpy.int64), 1, one, out, fill)
     with pytest.raises(ValueError, match='pieces 0 to 7 of 1'):
-        plan().run(0, 7)
+        MappedRows(tiles, memory, addresses, fill).plan(one, out).run(0, 7)
     with pytest.raises(ValueError, match='cannot hold'):
         Tiles((4, 2), (2,), 1)
     with pytest.raises(ValueError, match='are empty'):
