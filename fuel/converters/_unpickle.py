@@ -87,12 +87,12 @@ OPCODES = b''.join([
     pickle.SHORT_BINSTRING, pickle.UNICODE, pickle.BINUNICODE,
     pickle.SHORT_BINUNICODE, pickle.BINBYTES, pickle.SHORT_BINBYTES,
     pickle.BINBYTES8, pickle.EMPTY_LIST, pickle.APPEND, pickle.APPENDS,
-    pickle.LIST, pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1, pickle.TUPLE2,
-    pickle.TUPLE3, pickle.EMPTY_DICT, pickle.DICT, pickle.SETITEM,
-    pickle.SETITEMS, pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT,
-    pickle.MEMOIZE, pickle.GET, pickle.BINGET, pickle.LONG_BINGET,
-    pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.REDUCE, pickle.BUILD,
-    pickle.NEWTRUE, pickle.NEWFALSE, pickle.PROTO, pickle.FRAME])
+    pickle.LIST, pickle.EMPTY_TUPLE, pickle.TUPLE, pickle.TUPLE1,
+    pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_DICT, pickle.DICT,
+    pickle.SETITEM, pickle.SETITEMS, pickle.PUT, pickle.BINPUT,
+    pickle.LONG_BINPUT, pickle.MEMOIZE, pickle.GET, pickle.BINGET,
+    pickle.LONG_BINGET, pickle.GLOBAL, pickle.STACK_GLOBAL, pickle.REDUCE,
+    pickle.BUILD, pickle.NEWTRUE, pickle.NEWFALSE, pickle.PROTO, pickle.FRAME])
 
 
 # The checkers of types know the one in C alone.
