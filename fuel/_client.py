@@ -6,11 +6,12 @@ import secrets
 import weakref
 from typing import Any
 
+from fuel import config
 from fuel._connection import Connection, Delivery, LostError, Options
 from fuel._epoch import RUNNING, Epoch, runtime_of
 from fuel.exceptions import ServerError
 from fuel.streams import AbstractDataStream
-from fuel.transport._background import STALLED, RemoteTraceback
+from fuel.transport._background import RemoteTraceback
 from fuel.transport._changes import changed
 from fuel.wire import WireError, decode
 from fuel.wire._header import get_field
@@ -216,13 +217,14 @@ class ServerDataStream(AbstractDataStream):
     rank : int, optional
         For servers that share by rank.
     timeout : float, optional
-        Seconds to wait for a server that is not there yet.  Defaults to 60.
+        Seconds to wait for a server that is not there yet.  Defaults to
+        ``config.connect_timeout``, 60.
     reconnect : float, optional
         Seconds to wait for the successor of a server that has vanished.
-        Defaults to 30; 0 raises at once.
+        Defaults to ``config.reconnect_timeout``, 30; 0 raises at once.
     stalled : float, optional
         Seconds without a batch after which a pipeline counts as stalled.
-        Defaults to 600.
+        Defaults to ``config.stall_timeout``, 600.
     shared_memory : bool, optional
         Whether a server on the same host may send arrays through shared
         memory.  Defaults to True.
@@ -260,8 +262,9 @@ class ServerDataStream(AbstractDataStream):
     def __init__(self, sources: Any, produces_examples: bool | None = None,
                  host: str = 'localhost', port: int = 5557, hwm: int = 10,
                  axis_labels: Any = None, *, rank: int | None = None,
-                 timeout: float = 60.0, reconnect: float = 30.0,
-                 stalled: float = STALLED, shared_memory: bool = True,
+                 timeout: float | None = None,
+                 reconnect: float | None = None,
+                 stalled: float | None = None, shared_memory: bool = True,
                  curve: Any = None) -> None:
         if isinstance(sources, str):
             raise ValueError('sources is a tuple of names, got '
@@ -272,8 +275,12 @@ class ServerDataStream(AbstractDataStream):
         self.sources = sources
         self.host, self.port, self.hwm = host, port, hwm
         self.rank = rank
-        self.timeout, self.reconnect = timeout, reconnect
-        self.stalled = stalled
+        self.timeout: float = (
+            config.connect_timeout if timeout is None else timeout)
+        self.reconnect: float = (
+            config.reconnect_timeout if reconnect is None else reconnect)
+        self.stalled: float = (
+            config.stall_timeout if stalled is None else stalled)
         self.shared_memory = shared_memory
         self.curve = curve
         if produces_examples is not None:

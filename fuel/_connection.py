@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from fuel import config
 from fuel.exceptions import ServerError
 from fuel.transport._leases import Leases
 from fuel.wire import WireError, pack_header, unpack_header
@@ -22,8 +23,6 @@ from fuel.wire._wake import WakeUp
 
 log = logging.getLogger(__name__)
 
-# Bytes of batches in shared memory that the user may keep; more are copied.
-_MOST_LENT = 1 << 29
 # Milliseconds between signs of life, and without one until the connection
 # is cut; the sockets' own threads give them, whatever Python does.
 _HEARTBEAT = 200, 800
@@ -105,7 +104,9 @@ class Connection:
         self.join_number = 0
         self.generation = 0
         self.queue: deque[Delivery] = deque()
-        self.leases = Leases(_MOST_LENT)
+        # Of what the user keeps beyond this, copies are made.
+        self._most_lent = config.shared_memory_bytes // 2
+        self.leases = Leases(self._most_lent)
         self._stacks: str | None = None
         self._since = time.monotonic()
         self._was_there = False
@@ -394,7 +395,7 @@ class Connection:
             fields.get('probe'), self.client)})
         with self.changed:
             self._outgoing.clear()
-            self.leases = Leases(_MOST_LENT)
+            self.leases = Leases(self._most_lent)
             self.welcome = fields
             self.generation += 1
             self._was_there = True

@@ -10,21 +10,25 @@ Each setting has up to four values; the first of these that exists is used:
 
 The file is read when a setting is first needed, not on import.
 
-==================  ========================  ==============================
-setting             environment variable      default
-==================  ========================  ==============================
-data_path           FUEL_DATA_PATH            ``fuel`` in the platform's
-                                              directory for user data
-local_data_path     FUEL_LOCAL_DATA_PATH      ``''``: no local cache
-default_seed        FUEL_DEFAULT_SEED         1
-floatX              FUEL_FLOATX               ``'float64'``
-num_threads         FUEL_NUM_THREADS          as many as this process has
-                                              cores
-extra_downloaders   FUEL_EXTRA_DOWNLOADERS    ``[]``
-extra_converters    FUEL_EXTRA_CONVERTERS     ``[]``
-chunk_cache_bytes   FUEL_CHUNK_CACHE_BYTES    for each HDF5 file 2 GiB, at
-                                              most a quarter of the memory
-==================  ========================  ==============================
+===================  ========================  =============================
+setting              environment variable      default
+===================  ========================  =============================
+data_path            FUEL_DATA_PATH            ``fuel`` in the platform's
+                                               directory for user data
+local_data_path      FUEL_LOCAL_DATA_PATH      ``''``: no local cache
+default_seed         FUEL_DEFAULT_SEED         1
+floatX               FUEL_FLOATX               ``'float64'``
+num_threads          FUEL_NUM_THREADS          as many as this process has
+                                               cores
+extra_downloaders    FUEL_EXTRA_DOWNLOADERS    ``[]``
+extra_converters     FUEL_EXTRA_CONVERTERS     ``[]``
+chunk_cache_bytes    FUEL_CHUNK_CACHE_BYTES    for each HDF5 file 2 GiB, at
+                                               most a quarter of the memory
+shared_memory_bytes  FUEL_SHARED_MEMORY_BYTES  1 GiB for each worker, server
+connect_timeout      FUEL_CONNECT_TIMEOUT      60 seconds
+reconnect_timeout    FUEL_RECONNECT_TIMEOUT    30 seconds
+stall_timeout        FUEL_STALL_TIMEOUT        600 seconds
+===================  ========================  =============================
 
 """
 from __future__ import annotations
@@ -123,6 +127,22 @@ def _num_bytes(value: Any) -> int | None:
     number = int(value)
     if number < 0:
         raise ValueError('a number of bytes cannot be negative')
+    return number
+
+
+def _seconds(value: Any) -> float:
+    """Return how long to wait; ``inf`` is without end."""
+    seconds = float(value)
+    if not seconds >= 0:
+        raise ValueError('a number of seconds is needed, not less than zero')
+    return seconds
+
+
+def _positive_bytes(value: Any) -> int:
+    """Return a number of bytes, which cannot be zero."""
+    number = int(value)
+    if number < 1:
+        raise ValueError('at least one byte is needed')
     return number
 
 
@@ -362,3 +382,11 @@ config.add_config('extra_converters', extra_downloader_converter,
                   default=[], env_var='FUEL_EXTRA_CONVERTERS')
 config.add_config('chunk_cache_bytes', _num_bytes, default=None,
                   env_var='FUEL_CHUNK_CACHE_BYTES')
+config.add_config('shared_memory_bytes', _positive_bytes, default=2 ** 30,
+                  env_var='FUEL_SHARED_MEMORY_BYTES')
+config.add_config('connect_timeout', _seconds, default=60.,
+                  env_var='FUEL_CONNECT_TIMEOUT')
+config.add_config('reconnect_timeout', _seconds, default=30.,
+                  env_var='FUEL_RECONNECT_TIMEOUT')
+config.add_config('stall_timeout', _seconds, default=600.,
+                  env_var='FUEL_STALL_TIMEOUT')

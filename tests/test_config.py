@@ -13,8 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fuel
+from fuel import config
 from fuel.config_parser import (
     Configuration, ConfigurationError, extra_downloader_converter)
+from fuel.datasets import IterableDataset
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import MultiProcessing
 
 ROOT = Path(__file__).parents[1]
 
@@ -351,3 +356,32 @@ def test_example_fuelrc_loads(monkeypatch):
     for name in fuel.config.config:
         assert fuel.config.origin(name).startswith('file '), name
         getattr(fuel.config, name)
+
+
+@pytest.mark.parametrize('key, value', [
+    ('shared_memory_bytes', 0), ('shared_memory_bytes', 'much'),
+    ('connect_timeout', -1), ('reconnect_timeout', 'soon'),
+    ('stall_timeout', float('nan'))])
+def test_size_or_time_that_is_none_is_an_error(key, value):
+    """Which names the setting, where it is read."""
+    setattr(config, key, value)
+    with pytest.raises(ConfigurationError, match=key):
+        getattr(config, key)
+
+
+def test_settings_of_other_processes_are_what_streams_use():
+    """Looked up when a stream is made, unless it is told otherwise."""
+    config.shared_memory_bytes, config.stall_timeout = '4096', 'inf'
+    config.connect_timeout, config.reconnect_timeout = 3, 0
+    stream = DataStream(IterableDataset([1]))
+    ahead = MultiProcessing(stream)
+    assert (4096, float('inf')) == (ahead.max_bytes, ahead.timeout)
+    ahead = MultiProcessing(stream, max_bytes=5, timeout=6)
+    assert (5, 6) == (ahead.max_bytes, ahead.timeout)
+    client = ServerDataStream(('x',))
+    assert (3, 0, float('inf')) == (
+        client.timeout, client.reconnect, client.stalled)
+    client = ServerDataStream(('x',), timeout=1, reconnect=2, stalled=3)
+    assert (1, 2, 3) == (client.timeout, client.reconnect, client.stalled)
+    with Server(stream, port=0) as server:
+        assert server.conductor.pool.budget == 4096

@@ -12,12 +12,12 @@ from typing import Any, Self
 
 import zmq
 
+from fuel import config
 from fuel.server._clients import Session, kind_of
 from fuel.server._conductor import Conductor
 from fuel.server._epoch import RANK, SHARINGS
 from fuel.server._pipeline import Pipeline
 from fuel.server._strangers import Strangers
-from fuel.transport._background import MAX_BYTES
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire._header import VERSION, get_field
 from fuel.wire._wake import WakeUp
@@ -57,7 +57,8 @@ class Server:
         How many clients an epoch waits for before it begins.  Defaults to
         one; required with ``'rank'``.
     max_bytes : int, optional
-        Shared memory for clients on this host.  Defaults to 1 GiB.
+        Shared memory for clients on this host.  Defaults to
+        ``config.shared_memory_bytes``, 1 GiB.
     curve : str or path, optional
         Directory of keys made by ``fuel-server keys``: then clients must
         have one, and everything is encrypted.
@@ -86,7 +87,7 @@ class Server:
     def __init__(self, data_stream: Any, port: int = 5557, hwm: int = 10, *,
                  host: str = '127.0.0.1', sharing: str = 'split',
                  num_clients: int | None = None,
-                 max_bytes: int = MAX_BYTES, curve: Any = None) -> None:
+                 max_bytes: int | None = None, curve: Any = None) -> None:
         if sharing not in SHARINGS:
             raise ValueError(f'sharing must be one of {SHARINGS}, got '
                              f'{sharing!r}')
@@ -106,7 +107,8 @@ class Server:
         self._pipeline = Pipeline(data_stream, self._wake_up)
         self.conductor = Conductor(
             self._pipeline, self._sessions, self._send, self._ping,
-            secrets.token_hex(8), sharing, self.num_clients, max_bytes)
+            secrets.token_hex(8), sharing, self.num_clients,
+            config.shared_memory_bytes if max_bytes is None else max_bytes)
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None

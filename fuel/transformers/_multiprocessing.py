@@ -9,6 +9,7 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
+from fuel import config
 from fuel._epoch import (
     FINISHED,
     RUNNING,
@@ -22,8 +23,6 @@ from fuel.transformers._base import Transformer
 from fuel.transformers._skipping import check_skips, skip
 from fuel.transport import Channel
 from fuel.transport._background import (
-    MAX_BYTES,
-    STALLED,
     RemoteEpoch,
     Worker,
 )
@@ -97,10 +96,12 @@ class MultiProcessing(Transformer):
         where there is one.
     max_bytes : int, optional
         How many bytes of shared memory the batches may take, which
-        shortens the queue of large batches.  Defaults to 1 GiB.
+        shortens the queue of large batches.  Defaults to
+        ``config.shared_memory_bytes``, 1 GiB.
     timeout : float, optional
         Seconds without a new batch after which the worker counts as
-        stalled.  Defaults to 600; None waits as long as the worker lives.
+        stalled.  Defaults to ``config.stall_timeout``, 600; ``math.inf``
+        waits as long as the worker lives.
     **kwargs
         Arguments of :class:`Transformer`.
 
@@ -139,8 +140,10 @@ class MultiProcessing(Transformer):
     def __init__(self, data_stream: Any, max_store: int = 100, *,
                  num_workers: int = 1,
                  start_method: str | None = None,
-                 max_bytes: int = MAX_BYTES,
-                 timeout: float | None = STALLED, **kwargs: Any) -> None:
+                 max_bytes: int | None = None,
+                 timeout: float | None = None, **kwargs: Any) -> None:
+        if max_bytes is None:
+            max_bytes = config.shared_memory_bytes
         _check_count('max_store', max_store)
         _check_count('max_bytes', max_bytes)
         _check_count('num_workers', num_workers)
@@ -159,7 +162,8 @@ class MultiProcessing(Transformer):
         self.num_workers = num_workers
         self.start_method = start_method
         self.max_bytes = max_bytes
-        self.timeout = timeout
+        self.timeout: float = (
+            config.stall_timeout if timeout is None else timeout)
         # State of the wrapped stream that the next epoch comes after.
         self._after: Any = None
         self._calls: tuple[str, ...] = ()
@@ -395,7 +399,7 @@ class BackgroundProcess:
         ours, theirs = self._ends
         ours.close()
         serve(self.data_stream, theirs, self._consumer, self.max_batches,
-              MAX_BYTES)
+              config.shared_memory_bytes)
 
     def get_next_data(self) -> Any:
         """Return the next batch.
@@ -412,7 +416,8 @@ class BackgroundProcess:
             ours, theirs = self._ends
             theirs.close()
             self._worker = Worker(type(self.data_stream).__name__, ours,
-                                  MAX_BYTES, STALLED)
+                                  config.shared_memory_bytes,
+                                  config.stall_timeout)
         if self._epoch is None:
             self._epoch = self._worker.begin()
         try:

@@ -26,10 +26,6 @@ from fuel.transport._leases import Leases
 from fuel.transport._producer import Kind, serve, unpack_batch
 from fuel.transport._segment import Segment
 
-# Shared memory of one worker, unless told otherwise.
-MAX_BYTES = 1 << 30
-# Seconds without a sign of progress after which a worker counts as stalled.
-STALLED = 600.0
 # Seconds that a worker has to end when told so.
 _PATIENCE = 2.0
 
@@ -109,7 +105,7 @@ class Worker:
     connection : socket.socket
     max_bytes : int
         How much shared memory the batches may take.
-    stalled : float or None
+    stalled : float
         Seconds without a batch after which the worker counts as stalled.
     process : multiprocessing.Process, optional
         If it was started here.
@@ -117,7 +113,7 @@ class Worker:
     """
 
     def __init__(self, name: str, connection: socket.socket, max_bytes: int,
-                 stalled: float | None, process: Any = None) -> None:
+                 stalled: float, process: Any = None) -> None:
         self.name = name
         self.stalled = stalled
         self.owner = os.getpid()
@@ -138,7 +134,7 @@ class Worker:
 
     @classmethod
     def start(cls, stream: Any, context: Any, max_batches: int,
-              max_bytes: int, stalled: float | None) -> Worker:
+              max_bytes: int, stalled: float) -> Worker:
         """Start a process that makes batches of a stream.
 
         Parameters
@@ -303,8 +299,7 @@ class Worker:
             raise self.error
         self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
                      for slot, reuse in self.leases.returned()))
-        deadline = (None if self.stalled is None
-                    else time.monotonic() + self.stalled)
+        deadline = time.monotonic() + self.stalled
         while not is_there():
             try:
                 message = self._channel.receive(1.0)
@@ -313,7 +308,7 @@ class Worker:
                 raise self.error from None
             if message is not None:
                 self._take(message)
-            elif deadline is not None and time.monotonic() > deadline:
+            elif time.monotonic() > deadline:
                 raise WorkerError(self._describe_stall())
 
     def _take(self, message: Message) -> None:

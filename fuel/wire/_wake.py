@@ -28,3 +28,8 @@ class WakeUp:
         os.close(self._end)
         os.close(self.descriptor)
         self._end = self.descriptor = -1
+
+    def __del__(self) -> None:
+        # Who made it may never have started, or failed to.
+        if getattr(self, 'descriptor', -1) >= 0:
+            self.close()

@@ -594,6 +594,18 @@ def test_port_that_stays_busy_is_an_error(serve):
     assert f'127.0.0.1:{server.port}' in caught.value.__notes__[0]
 
 
+def test_server_that_does_not_start_leaves_nothing(serve):
+    """However often one tries."""
+    server = serve()
+    before = len(os.listdir('/proc/self/fd'))
+    for _ in range(3):
+        with pytest.raises(zmq.ZMQError):
+            Server(build(), port=0, host='192.0.2.1').start()
+        Server(build(), port=server.port)
+    gc.collect()
+    assert len(os.listdir('/proc/self/fd')) == before
+
+
 def test_port_that_becomes_free_is_taken(serve):
     """A server that follows another need not wait itself."""
     server = serve()
