@@ -133,6 +133,35 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         return None
 
+    def do_crawl(self, content, *rest):
+        """Send a byte every twentieth of a second, with ranges."""
+        start = self.start()
+        self.send_response(206 if start else 200)
+        if start:
+            self.send_header('Content-Range', f'bytes {start}-'
+                             f'{len(content) - 1}/{len(content)}')
+        self.send_header('Content-Length', str(len(content) - start))
+        self.end_headers()
+        for i in range(start, len(content)):
+            self.wfile.write(content[i:i + 1])
+            self.wfile.flush()
+            if self.server.ended.wait(.05):
+                return
+
+    def do_confirm(self, content, *rest):
+        """Ask for a confirmation with a form, as Google Drive does."""
+        if 'confirm=t' in self.path:
+            return self.do_ok(content)
+        name = self.path.split('?')[0].split('/')[-1]
+        action = ('http://127.0.0.2:1/' if rest else
+                  self.server.url(f'confirm/{name}'))
+        return self.reply(f'<!DOCTYPE html><html><form id="download-form" '
+                          f'action="{action}" method="get"><input '
+                          'type="hidden" name="id" value="a&amp;b"><input '
+                          'type="hidden" name="confirm" value="t"></form>'
+                          '</html>'.encode(),
+                          Content_Type='text/html; charset=utf-8')
+
     def do_short(self, content, *rest):
         """Send a file that lacks its last byte."""
         self.reply(content[:-1])

@@ -1,8 +1,8 @@
 """What goes wrong with downloads."""
 from fuel.exceptions import FuelError
 
-__all__ = ['DownloadError', 'EncodingError', 'NeedURLPrefix', 'SourceError',
-           'TransientError']
+__all__ = ['DownloadError', 'EncodingError', 'NeedURLPrefix', 'SlowError',
+           'SourceError', 'TransientError', 'WrongPieceError']
 
 
 class NeedURLPrefix(FuelError):  # noqa: N818
@@ -23,3 +23,11 @@ class TransientError(SourceError):
 
 class EncodingError(TransientError):
     """A body is not packed in the way that its server says."""
+
+
+class SlowError(TransientError):
+    """Too few bytes came for too long."""
+
+
+class WrongPieceError(TransientError):
+    """What is on disk is not a part of the file."""

@@ -23,6 +23,9 @@ class Options:
         Number of files that are downloaded at once.
     connect_timeout, read_timeout : float
         Seconds to wait for a connection, and for the next bytes.
+    slow_rate, slow_seconds : float
+        An attempt that brings fewer bytes a second, on average over so many
+        seconds, is given up, and is in vain.
     attempts : int
         How often to try an address in vain. An attempt that brought more of
         the file than any before is not in vain.
@@ -39,6 +42,8 @@ class Options:
     jobs: int = 4
     connect_timeout: float = 10.
     read_timeout: float = 15.
+    slow_rate: float = 1024.
+    slow_seconds: float = 60.
     attempts: int = 3
     backoff: float = .5
     sleep: Callable[[float], None] = time.sleep

@@ -11,8 +11,9 @@ from typing import Any
 import urllib3
 from requests import Response, exceptions
 
+from fuel.downloaders._confirm import confirmed_address
 from fuel.downloaders._errors import (EncodingError, SourceError,
-                                      TransientError)
+                                      TransientError, WrongPieceError)
 from fuel.version import version
 
 __all__ = ['BLOCK', 'Answer', 'ask', 'content_length']
@@ -108,6 +109,12 @@ def ask(get: Callable[..., Any], url: str, start: int,
     try:
         reply = get(url, stream=True, timeout=timeout, headers=headers)
         reply.raise_for_status()
+        confirmed = confirmed_address(reply)
+        if confirmed is not None:
+            reply.close()
+            reply = get(confirmed, stream=True, timeout=timeout,
+                        headers=headers)
+            reply.raise_for_status()
         yield _place(reply, start, unpack)
     except exceptions.HTTPError as error:
         _raise_status(error, start)
@@ -118,7 +125,9 @@ def ask(get: Callable[..., Any], url: str, start: int,
     except (exceptions.ConnectionError, exceptions.Timeout,
             exceptions.ChunkedEncodingError,
             urllib3.exceptions.HTTPError) as error:
-        raise TransientError(f'the transfer broke off: {error}') from error
+        what = ('there is no connection' if reply is None else
+                'the transfer broke off')
+        raise TransientError(f'{what}: {_reason(error)}') from error
     except exceptions.RequestException as error:
         raise SourceError(str(error)) from error
     finally:
@@ -126,11 +135,24 @@ def ask(get: Callable[..., Any], url: str, start: int,
             reply.close()
 
 
+def _reason(error: BaseException) -> str:
+    """Return what was at the bottom of an error, in plain words."""
+    while True:
+        parts = [getattr(error, 'reason', None), *error.args]
+        below = error.__cause__ or next(
+            (part for part in parts if isinstance(part, BaseException)), None)
+        if below is None:
+            break
+        error = below
+    text = str(getattr(error, 'strerror', None) or error)
+    return text or type(error).__name__
+
+
 def _raise_status(error: exceptions.HTTPError, start: int) -> None:
     status = getattr(error.response, 'status_code', None)
     if status == 416 and start:
-        raise TransientError('what is there is not a part of the file'
-                             ) from error
+        raise WrongPieceError('what is there is not a part of the file'
+                              ) from error
     kind = TransientError if status in TRY_AGAIN else SourceError
     raise kind(str(error)) from error
 
@@ -184,8 +206,10 @@ def _read_local(url: str, start: int) -> Iterator[Answer]:
     path = urllib.request.url2pathname(urllib.parse.urlparse(url).path)
     try:
         raw = open(path, 'rb')  # noqa: SIM115
+    except FileNotFoundError as error:
+        raise SourceError('there is no such file') from error
     except OSError as error:
-        raise SourceError(str(error)) from error
+        raise SourceError(error.strerror or str(error)) from error
     with raw:
         raw.seek(start)
         yield Answer(start, os.fstat(raw.fileno()).st_size,

@@ -2,16 +2,21 @@
 import logging
 import os
 import shutil
+import time
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any
 
-from fuel.downloaders._errors import (DownloadError, EncodingError,
-                                      SourceError, TransientError)
+from fuel.downloaders._errors import (DownloadError, EncodingError, SlowError,
+                                      SourceError, TransientError,
+                                      WrongPieceError)
 from fuel.downloaders._options import Options
 from fuel.downloaders._origin import Origin, origin_path
 from fuel.downloaders._registry import RawFile, owner_of
 from fuel.downloaders._replies import Answer, ask
+from fuel.utils._files import flush_folder
 from fuel.utils._progress import Bar
 
 try:
@@ -137,9 +142,9 @@ def _forget_empty(part: IO[bytes]) -> None:
         return
     if fcntl is None:
         part.close()  # type: ignore[unreachable, unused-ignore]
-    os.remove(part.name)
-    with suppress(FileNotFoundError):
-        os.remove(origin_path(part.name))
+    for path in (part.name, origin_path(part.name)):
+        with suppress(FileNotFoundError):
+            os.remove(path)
 
 
 def _finish(part: IO[bytes], target: str) -> None:
@@ -155,6 +160,7 @@ def _finish(part: IO[bytes], target: str) -> None:
         # Others wait for the lock, and see that the file is another now.
         os.replace(part.name, target)
         part.close()
+    flush_folder(os.path.dirname(target) or os.curdir)
 
 
 def _size(part: IO[bytes]) -> int:
@@ -164,6 +170,10 @@ def _size(part: IO[bytes]) -> int:
 def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
           known: RawFile, options: Options, make_bar: BarMaker) -> None:
     """Fill an unfinished file from one address, in bounded attempts."""
+    archive, _, member = source.partition('#')
+    if member:
+        _fill_from_zip(get, archive, member, part, known, options, make_bar)
+        return
     most, failures, unpack = _size(part), 0, True
     while True:
         resumed = _size(part) > 0
@@ -180,10 +190,11 @@ def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
             if encoded and unpack:
                 unpack = False
             elif not resumed:
-                raise SourceError(
-                    f'{problem}; what came was deleted. The address may '
-                    'answer with something else now, or damage the file on '
-                    'the way')
+                raise SourceError(f'{problem}; ' + (
+                    'it is another file, or damaged'
+                    if source.startswith('file:') else
+                    'what came was deleted. The address may answer with '
+                    'something else now, or damage the file on the way'))
             continue
         except EncodingError as error:
             if not unpack:
@@ -194,13 +205,46 @@ def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
             continue
         except TransientError as error:
             # What was got so far is progress, even if it broke off.
-            failures = 1 if _size(part) > most else failures + 1
+            progress = _size(part) > most and not isinstance(error, SlowError)
+            failures = 1 if progress else failures + 1
             most = max(most, _size(part))
             if failures >= options.attempts:
                 raise SourceError(f'{error} (after {failures} attempts)'
                                   ) from error
             log.info('%s: %s; trying again', source, error)
         options.sleep(options.backoff * 2 ** (failures - 1))
+
+
+def _fill_from_zip(get: Callable[..., Any], source: str, member: str,
+                   part: IO[bytes], known: RawFile, options: Options,
+                   make_bar: BarMaker) -> None:
+    """Fill an unfinished file with a member of an archive, where the file
+    itself is no longer distributed."""
+    if known.size is None or not known.verifiable:
+        raise SourceError('nothing tells the right member of the archive')
+    path = f'{part.name}.zip'
+    # Whoever owns the unfinished file owns the archive beside it.
+    with open(path, 'a+b') as packed:
+        _fill(get, source, packed, RawFile(os.path.basename(path)), options,
+              make_bar)
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as raw:
+            content = raw.read(known.size + 1)
+    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error, ValueError,
+            RuntimeError) as error:
+        raise SourceError(f'no sound archive with {member!r} ({error})'
+                          ) from error
+    finally:
+        for left in (path, origin_path(path)):
+            with suppress(FileNotFoundError):
+                os.remove(left)
+    part.truncate(0)
+    part.write(content)
+    part.flush()
+    problem = known.problem(part.name)
+    if problem is not None:
+        part.truncate(0)
+        raise SourceError(f'{member!r} in the archive: {problem}')
 
 
 def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
@@ -226,10 +270,9 @@ def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
             origin.note(source, answer)
             _check_promise(answer, part, known)
             with make_bar(known.size or answer.total) as bar:
-                _copy(answer, part, known, bar)
-    except TransientError as error:
-        if 'not a part' in str(error):
-            part.truncate(0)
+                _copy(answer, part, known, bar, options)
+    except WrongPieceError:
+        part.truncate(0)
         raise
     finally:
         part.flush()
@@ -243,7 +286,7 @@ def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
 def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
     if None not in (answer.total, known.size) and (
             answer.total != known.size and not answer.encoded):
-        raise SourceError(f'expected {known.size} bytes, the server offers '
+        raise SourceError(f'expected {known.size} bytes, this file has '
                           f'{answer.total}')
     needed = (known.size or answer.total or 0) - answer.start
     free = shutil.disk_usage(os.path.dirname(part.name) or '.').free
@@ -252,9 +295,31 @@ def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
                             f'{free} are free on the disk')
 
 
-def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
+class _Pace:
+    """Watches that bytes come at a rate at which there is an end."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._start = time.monotonic()
+        self._bytes = 0
+
+    def advance(self, size: int) -> None:
+        """Note bytes that came; raise `SlowError` if they are too few."""
+        self._bytes += size
+        seconds = time.monotonic() - self._start
+        if seconds < self._options.slow_seconds:
+            return
+        if self._bytes < self._options.slow_rate * seconds:
+            raise SlowError(f'only {self._bytes} bytes came in '
+                            f'{seconds:.0f} seconds')
+        self._start, self._bytes = time.monotonic(), 0
+
+
+def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar,
+          options: Options) -> None:
     bar.advance(answer.start)
     done = answer.start
+    pace = _Pace(options)
     try:
         for chunk in answer.chunks:
             if not done:
@@ -265,6 +330,7 @@ def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
                 raise SourceError(f'expected {known.size} bytes, got more')
             part.write(chunk)
             bar.advance(len(chunk))
+            pace.advance(len(chunk))
     except BaseException:
         bar.advance(-done)
         raise

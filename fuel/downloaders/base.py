@@ -224,7 +224,8 @@ def _delete(directory: str, url: str | None, name: str | None) -> None:
             name = filename_from_url(url)
     if not name:
         raise ValueError(f'no file name can be found for {url!r}: give one')
-    for path in (name, name + '.part', name + '.part.origin'):
+    for path in (name, *(f'{name}.part{ending}' for ending in (
+            '', '.origin', '.zip', '.zip.origin'))):
         with suppress(FileNotFoundError):
             os.remove(os.path.join(directory, path))
 

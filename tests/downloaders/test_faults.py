@@ -59,7 +59,7 @@ FAILURES = [
     ('redirect', {}, 'web page', 2),
     ('redirect', KNOWN, 'expected 3200003 bytes', 2),
     ('stall', KNOWN, r'broke off.*\(after 3 attempts\)', 3),
-    ('short', KNOWN, 'expected 3200003 bytes, the server offers 3200002', 1),
+    ('short', KNOWN, 'expected 3200003 bytes, this file has 3200002', 1),
     ('long', KNOWN, 'expected 3200003 bytes, got more', 1),
     ('wrong', KNOWN, 'expected sha256', 1),
     ('wrong', {'md5': hashlib.md5(CONTENT).hexdigest()}, 'expected md5', 1),
@@ -347,3 +347,196 @@ def test_page_left_by_an_earlier_run_is_replaced(server, folder):
     """A piece that is a page is not continued for good, but begun again."""
     (folder / 'data.bin.part').write_bytes(b'<html>' + CONTENT[6:90_000])
     assert fetch(server, folder, 'ok', {}) == CONTENT
+
+
+def test_server_that_crawls_is_given_up(server, folder):
+    """Progress of a few bytes is none: nobody waits for ever."""
+    slow = Options(sleep=lambda seconds: None, slow_seconds=.3)
+    with use_options(slow), pytest.raises(DownloadError,
+                                          match='only . bytes came'):
+        fetch(server, folder, 'crawl')
+    assert OLD == (folder / 'data.bin').read_bytes()
+    assert slow.attempts == len(server.requests)
+
+
+def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
+    """The rate is the caller's choice."""
+    server.files['data.bin'] = b'abcdefgh'
+    with use_options(Options(slow_seconds=.1, slow_rate=1)):
+        assert b'abcdefgh' == fetch(server, folder, 'crawl', {})
+
+
+def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
+    """Of hosts that are known to ask, also in the middle of a file; no page
+    sends the client anywhere else."""
+    from fuel.downloaders import _confirm
+    with pytest.raises(DownloadError, match='this file has 2'):
+        fetch(server, folder, 'confirm')
+    monkeypatch.setattr(_confirm, 'HOSTS', {('http', '127.0.0.1')})
+    (folder / 'data.bin.part').write_bytes(CONTENT[:1000])
+    assert CONTENT == fetch(server, folder, 'confirm')
+    path, headers = server.requests[-1]
+    assert '/confirm/data.bin?id=a%26b&confirm=t' == path
+    assert 'bytes=1000-' == headers['Range']
+    (folder / 'data.bin').unlink()
+    with pytest.raises(DownloadError, match='this file has 1'):
+        fetch(server, folder, 'confirm/elsewhere')
+
+
+@pytest.mark.parametrize('page', [
+    b'', b'<form id="download-form">', b'<form id="download-form" action="">',
+    b'<form id="download-form" action="https://drive.google.com.evil/">',
+    b'<form id="download-form" action="http://drive.google.com/">',
+    b'<form action="https://drive.google.com/">'])
+def test_confirmation_page_of_another_kind_is_a_page(page):
+    """Whoever made it, it leads only to the host itself, encrypted."""
+    from fuel.downloaders._confirm import confirmed_address
+
+    class Reply:
+        url = 'https://drive.google.com/uc?id=1'
+        headers = {'Content-Type': 'text/html'}  # noqa: RUF012
+
+        def iter_content(self, size):
+            return iter([page] if page else [])
+    assert confirmed_address(Reply()) is None
+
+
+def zipped(members):
+    """Return a zip archive."""
+    import io
+    import zipfile
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def test_member_of_an_archive_takes_the_place_of_a_file(server, folder,
+                                                        slept):
+    """Where the file is gone; the archive may come in two pieces."""
+    server.files['all.zip'] = zipped({'data.bin': CONTENT, 'b': b''})
+    default_downloader(
+        str(folder), [None], [RawFile('data.bin', [
+            server.url('404/data.bin'),
+            server.url('cutonce/4/all.zip#data.bin')], **KNOWN)],
+        url_prefix=server.url('404/'))
+    assert CONTENT == (folder / 'data.bin').read_bytes()
+    assert ['data.bin'] == os.listdir(folder)
+
+
+@pytest.mark.parametrize('content, known, text', [
+    (zipped({'b': b''}), KNOWN, 'no sound archive'),
+    (b'no archive', KNOWN, 'no sound archive'),
+    (zipped({'data.bin': CONTENT[:-1]}), KNOWN, r'expected \d+ bytes, got'),
+    (zipped({'data.bin': CONTENT + bytes(10 ** 7)}), KNOWN, 'expected'),
+    (zipped({'data.bin': CONTENT}), {}, 'nothing tells')])
+def test_archive_without_the_right_member_is_refused(server, folder, slept,
+                                                     content, known, text):
+    """Nothing but the file gets its name, and no more is unpacked."""
+    server.files['all.zip'] = content
+    with pytest.raises(DownloadError, match=text):
+        default_downloader(str(folder), [server.url('ok/all.zip#data.bin')],
+                           [RawFile('data.bin', **known)])
+    assert OLD == (folder / 'data.bin').read_bytes()
+    assert ['data.bin'] == os.listdir(folder)
+
+
+@pytest.mark.parametrize('path, text', [
+    ('http://127.0.0.1:9/data.bin', 'there is no connection: [^(]*refused'),
+    ('http://no-such-host.invalid/data.bin',
+     r'there is no connection: [^()<>]*\(after'),
+    ('file:///no/such/data.bin', 'data.bin: there is no such file')])
+def test_errors_are_in_plain_words(folder, slept, path, text):
+    """No names of classes, pools or objects."""
+    with pytest.raises(DownloadError, match=text) as raised:
+        default_downloader(str(folder), [path], ['data.bin'])
+    assert 'object at' not in str(raised.value)
+    assert 'Pool' not in str(raised.value)
+
+
+def test_local_file_of_another_length_is_no_server(folder, tmp_path, slept):
+    """What is said suits a folder."""
+    source = tmp_path / 'mirror'
+    source.mkdir()
+    (source / 'data.bin').write_bytes(b'x')
+    with use_options(Options(mirror=str(source))), pytest.raises(
+            DownloadError) as raised:
+        default_downloader(str(folder), [None],
+                           [RawFile('data.bin', **KNOWN)])
+    assert 'this file has 1' in str(raised.value)
+    assert 'server' not in str(raised.value)
+
+
+def test_unfinished_file_removed_by_another_is_no_error(server, folder,
+                                                        slept):
+    """Somebody may tidy up just then."""
+    from fuel.downloaders import _transfer
+    with _transfer._own(str(folder / 'a.part')):
+        os.remove(folder / 'a.part')
+    assert ['data.bin'] == os.listdir(folder)
+
+
+def test_name_outlives_a_power_cut(server, folder, slept, monkeypatch):
+    """The folder is flushed once the file has its name."""
+    from fuel.downloaders import _transfer
+    flushed = []
+    monkeypatch.setattr(
+        _transfer, 'flush_folder', lambda path: flushed.append(
+            (path, (folder / 'data.bin').read_bytes())))
+    fetch(server, folder, 'ok')
+    assert [(str(folder), CONTENT)] == flushed
+
+
+FULL = """
+import os, sys
+from fuel.bin import fuel_convert
+from fuel.downloaders.base import default_downloader
+def report(error):
+    print(os.listdir(sys.argv[1]), open('data.bin').read(),
+          open('data.hdf5').read(), error)
+os.chdir(sys.argv[1])
+for name in ('data.bin', 'data.hdf5'):
+    with open(name, 'w') as file:
+        file.write('old')
+try:
+    default_downloader('.', [sys.argv[2]], ['data.bin'])
+except OSError as error:
+    report(error)
+os.remove('data.bin.part')
+os.remove('data.bin.part.origin')
+try:
+    fuel_convert.main(['npy', 'x.npy', '-d', sys.argv[3]])
+except SystemExit:
+    report('')
+"""
+
+
+def test_disk_that_is_full_keeps_what_is_there(server, tmp_path):
+    """A real disk of one megabyte, for a download and for a conversion."""
+    import subprocess
+    import sys
+
+    import numpy
+    from processes import environment
+    small = tmp_path / 'small'
+    small.mkdir()
+    private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
+               'mount -t tmpfs -o size=1m tmpfs "$0" && exec "$@"',
+               str(small)]
+    try:
+        subprocess.run([*private, 'true'], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip('no small disk can be mounted here')
+    numpy.save(tmp_path / 'x.npy', numpy.zeros(10 ** 6))
+    done = subprocess.run(
+        [*private, sys.executable, '-c', FULL, str(small),
+         server.url('nolength/data.bin'), str(tmp_path)],
+        env=environment(), capture_output=True, text=True, check=False,
+        timeout=60)
+    download, conversion = done.stdout.strip().split('\n')
+    assert 'old old data.bin could not be written: [Errno 28]' in download
+    assert "'data.bin.part'" in download
+    assert conversion.endswith(' old old')
+    assert 'part' not in conversion
+    assert 'No space left' in done.stderr or 'errno = 28' in done.stderr
