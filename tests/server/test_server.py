@@ -597,13 +597,17 @@ def test_port_that_stays_busy_is_an_error(serve):
 def test_server_that_does_not_start_leaves_nothing(serve):
     """However often one tries."""
     server = serve()
+    with pytest.raises(zmq.ZMQError):
+        Server(build(), port=0, host='192.0.2.1').start()
+    gc.collect()
     before = len(os.listdir('/proc/self/fd'))
-    for _ in range(3):
+    for _ in range(20):
         with pytest.raises(zmq.ZMQError):
             Server(build(), port=0, host='192.0.2.1').start()
         Server(build(), port=server.port)
     gc.collect()
-    assert len(os.listdir('/proc/self/fd')) == before
+    # Others may come and go, but not forty.
+    assert len(os.listdir('/proc/self/fd')) < before + 20
 
 
 def test_port_that_becomes_free_is_taken(serve):
