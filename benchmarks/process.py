@@ -139,7 +139,8 @@ class Ready(Transformer):
     def get_data(self, request=None):
         """Return the array after a pause."""
         next(self.child_epoch_iterator)
-        time.sleep(self.pause)
+        if self.pause:
+            time.sleep(self.pause)
         return (self.array,)
 
     def get_leftover(self):

@@ -1,4 +1,4 @@
-"""A client's connection to a server: one thread and one socket."""
+"""A client's connection to a server: one socket, used by who waits."""
 from __future__ import annotations
 
 import logging
@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -31,6 +32,10 @@ _PATIENCE = 2.0
 # Seconds to wait for a batch before the server is told that one is missed.
 _MISSED = 0.01
 _RETRY = 0.1
+# Seconds between looks at the socket while nobody waits for it.
+_GLANCE = 0.05
+# Seconds after which somebody who waits looks at what else has happened.
+_SLICE = 0.25
 
 
 class LostError(Exception):
@@ -79,11 +84,12 @@ class Options(NamedTuple):
 
 
 class Connection:
-    """Talks to a server in a thread of its own.
+    """Talks to a server.
 
-    The thread owns the socket, so that the server gets its answers while
-    the user trains.  The user's thread and this one share what `changed`
-    guards.
+    Whoever waits for the server uses the socket itself: handing each
+    message over to another thread would cost more than most messages take.
+    While nobody waits, a thread of the connection answers the server.  They
+    take turns by a lock, which guards all that is here.
 
     Parameters
     ----------
@@ -97,7 +103,6 @@ class Connection:
         self.options = options
         self.client = client
         self.owner = os.getpid()
-        self.changed = threading.Condition()
         self.welcome: dict[str, Any] | None = None
         self.refusal: Exception | None = None
         self.joined: dict[str, Any] | None = None
@@ -107,40 +112,61 @@ class Connection:
         # Of what the user keeps beyond this, copies are made.
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
+        # A plain lock: the collector may call us in the middle of anything,
+        # and must then find it taken.
+        self._turn = threading.Lock()
+        self._user = 0
         self._stacks: str | None = None
         self._since = time.monotonic()
         self._was_there = False
         self._outgoing: deque[dict[str, Any]] = deque()
-        self._closing = False
+        self._closing = threading.Event()
         self._wake_up = WakeUp()
         self._context = zmq.Context()
+        self._socket: Any = None
+        self._monitor: Any = None
+        self._poller: Any = None
+        self._next_try = 0.0
         self._thread = threading.Thread(
             target=self._run, name='fuel-client', daemon=True)
         self._thread.start()
 
-    # What the user's thread calls.
-
     def is_usable(self) -> bool:
         """Tell whether the connection is this process's, and open."""
-        return not self._closing and self.owner == os.getpid()
+        return not self._closing.is_set() and self.owner == os.getpid()
 
     def tell(self, **fields: Any) -> None:
         """Send a message to the server."""
-        with self.changed:
-            self._outgoing.append(fields)
-        self._wake_up()
+        self._outgoing.append(fields)
+        if not self._begin_turn(0):
+            # Whoever has the socket sends it.
+            self._wake_up()
+            return
+        try:
+            self._flush()
+        finally:
+            self._end_turn()
 
     def close(self) -> None:
         """Say goodbye and let go of socket and thread."""
-        if self._closing or self.owner != os.getpid():
+        if not self.is_usable():
             return
-        self._closing = True
+        self._closing.set()
         self._wake_up()
-        # The collector may have called this in the thread itself.
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-        with self.changed:
-            self.changed.notify_all()
+        # The collector may have called this where the socket is in use.
+        if threading.get_ident() not in (self._thread.ident, self._user):
+            self._thread.join(_PATIENCE)
+
+    def _begin_turn(self, timeout: float) -> bool:
+        """Take the lock within some seconds; return whether that worked."""
+        if not self._turn.acquire(timeout=timeout):
+            return False
+        self._user = threading.get_ident()
+        return True
+
+    def _end_turn(self) -> None:
+        self._user = 0
+        self._turn.release()
 
     def greet(self) -> dict[str, Any]:
         """Wait until a server is there.
@@ -157,23 +183,25 @@ class Connection:
 
         """
         patience = time.monotonic() + _PATIENCE
-        with self.changed:
-            while self.welcome is None:
-                if self.refusal is not None:
-                    raise self.refusal
-                if self._closing:
-                    raise ServerError('the stream was closed')
-                now = time.monotonic()
-                allowed = (self.options.reconnect if self._was_there
-                           else self.options.timeout)
-                if now - self._since >= allowed:
-                    raise ServerError(self._describe_absence(allowed))
-                if now > patience:
-                    patience = float('inf')
-                    log.warning('waiting for a server at %s',
-                                self.options.address)
-                self.changed.wait(0.1)
-            return self.welcome
+        while (welcome := self.welcome) is None:
+            if self.refusal is not None:
+                raise self.refusal
+            self._check_open()
+            now = time.monotonic()
+            allowed = (self.options.reconnect if self._was_there
+                       else self.options.timeout)
+            if now - self._since >= allowed:
+                raise ServerError(self._describe_absence(allowed))
+            if now > patience:
+                patience = float('inf')
+                log.warning('waiting for a server at %s',
+                            self.options.address)
+            self._talk(lambda: self.welcome or self.refusal, 0.1)
+        return welcome
+
+    def _check_open(self) -> None:
+        if self._closing.is_set():
+            raise ServerError('the stream was closed')
 
     def _describe_absence(self, allowed: float) -> str:
         if self._was_there:
@@ -198,17 +226,24 @@ class Connection:
 
         """
         self.greet()
-        with self.changed:
+        self._begin_turn(-1)
+        try:
             if self.welcome is None:
                 raise LostError
             generation = self.generation
             self.join_number += 1
             self.joined = None
             self.queue.clear()
-            self.tell(type='join', join=self.join_number, resume=resume)
-            self._wait(lambda: self.joined is not None or bool(self.queue),
-                       generation, 'the epoch of the other clients to end')
-            return {**(self.joined or {}), 'generation': generation}
+            self._outgoing.append({'type': 'join', 'join': self.join_number,
+                                   'resume': resume})
+        finally:
+            self._end_turn()
+
+        def answer() -> Any:
+            self._check_generation(generation)
+            return self.joined or self.queue
+        self._wait(answer, 'the epoch of the other clients to end')
+        return {**(self.joined or {}), 'generation': generation}
 
     def take(self, generation: int) -> Delivery:
         """Return the next message about the epoch.
@@ -221,24 +256,25 @@ class Connection:
             If the pipeline stalls.
 
         """
-        with self.changed:
-            if not self.queue:
-                self.changed.wait(_MISSED)
-            if not self.queue and generation == self.generation:
-                self.tell(type='waiting', join=self.join_number)
-                self._wait(lambda: bool(self.queue), generation, 'a batch')
-            if generation != self.generation or self.welcome is None:
-                raise LostError
-            return self.queue.popleft()
+        def next_delivery() -> Any:
+            self._check_generation(generation)
+            return self.queue.popleft() if self.queue else None
+        delivery: Delivery | None = self._talk(next_delivery, _MISSED)
+        if delivery is None:
+            self.tell(type='waiting', join=self.join_number)
+            delivery = self._wait(next_delivery, 'a batch')
+        return delivery
 
-    def _wait(self, is_there: Any, generation: int, what: str) -> None:
+    def _check_generation(self, generation: int) -> None:
+        if self.welcome is None or generation != self.generation:
+            raise LostError
+
+    def _wait(self, find: Callable[[], Any], what: str) -> Any:
+        """Return what is wanted once it is there."""
         start = time.monotonic()
         patience = start + 30 * _PATIENCE
-        while not is_there():
-            if self._closing:
-                raise ServerError('the stream was closed')
-            if self.welcome is None or generation != self.generation:
-                raise LostError
+        while not (found := self._talk(find, _SLICE)):
+            self._check_open()
             now = time.monotonic()
             if now - start > self.options.stalled:
                 raise ServerError(self._describe_stall(what))
@@ -246,61 +282,136 @@ class Connection:
                 patience = float('inf')
                 log.warning('waiting for %s from %s', what,
                             self.options.address)
-            self.changed.wait(0.25)
+        return found
 
     def _describe_stall(self, what: str) -> str:
         self._stacks = None
         self.tell(type='stacks')
         deadline = time.monotonic() + _PATIENCE
         while self._stacks is None and time.monotonic() < deadline:
-            self.changed.wait(0.1)
+            self._talk(lambda: self._stacks, 0.1)
         return (f'the server at {self.options.address} is there, but waiting '
                 f'for {what} took more than {self.options.stalled} seconds '
                 f'(stalled). Its pipeline is at:\n'
                 f'{self._stacks or "unknown, since it does not answer"}')
 
-    # What the connection's thread runs.
+    def _talk(self, find: Callable[[], Any], timeout: float) -> Any:
+        """Use the socket until something is found, or time has passed.
+
+        Parameters
+        ----------
+        find : callable
+            Called while nobody else uses the socket.
+        timeout : float
+            Seconds; it may return earlier without having found anything.
+
+        Returns
+        -------
+        object
+            What `find` returned last.
+
+        """
+        if not self._begin_turn(timeout):
+            return None
+        try:
+            found = find()
+            if not found:
+                self._exchange(timeout)
+                found = find()
+            return found
+        finally:
+            self._end_turn()
 
     def _run(self) -> None:
+        """Answer the server while nobody waits for it."""
         try:
-            while not self._closing:
-                self._talk_to_one_server()
-        except Exception as error:
-            log.exception('the connection has failed')
-            with self.changed:
-                self.refusal = ServerError(f'the connection failed: {error}')
+            while not self._closing.wait(_GLANCE):
+                if self._begin_turn(0):
+                    try:
+                        self._exchange(0)
+                    finally:
+                        self._end_turn()
         finally:
-            self._lose()
+            with self._turn:
+                self._say_goodbye()
             self._context.term()
             self._wake_up.close()
 
-    def _talk_to_one_server(self) -> None:
-        """Connect, and talk until the connection is cut."""
-        socket = self._context.socket(zmq.DEALER)
-        monitor = None
+    # Everything below is called by who holds the lock.
+
+    def _say_goodbye(self) -> None:
         try:
-            self._configure(socket)
-            monitor = socket.get_monitor_socket(
-                zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
-            socket.connect(self.options.address)
-            self._send(socket, {
-                'type': 'hello', 'version': VERSION, 'client': self.client,
-                'sources': self.options.sources,
-                'examples': self.options.examples, 'hwm': self.options.hwm,
-                'rank': self.options.rank,
-                'shared_memory': self.options.shared_memory})
-            self._talk(socket, monitor)
-            if self._closing and self.welcome is not None:
-                self._flush(socket)
-                self._send(socket, {'type': 'bye'})
+            if self._socket is not None and self.welcome is not None:
+                self._flush()
+                self._send(self._socket, {'type': 'bye'})
         finally:
-            if monitor is not None:
-                socket.disable_monitor()
-                monitor.close()
-            socket.close()
+            self._cut()
+
+    def _exchange(self, timeout: float) -> None:
+        """Send and receive what there is; wait for more if there is none."""
+        try:
+            if self._closing.is_set():
+                return
+            if self._socket is None:
+                remaining = self._next_try - time.monotonic()
+                if remaining > 0:
+                    time.sleep(min(timeout, remaining))
+                    return
+                self._connect()
+            self._flush()
+            if not self._listen(timeout):
+                self._cut()
+        except zmq.ZMQError as error:
+            log.exception('the connection has failed')
+            self._refuse(f'the connection failed: {error}')
+            self._cut()
+        except BaseException:
+            # In the middle of a message, say by Ctrl-C: what the server had
+            # sent is asked for again.
+            self._cut()
+            raise
+
+    def _connect(self) -> None:
+        self._socket = socket = self._context.socket(zmq.DEALER)
+        self._configure(socket)
+        self._monitor = socket.get_monitor_socket(
+            zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+        self._poller = zmq.Poller()
+        for source in (socket, self._monitor, self._wake_up.descriptor):
+            self._poller.register(source, zmq.POLLIN)
+        socket.connect(self.options.address)
+        self._send(socket, {
+            'type': 'hello', 'version': VERSION, 'client': self.client,
+            'sources': self.options.sources,
+            'examples': self.options.examples, 'hwm': self.options.hwm,
+            'rank': self.options.rank,
+            'shared_memory': self.options.shared_memory})
+
+    def _cut(self) -> None:
+        """Close the socket and forget what the server had sent."""
+        if self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close()
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._monitor = self._poller = None
+        self._next_try = time.monotonic() + _RETRY
         self._lose()
-        if not self._closing:
-            time.sleep(_RETRY)
+
+    def _listen(self, timeout: float) -> bool:
+        """Take in what comes; return whether the server stays."""
+        ready = dict(self._poller.poll(timeout * 1000))
+        if self._socket in ready and not self._receive(self._socket):
+            return False
+        if self._monitor in ready:
+            event = recv_monitor_message(self._monitor)['event']
+            if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                self._refuse('the server does not accept this key')
+            return False
+        if self._wake_up.descriptor in ready:
+            self._wake_up.clear()
+            self._flush()
+        return True
 
     def _configure(self, socket: Any) -> None:
         socket.linger = 200
@@ -314,31 +425,9 @@ class Connection:
             from fuel.wire._curve import protect_client
             protect_client(socket, self.options.curve)
 
-    def _talk(self, socket: Any, monitor: Any) -> None:
-        poller = zmq.Poller()
-        for source in (socket, monitor, self._wake_up.descriptor):
-            poller.register(source, zmq.POLLIN)
-        while not self._closing:
-            ready = dict(poller.poll(1000))
-            if socket in ready and not self._receive(socket):
-                return
-            if monitor in ready:
-                event = recv_monitor_message(monitor)['event']
-                if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                    self._refuse('the server does not accept this key')
-                return
-            if self._wake_up.descriptor in ready:
-                self._wake_up.clear()
-                self._flush(socket)
-
-    def _flush(self, socket: Any) -> None:
-        with self.changed:
-            if self.welcome is None:
-                return
-            messages = list(self._outgoing)
-            self._outgoing.clear()
-        for message in messages:
-            self._send(socket, message)
+    def _flush(self) -> None:
+        while self._outgoing and self.welcome is not None:
+            self._send(self._socket, self._outgoing.popleft())
 
     def _send(self, socket: Any, fields: dict[str, Any]) -> None:
         with suppress(zmq.Again):
@@ -346,12 +435,9 @@ class Connection:
 
     def _receive(self, socket: Any) -> bool:
         """Take in messages; return whether the server stays."""
-        while True:
-            try:
-                header, *frames = socket.recv_multipart(
-                    zmq.NOBLOCK, copy=False)
-            except zmq.Again:
-                return True
+        # Asking is cheaper than the exception that says that there are none.
+        while socket.get(zmq.EVENTS) & zmq.POLLIN:
+            header, *frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
             try:
                 fields = unpack_header(bytes(header))
                 if not self._handle(socket, fields, frames):
@@ -361,12 +447,11 @@ class Connection:
             except WireError as error:
                 self._refuse(f'not a Fuel server: {error}')
                 return False
+        return True
 
     def _refuse(self, text: str) -> None:
-        with self.changed:
-            self.refusal = ServerError(
-                f'the server at {self.options.address}: {text}')
-            self.changed.notify_all()
+        self.refusal = ServerError(
+            f'the server at {self.options.address}: {text}')
 
     def _handle(self, socket: Any, fields: dict[str, Any],
                 frames: list[Any]) -> bool:
@@ -378,9 +463,7 @@ class Connection:
         elif kind == 'refuse':
             self._refuse(get_field(fields, 'error', str)[:2000])
         elif kind == 'stacks':
-            with self.changed:
-                self._stacks = get_field(fields, 'text', str)
-                self.changed.notify_all()
+            self._stacks = get_field(fields, 'text', str)
         elif kind == 'revoke':
             self._give_back(socket, get_field(fields, 'join', int))
         elif kind != 'ping':
@@ -393,27 +476,23 @@ class Connection:
             raise WireError(f'version {version} of the protocol')
         self._send(socket, {'type': 'ready', 'proof': answer_probe(
             fields.get('probe'), self.client)})
-        with self.changed:
-            self._outgoing.clear()
-            self.leases = Leases(self._most_lent)
-            self.welcome = fields
-            self.generation += 1
-            self._was_there = True
-            self.changed.notify_all()
+        self._outgoing.clear()
+        self.leases = Leases(self._most_lent)
+        self.generation += 1
+        self._was_there = True
+        self.welcome = fields
 
     def _take_delivery(self, kind: str, fields: dict[str, Any],
                        frames: list[Any]) -> None:
         if 'slot' in fields:
             self._open_segment(get_field(fields, 'slot', dict))
-        with self.changed:
-            if get_field(fields, 'join', int) != self.join_number:
-                return
-            if kind == 'joined':
-                self.joined = fields
-            else:
-                base = None if self.joined is None else self.joined['base']
-                self.queue.append(Delivery(fields, frames, base))
-            self.changed.notify_all()
+        if get_field(fields, 'join', int) != self.join_number:
+            return
+        if kind == 'joined':
+            self.joined = fields
+        else:
+            base = None if self.joined is None else self.joined['base']
+            self.queue.append(Delivery(fields, frames, base))
 
     def _open_segment(self, slot: dict[str, Any]) -> None:
         opening = get_field(slot, 'open', list, None)
@@ -434,23 +513,20 @@ class Connection:
     def _give_back(self, socket: Any, join: int) -> None:
         """Let the server give some of our batches to who waits for them."""
         given = []
-        with self.changed:
-            if join == self.join_number:
-                having = [delivery for delivery in self.queue
-                          if 'index' in delivery.fields]
-                for delivery in having[len(having) // 2:]:
-                    self.queue.remove(delivery)
-                    given.append(get_field(delivery.fields, 'index', int))
+        if join == self.join_number:
+            having = [delivery for delivery in self.queue
+                      if 'index' in delivery.fields]
+            for delivery in having[len(having) // 2:]:
+                self.queue.remove(delivery)
+                given.append(get_field(delivery.fields, 'index', int))
         self._send(socket, {'type': 'give', 'join': join,
                             'indices': as_ranges(given)})
 
     def _lose(self) -> None:
         """Forget what the server that is gone had sent."""
-        with self.changed:
-            if self.welcome is not None:
-                self._since = time.monotonic()
-            self.welcome = None
-            self.joined = None
-            self.queue.clear()
-            self._outgoing.clear()
-            self.changed.notify_all()
+        if self.welcome is not None:
+            self._since = time.monotonic()
+        self.welcome = None
+        self.joined = None
+        self.queue.clear()
+        self._outgoing.clear()

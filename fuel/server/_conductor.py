@@ -38,7 +38,7 @@ _AHEAD = 2
 class Conductor:
     """Brings together the clients, the epoch and the pipeline.
 
-    Everything runs in the server's thread.
+    Everything is called by the one thread that has the server's sockets.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
-"""The thread that runs the served stream, one request after another."""
+"""Runs the served stream, one request after another."""
 from __future__ import annotations
 
-import queue
 import sys
 import threading
 import traceback
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.transport._changes import changes
+from fuel.transport._changes import Course
 from fuel.transport._producer import lay_out
 from fuel.utils._outputs import Placement, placed
 from fuel.wire import encode
@@ -47,64 +46,54 @@ class Result(NamedTuple):
 
 
 class Pipeline:
-    """Runs a stream in a thread of its own.
+    """Runs a stream, always in the thread that calls :meth:`make`.
 
     Parameters
     ----------
     stream : AbstractDataStream
-    wake_up : callable
-        Called when there is a result.
 
     """
 
-    def __init__(self, stream: Any, wake_up: Any) -> None:
+    def __init__(self, stream: Any) -> None:
         self.stream = stream
-        self.results: deque[Result] = deque()
-        self._wake_up = wake_up
-        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._requests: deque[Any] = deque()
         self._iterator: Any = None
-        self._base: Any = None
+        self._course: Any = None
         self._extents: list[tuple[int, int]] = []
-        self._thread = threading.Thread(
-            target=self._run, name='fuel-pipeline', daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self, timeout: float) -> None:
-        """End the thread, if it comes to an end in time."""
-        self._requests.put(None)
-        self._thread.join(timeout)
+        self._thread = 0
 
     def stack(self) -> str:
         """Return what the thread is doing (str)."""
-        frame = sys._current_frames().get(self._thread.ident or 0)
+        frame = sys._current_frames().get(self._thread)
         return '' if frame is None else ''.join(
             traceback.format_stack(frame))
 
     def open(self, **request: Any) -> None:
         """Ask for an epoch: `state` and `after` say from where."""
-        self._requests.put((self._open, request))
+        self._requests.append((self._open, request))
 
     def produce(self, **request: Any) -> None:
         """Ask for the next batch: `slot` says where to put it."""
-        self._requests.put((self._produce, request))
+        self._requests.append((self._produce, request))
 
-    def _run(self) -> None:
-        while True:
-            work = self._requests.get()
-            if work is None:
-                break
-            method, request = work
-            self.results.append(method(request))
-            del work, method, request
-            self._wake_up()
+    def is_idle(self) -> bool:
+        """Tell whether nothing is asked for."""
+        return not self._requests
+
+    def make(self) -> Result:
+        """Do what was asked for first."""
+        self._thread = threading.get_ident()
+        method, request = self._requests.popleft()
+        result: Result = method(request)
+        return result
+
+    def close(self) -> None:
+        """Let go of the epoch."""
         self._iterator = None
 
     def _open(self, request: dict[str, Any]) -> Result:
         try:
-            self._iterator = None
+            self._iterator = self._course = None
             state = request['state']
             if state is not None:
                 self.stream.load_state_dict(state)
@@ -114,9 +103,11 @@ class Pipeline:
             self._iterator = self.stream.get_epoch_iterator()
         except Exception as error:  # noqa: BLE001 - told to the clients
             return Result(BROKEN, request, {'error': tell(error)}, [], None)
-        self._base, why = _state_of(self._iterator)
-        return Result(OPENED, request, {'base': self._base, 'why': why}, [],
-                      None)
+        self._course = Course(self._iterator)
+        base, why = self._course.base, None
+        if isinstance(base, Exception):
+            base, why = None, str(base)
+        return Result(OPENED, request, {'base': base, 'why': why}, [], None)
 
     def _produce(self, request: dict[str, Any]) -> Result:
         slot = request['slot']
@@ -167,10 +158,10 @@ class Pipeline:
         return extents
 
     def _changes(self) -> Any:
-        if self._base is None:
+        if self._course is None:
             return None
-        state, _ = _state_of(self._iterator)
-        return None if state is None else changes(self._base, state)
+        steps = self._course.changes(self._iterator)
+        return None if isinstance(steps, Exception) else steps
 
     def _final(self) -> Any:
         try:
@@ -194,14 +185,6 @@ def copy_into(slot: Any, arrays: list[Any],
     for (offset, size), array in zip(extents, arrays, strict=True):
         if size and array.__array_interface__['data'][0] != start + offset:
             memory[offset:offset + size] = array
-
-
-def _state_of(iterator: Any) -> tuple[Any, str | None]:
-    """Return the state of an epoch iterator, or why there is none."""
-    try:
-        return iterator.state_dict(), None
-    except Exception as error:  # noqa: BLE001 - the text is handed on
-        return None, str(error)
 
 
 def tell(error: BaseException) -> dict[str, Any]:

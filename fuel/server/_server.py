@@ -30,6 +30,8 @@ CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
 _PING = 0.3
 # Milliseconds without a sign of life after which a connection is cut.
 HEARTBEAT = 200, 800
+# Seconds that the pipeline may take before another thread sees to clients.
+_GLANCE = 0.05
 # Seconds that a port may be busy.
 _BUSY = 2.0
 
@@ -104,7 +106,7 @@ class Server:
         self._curve = curve
         self._sessions: dict[bytes, Session] = {}
         self._wake_up = WakeUp()
-        self._pipeline = Pipeline(data_stream, self._wake_up)
+        self._pipeline = Pipeline(data_stream)
         self.conductor = Conductor(
             self._pipeline, self._sessions, self._send, self._ping,
             secrets.token_hex(8), sharing, self.num_clients,
@@ -112,7 +114,12 @@ class Server:
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
+        # Who holds this uses the sockets, and all but the pipeline.
+        self._turn = threading.Lock()
+        self._busy_since = 0.0
+        self._next_ping = 0.0
         self._thread: threading.Thread | None = None
+        self._stand_in: threading.Thread | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -135,20 +142,26 @@ class Server:
 
         """
         self._context = zmq.Context()
-        self._router = self._context.socket(zmq.ROUTER)
+        self._router: Any = self._context.socket(zmq.ROUTER)
         self._strangers = Strangers(self._router, self.counts)
         try:
             self._configure(self._router)
             self._bind()
+            self._poller = zmq.Poller()
+            self._poller.register(self._router, zmq.POLLIN)
+            self._poller.register(self._strangers.monitor, zmq.POLLIN)
+            self._poller.register(self._wake_up.descriptor, zmq.POLLIN)
         except BaseException:
             self._strangers.close()
             self._router.close(0)
             self._context.term()
             raise
-        self._pipeline.start()
         self._thread = threading.Thread(
             target=self._serve, name='fuel-server', daemon=True)
         self._thread.start()
+        self._stand_in = threading.Thread(
+            target=self._serve_while_busy, name='fuel-stand-in', daemon=True)
+        self._stand_in.start()
 
     def _configure(self, router: Any) -> None:
         router.linger = 1000
@@ -192,10 +205,10 @@ class Server:
         """
         self._stopped.set()
         self._wake_up()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-            self._pipeline.stop(timeout)
+        if self._thread is not None and self._stand_in is not None:
+            self._stand_in.join()
+            self._thread.join(timeout)
+            self._thread = self._stand_in = None
             self._context.term()
             self._wake_up.close()
 
@@ -225,51 +238,95 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # Everything below runs in the server's thread.
+    # One thread makes the batches and, between them, talks to the clients:
+    # handing each message over to another would cost more than it takes.
+    # When a batch takes long, a second thread talks to them meanwhile.
 
     def _serve(self) -> None:
-        poller = zmq.Poller()
-        poller.register(self._router, zmq.POLLIN)
-        poller.register(self._strangers.monitor, zmq.POLLIN)
-        poller.register(self._wake_up.descriptor, zmq.POLLIN)
-        next_ping = time.monotonic()
+        """Make batches and talk to the clients until stopped."""
         try:
-            while not self._stopped.is_set():
-                ready = dict(poller.poll(int(_PING * 1000)))
-                self._wake_up.clear()
-                self._receive()
-                if self._strangers.monitor in ready:
-                    self._strangers.look()
-                while self._pipeline.results:
-                    self.conductor.take(self._pipeline.results.popleft())
-                if time.monotonic() > next_ping:
-                    next_ping = time.monotonic() + _PING
-                    self._ping()
-                self.conductor.advance()
-        except BaseException as error:
-            log.exception('the server has failed')
-            self._failure = error
+            with self._turn:
+                while not self._stopped.is_set():
+                    self._talk(wait=self._pipeline.is_idle())
+                    if not self._pipeline.is_idle():
+                        self._make()
+        except BaseException as error:  # noqa: BLE001 - raised by wait()
+            self._fail(error)
         finally:
-            self._router.unbind(self._endpoint)
-            for session in self._sessions.values():
-                self._send(session, {'type': 'bye'})
-            self._strangers.close()
-            self._router.close()
-            authenticator = getattr(self, '_authenticator', None)
-            if authenticator is not None:
-                authenticator.stop()
-            self._ended.set()
+            self._pipeline.close()
+
+    def _make(self) -> None:
+        """Let the pipeline make something, without the sockets."""
+        self._busy_since = time.monotonic()
+        self._turn.release()
+        try:
+            result = self._pipeline.make()
+        finally:
+            self._busy_since = 0.0
+            if not self._turn.acquire(blocking=False):
+                self._wake_up()
+                self._turn.acquire()
+        if not self._stopped.is_set():
+            self.conductor.take(result)
+            if self._pipeline.is_idle():
+                self.conductor.advance()
+
+    def _serve_while_busy(self) -> None:
+        """Talk to the clients while a batch takes long; end the service."""
+        while not self._stopped.wait(_GLANCE):
+            busy_since = self._busy_since
+            if busy_since and time.monotonic() - busy_since > _GLANCE:
+                try:
+                    with self._turn:
+                        while self._busy_since and not self._stopped.is_set():
+                            self._talk(wait=True)
+                except BaseException as error:  # noqa: BLE001 - as above
+                    self._fail(error)
+        with self._turn:
+            self._close()
+
+    def _fail(self, error: BaseException) -> None:
+        log.error('the server has failed', exc_info=error)
+        self._failure = error
+        self._stopped.set()
+        self._wake_up()
+
+    # Everything below is called by the thread whose turn it is.
+
+    def _talk(self, wait: bool) -> None:
+        """Take in what clients say, and do what can be done."""
+        if wait:
+            ready = dict(self._poller.poll(int(_PING * 1000)))
+            if self._wake_up.descriptor in ready:
+                self._wake_up.clear()
+            if self._strangers.monitor in ready:
+                self._strangers.look()
+        self._receive()
+        now = time.monotonic()
+        if now > self._next_ping:
+            self._next_ping = now + _PING
+            self._ping()
+            self._strangers.look()
+        self.conductor.advance()
+
+    def _close(self) -> None:
+        self._router.unbind(self._endpoint)
+        for session in self._sessions.values():
+            self._send(session, {'type': 'bye'})
+        self._strangers.close()
+        self._router.close()
+        authenticator = getattr(self, '_authenticator', None)
+        if authenticator is not None:
+            authenticator.stop()
+        self._ended.set()
 
     def _receive(self) -> None:
-        while True:
+        # Asking is cheaper than the exception that says that there are none.
+        while self._router.get(zmq.EVENTS) & zmq.POLLIN:
             try:
                 parts = self._router.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            except zmq.ZMQError as error:
-                if error.errno == errno.EINTR:
-                    return
-                raise
             try:
                 if len(parts) != 2:
                     raise WireError(

@@ -1,7 +1,10 @@
 """States of a pipeline, told by what changed since the first."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuel._epoch import Mark
 
 # A path and the new value there.
 Changes = list[tuple[list[Any], Any]]
@@ -45,6 +48,90 @@ def _compare(old: Any, new: Any, path: list[Any], found: Changes) -> None:
 def _hold_dicts(*lists: list[Any]) -> bool:
     return all(isinstance(element, dict)
                for elements in lists for element in elements)
+
+
+class Course:
+    """How the state of an epoch iterator changes from its first.
+
+    Parameters
+    ----------
+    iterator : iterator
+
+    Attributes
+    ----------
+    base : dict or Exception
+        The first state, or why there is none.
+
+    """
+
+    def __init__(self, iterator: Any) -> None:
+        self.base = _state_of(iterator)
+        self._mark = None
+        if isinstance(self.base, dict) and hasattr(iterator, 'mark'):
+            self._mark = iterator.mark()
+
+    def changes(self, iterator: Any) -> Changes | Exception | None:
+        """Return what has changed since the first state.
+
+        Parameters
+        ----------
+        iterator : iterator
+
+        Returns
+        -------
+        list, Exception or None
+            None if there is no first state; an exception says why there is
+            none now.
+
+        """
+        if isinstance(self.base, Exception):
+            return None
+        if self._mark is not None:
+            found: Changes = []
+            mark = iterator.mark()
+            if _compare_marks(self.base, self._mark, mark, [], found):
+                return found
+        state = _state_of(iterator)
+        return (state if isinstance(state, Exception)
+                else changes(self.base, state))
+
+
+def _state_of(iterator: Any) -> Any:
+    try:
+        return iterator.state_dict()
+    except Exception as error:  # noqa: BLE001 - told to who wants a state
+        return error
+
+
+def _compare_marks(base: Any, first: Mark, mark: Mark, path: list[Any],
+                   found: Changes) -> bool:
+    """Find what changed in a state without making all of the new one.
+
+    Returns
+    -------
+    bool
+        False if that takes a closer look.
+
+    """
+    if isinstance(mark, (dict, Exception)) or isinstance(first, dict) \
+            or mark.stream is not first.stream \
+            or mark.start is not base['scheme'] \
+            or mark.rng is not None or first.rng is not None \
+            or len(mark.children) != len(first.children):
+        return False
+    for key, value in (('position', mark.position),
+                       ('requested', mark.requested),
+                       ('dataset', mark.dataset_position),
+                       ('leftover', mark.leftover)):
+        if isinstance(value, Exception):
+            return False
+        if value is not base[key]:
+            _compare(base[key], value, [*path, key], found)
+    return all(
+        _compare_marks(state, before, now, [*path, 'children', place], found)
+        for place, (state, before, now) in enumerate(
+            zip(base['children'], first.children, mark.children,
+                strict=True)))
 
 
 def changed(old: Any, steps: Changes) -> Any:

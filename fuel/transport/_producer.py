@@ -18,7 +18,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.transport._batches import dump
-from fuel.transport._changes import changes
+from fuel.transport._changes import Course
 from fuel.transport._channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport._pool import BudgetError, Slot, SlotPool, align
 from fuel.utils._outputs import Placement, placed
@@ -80,7 +80,8 @@ class Feed:
                  turn: tuple[int, int, Any] = (0, 1, None)) -> None:
         self.number = number
         self.iterator = iterator
-        self.base = _state_of(iterator)
+        self._course = Course(iterator)
+        self.base = self._course.base
         self.place, self.step, self._skip = turn
         self.produced = 0
         self.handed = 0
@@ -98,12 +99,8 @@ class Feed:
 
     def position(self) -> bytes:
         """Return what the state has changed by, pickled."""
-        if isinstance(self.base, Exception):
-            return b''
-        state = _state_of(self.iterator)
-        if isinstance(state, Exception):
-            return pickle_state(state)
-        return pickle.dumps(changes(self.base, state))
+        steps = self._course.changes(self.iterator)
+        return b'' if steps is None else pickle_state(steps)
 
 
 class Producer:
@@ -485,14 +482,6 @@ def unpack_batch(payload: Any) -> tuple[list[tuple[int, int]], Any, Any]:
     extents = [(offset, size) for offset, size
                in _EXTENT.iter_unpack(payload[_TAIL.size:end])]
     return extents, payload[end:end + length], payload[end + length:]
-
-
-def _state_of(iterator: Any) -> Any:
-    """Return the state of an epoch iterator, or why it has none."""
-    try:
-        return iterator.state_dict()
-    except Exception as error:  # noqa: BLE001 - told to the consumer
-        return error
 
 
 def pickle_state(state: Any) -> bytes:

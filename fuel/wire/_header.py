@@ -51,8 +51,7 @@ def pack_header(fields: dict[str, Any]) -> bytes:
     bytes
 
     """
-    text = json.dumps(fields, allow_nan=False, separators=(',', ':'))
-    return MAGIC + text.encode()
+    return MAGIC + _ENCODER.encode(fields).encode()
 
 
 def unpack_header(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
@@ -80,8 +79,7 @@ def unpack_header(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
         raise WireError(
             f'a header begins with {MAGIC!r}, got {bytes(data[:8])!r}')
     try:
-        fields = json.loads(
-            data[len(MAGIC):].decode(), parse_constant=_refuse_constant)
+        fields = _DECODER.decode(data[len(MAGIC):].decode())
     except (ValueError, RecursionError) as error:
         raise WireError(f'the header is not JSON: {error}') from None
     if not isinstance(fields, dict):
@@ -93,6 +91,11 @@ def unpack_header(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f'{name} is not a number')
+
+
+# Made once: they are used for each message.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(',', ':'))
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
