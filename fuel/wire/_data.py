@@ -89,11 +89,21 @@ def _encode_array(kind: str, array: NDArray[Any], buffers: Buffers) -> Any:
         flat = array.T
     else:
         # Not ascontiguousarray, which makes one dimension of none (R7).
-        flat = array if array.flags.c_contiguous else array.copy(order='C')
+        flat = array if array.flags.c_contiguous else _copy(array)
     if array.nbytes:
         buffers.append(flat.reshape(-1).view(numpy.uint8))
     return {'type': kind, 'dtype': described, 'shape': list(array.shape),
             'order': order}
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy in C order, with the bytes between fields as they are.
+
+    NumPy copies field by field, and would send what memory held before.
+    """
+    if array.dtype.names is None:
+        return array.copy(order='C')
+    return array.view(f'V{array.dtype.itemsize}').copy(order='C')
 
 
 def _encode_objects(array: NDArray[Any], buffers: Buffers,

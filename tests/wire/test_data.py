@@ -49,11 +49,21 @@ def over_the_wire(data, aligned=True):
     return decode(header['items'], copies)
 
 
+def all_bytes(array):
+    """Return the bytes of an array, also those between fields.
+
+    NumPy's own copies hold in their place what memory held before.
+    """
+    if array.dtype.names is not None:
+        array = array.view(f'V{array.dtype.itemsize}')
+    return array.tobytes()
+
+
 def assert_same_array(expected, actual):
     """Compare type, shape, order and bytes."""
     assert expected.dtype == actual.dtype
     assert expected.shape == actual.shape
-    assert expected.tobytes() == actual.tobytes()
+    assert all_bytes(expected) == all_bytes(actual)
     assert actual.flags.writeable
     assert actual.flags.aligned
     if expected.flags.f_contiguous:
