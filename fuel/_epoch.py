@@ -205,7 +205,8 @@ class Epoch(Buffer):
         if self.ahead is None:
             # Not before, since it may open a file.
             self.ahead = requests_ahead(dataset, self.request_iterator)
-        self.ahead(self.requested - 1)
+        if self.ahead is not _look_at_nothing:
+            self.ahead(self.requested - 1)
         try:
             return dataset.get_data(self.attributes['data_state'], request)
         except Exception as error:

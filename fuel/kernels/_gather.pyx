@@ -17,6 +17,26 @@ cnp.import_array()
 
 cdef extern from *:
     """
+    #include <stdint.h>
+    #if defined(__GNUC__) || defined(__clang__)
+    #define fuel_prefetch(address) __builtin_prefetch((address), 0, 0)
+    #else
+    #define fuel_prefetch(address) ((void)0)
+    #endif
+
+    /* Ask for the beginning of a row in each page that it touches.  Within a
+       page the processor then reads on by itself; where the next row is, it
+       cannot guess. */
+    static void fuel_ask_for(const char *row, ptrdiff_t nbytes)
+    {
+        const char *end = row + (nbytes < 16384 ? nbytes : 16384);
+        while (row < end) {
+            fuel_prefetch(row);
+            fuel_prefetch(row + 64);
+            row = (const char *)(((uintptr_t)row | 4095) + 1);
+        }
+    }
+
     typedef void (*fuel_work)(void *);
 
     #ifdef _WIN32
@@ -91,12 +111,17 @@ cdef extern from *:
     }
     #endif
     """
+    void fuel_ask_for(const char *row, Py_ssize_t nbytes) nogil
     int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
                      const char *low, const char *high) nogil
 
 cdef enum:
     # A piece is cut here, so that several threads can share one slice.
     LONGEST = 1 << 20
+    # How many rows or pieces ahead of the copy memory is asked for.
+    AHEAD = 2
+    # Rows that are looked up before they are copied.
+    WINDOW = 128
 
 cdef extern from *:
     """
@@ -321,6 +346,10 @@ cdef void copy_pieces(void *argument) noexcept nogil:
     cdef const Piece *piece
     cdef Py_ssize_t place
     for place in range(job.count):
+        if place + AHEAD < job.count:
+            piece = job.pieces + place + AHEAD
+            if piece.source != NULL:
+                fuel_ask_for(piece.source, job.row_nbytes)
         piece = job.pieces + place
         if job.whole and piece.source != NULL:
             memcpy(job.out + piece.first * job.row_nbytes, piece.source,
@@ -510,30 +539,46 @@ cdef struct PlainJob:
     bint done
 
 
-cdef void copy_plain(void *argument) noexcept nogil:
-    """Check and copy row after row; stop, not done, at an odd one."""
-    cdef PlainJob *job = <PlainJob *>argument
-    cdef Py_ssize_t place = 0, row, block, first, end, run
+cdef inline const char *find_plain(const PlainJob *job,
+                                   Py_ssize_t row) noexcept nogil:
+    """Return where a row is mapped; NULL if something is odd about it."""
+    cdef Py_ssize_t block, first, end
     cdef int64_t address
-    while place < job.count:
-        row = job.rows[place]
-        if row < 0 or row >= job.num_rows:
-            return
-        block = row // job.block_rows
-        first = block * job.block_rows
-        end = min(first + job.block_rows, job.num_rows)
-        address = job.addresses[block]
-        if address < 0 or address > job.size - (end - first) * job.row_nbytes:
-            return
-        # Rows that follow each other are one copy.
-        run = 1
-        while (place + run < job.count and row + run < end
-               and job.rows[place + run] == row + run):
-            run += 1
-        memcpy(job.out + place * job.row_nbytes,
-               job.base + address + (row - first) * job.row_nbytes,
-               run * job.row_nbytes)
-        place += run
+    if row < 0 or row >= job.num_rows:
+        return NULL
+    block = row // job.block_rows
+    first = block * job.block_rows
+    end = min(first + job.block_rows, job.num_rows)
+    address = job.addresses[block]
+    if address < 0 or address > job.size - (end - first) * job.row_nbytes:
+        return NULL
+    return job.base + address + (row - first) * job.row_nbytes
+
+
+cdef void copy_plain(void *argument) noexcept nogil:
+    """Copy row after row; stop, not done, where something is odd."""
+    cdef PlainJob *job = <PlainJob *>argument
+    cdef const char *found[WINDOW]
+    cdef Py_ssize_t start = 0, place, count, run
+    while start < job.count:
+        count = min(job.count - start, <Py_ssize_t>WINDOW)
+        for place in range(count):
+            found[place] = find_plain(job, job.rows[start + place])
+            if found[place] == NULL:
+                return
+        place = 0
+        while place < count:
+            # Rows that follow each other are one copy.
+            run = 1
+            while (place + run < count and found[place + run]
+                   == found[place] + run * job.row_nbytes):
+                run += 1
+            if place + run - 1 + AHEAD < count:
+                fuel_ask_for(found[place + run - 1 + AHEAD], job.row_nbytes)
+            memcpy(job.out + (start + place) * job.row_nbytes, found[place],
+                   run * job.row_nbytes)
+            place += run
+        start += count
     job.done = True
 
 

@@ -43,6 +43,7 @@ class DirectReader(Reader):
         super().__init__(file.path, name, shape, dtype)
         self._file = file
         self._stored_type = dtype
+        self._is_native = dtype == self.dtype
         self._tiles = Tiles(shape, chunk_shape or shape, dtype.itemsize)
         self._row_shape = shape[1:]
         self._fill = numpy.full(self._row_shape, fill_value, dtype)
@@ -52,7 +53,7 @@ class DirectReader(Reader):
 
     def _in_native_order(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Swap the bytes of a new array, in its place where possible."""
-        if batch.dtype == self.dtype:
+        if self._is_native:
             return batch
         if batch.dtype.names is None:
             return batch.byteswap(inplace=True).view(self.dtype)
