@@ -38,10 +38,14 @@ def draw_preview(h5file: h5py.File) -> Any:
     -------
     PIL.Image.Image
         For each source of images a contact sheet of its first examples; for
-        any other, curves of the numbers of its first examples.
+        any other, curves of the numbers of its first examples, or bars where
+        each has one number.
     """
     from PIL import Image, ImageDraw
-    panels = [(name, _panel(h5file[name])) for name in source_names(h5file)]
+    panels = []
+    for name in source_names(h5file):
+        examples = _first_examples(h5file[name])
+        panels.append((f'{name}   {_range(examples)}', _panel(examples)))
     height = sum(panel.height + TITLE_HEIGHT + MARGIN for _, panel in panels)
     sheet = Image.new('RGB', (WIDTH, max(height, 1)), PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -53,8 +57,20 @@ def draw_preview(h5file: h5py.File) -> Any:
     return sheet
 
 
-def _panel(dataset: h5py.Dataset) -> Any:
-    examples = _first_examples(dataset)
+def _range(examples: list[Any]) -> str:
+    """Tell how many examples are drawn, and which numbers they hold."""
+    count = f'the first {len(examples)}'
+    numbers = [numpy.ravel(example) for example in examples]
+    numbers = [array for array in numbers if array.size]
+    if not numbers or any(array.dtype.kind not in 'buif'
+                          for array in numbers):
+        return count
+    low = min(float(array.min()) for array in numbers)
+    high = max(float(array.max()) for array in numbers)
+    return f'{count}: {low:g} to {high:g}'
+
+
+def _panel(examples: list[Any]) -> Any:
     images = [_as_image(example) for example in examples]
     if images and all(image is not None for image in images):
         return _contact_sheet(images)
@@ -140,7 +156,7 @@ def _thinned(curve: Any) -> Any:
 
 
 def _plot(examples: list[Any]) -> Any:
-    """Draw each example as a curve; single numbers as one curve."""
+    """Draw each example as a curve; single numbers as bars."""
     from PIL import Image, ImageDraw
     panel = Image.new('RGB', (WIDTH, PLOT_HEIGHT), PAPER)
     pen = ImageDraw.Draw(panel)
@@ -150,7 +166,8 @@ def _plot(examples: list[Any]) -> Any:
             pen.text((MARGIN, 12 * i), _as_text(example)[:100], fill=INK)
         return panel
     if curves and all(curve.size == 1 for curve in curves):
-        curves = [numpy.concatenate(curves)]
+        _draw_bars(pen, numpy.concatenate(curves).astype('float64'))
+        return panel
     curves = [_thinned(curve.astype('float64')) for curve in curves
               if curve.size]
     if not curves:
@@ -166,3 +183,16 @@ def _plot(examples: list[Any]) -> Any:
         pen.line(points if len(points) > 1 else [points[0], (
             WIDTH - MARGIN, points[0][1])], fill=INK)
     return panel
+
+
+def _draw_bars(pen: Any, numbers: Any) -> None:
+    """Draw a bar for each number, from the lowest or zero on."""
+    numbers = numpy.nan_to_num(numbers)
+    low, high = min(numbers.min(), 0.), max(numbers.max(), 0.)
+    bottom = PLOT_HEIGHT - MARGIN
+    heights = (numbers - low) / ((high - low) or 1) * (bottom - MARGIN)
+    width = (WIDTH - 2 * MARGIN) / (COLUMNS * ROWS)
+    for i, height in enumerate(heights.tolist()):
+        left = MARGIN + i * width
+        pen.rectangle((left, bottom - 1 - height, left + width * .7, bottom),
+                      fill=INK)

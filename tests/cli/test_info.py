@@ -197,6 +197,20 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
         assert _preview._as_image(h5file['x'][0]) is None
 
 
+def test_preview_draws_a_bar_for_each_number(tmp_path):
+    """As many as there are examples, as high as their numbers."""
+    from fuel.bin import _preview
+    examples = list(numpy.array([[0], [4], [2]], 'uint8'))
+    assert 'the first 3: 0 to 4' == _preview._range(examples)
+    assert 'the first 1' == _preview._range([b'a'])
+    ink = numpy.asarray(_preview._panel(examples))[..., 0] == _preview.INK[0]
+    heights = ink.sum(axis=0)
+    drawn = heights[heights > 0]
+    assert 3 == (numpy.diff((heights > 0).astype(int)) == 1).sum()
+    assert drawn.min() < 4
+    assert drawn.max() > .9 * (_preview.PLOT_HEIGHT - 2 * _preview.MARGIN)
+
+
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
     """Without numbers of errors or words of HDF5."""
     with pytest.raises(SystemExit, match='2'):
