@@ -38,6 +38,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from fuel._nearest import did_you_mean
 from fuel.exceptions import ConfigurationError
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
@@ -324,12 +325,9 @@ class Configuration:
 
     def _suggestion(self, key: str) -> str:
         """Return the part of an error text that names the nearest match."""
-        import difflib
-        near = difflib.get_close_matches(key, self._settings, n=1)
-        if near:
-            return f' (did you mean {near[0]!r}?)'
         names = ', '.join(sorted(self._settings))
-        return f' (there are: {names})' if names else ''
+        return (did_you_mean(key, self._settings, ' ({})')
+                or (f' (there are: {names})' if names else ''))
 
     def _how_to_set(self, key: str) -> str:
         """Return the error text for a setting that has no value."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
+from fuel._nearest import did_you_mean
 from fuel.datasets._hdf5_rows import (
     Order,
     as_subset,
@@ -136,17 +137,11 @@ def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
     known = all_splits(h5file)
     for split in which_sets:
         if split not in known:
+            hint = did_you_mean(split, known, ' ({})')
             raise ValueError(
                 f'there is no split {split!r} in {h5file.filename!r}'
-                f'{nearest(split, known)}; it has the splits '
+                f'{hint}; it has the splits '
                 f'{", ".join(map(repr, known)) or "of nothing"}')
-
-
-def nearest(name: object, known: Iterable[str]) -> str:
-    """Return a question for the known name nearest to an unknown one."""
-    import difflib
-    matches = difflib.get_close_matches(str(name), known, n=1)
-    return f' (did you mean {matches[0]!r}?)' if matches else ''
 
 
 def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
@@ -200,9 +195,10 @@ def _orders_of_split(h5file: h5py.File, parts: list[Part], split: str,
                if part.split == split and part.available}
     for source in sources:
         if source not in members:
+            hint = did_you_mean(source, members, ' ({})')
             raise ValueError(
                 f'split {split!r} of {h5file.filename!r} has no source '
-                f'{source!r}{nearest(source, members)}')
+                f'{source!r}{hint}')
     if not any(part.indices for part in members.values()):
         return {source: _range_of(h5file, members[source], parts)
                 for source in sources}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets._hdf5_splits import nearest
+from fuel._nearest import did_you_mean
 from fuel.datasets._rows import as_batch, check_slice, is_batch, own
 from fuel.datasets.base import Dataset
 from fuel.kernels import take
@@ -104,9 +104,10 @@ class PytablesDataset(Dataset):
             # A name may also be a path of several groups.
             if f'/{source}' not in h5file:
                 h5file.close()
+                hint = did_you_mean(source, known, ' ({})')
                 raise ValueError(
                     f'there is no node {source!r} in {path!r}'
-                    f'{nearest(source, known)}; it has the nodes '
+                    f'{hint}; it has the nodes '
                     f'{", ".join(map(repr, known)) or "of nothing"}')
         self.nodes = [h5file.get_node('/', source)
                       for source in self.sources_in_file]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from fuel._nearest import did_you_mean
 from fuel.datasets._rows import (
     as_position,
     check_equal_lengths,
@@ -273,9 +274,7 @@ def check_sources(sources: Any, provided: Any) -> None:
                          f'{sources!r}; available are {tuple(provided)}')
     for source in sources:
         if source not in provided:
-            import difflib
-            near = difflib.get_close_matches(str(source), provided, 1)
-            hint = f'did you mean {near[0]!r}? ' if near else ''
+            hint = did_you_mean(source, provided, '{} ')
             raise ValueError(
                 f'there is no source {source!r}: {hint}available are '
                 f'{tuple(provided)}')

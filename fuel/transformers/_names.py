@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fuel._nearest import did_you_mean
+
 
 def as_names(argument: str, names: Any) -> tuple[str, ...]:
     """Return names of sources as a tuple.
@@ -57,9 +59,7 @@ def check_known(argument: str, names: Iterable[str],
     available = tuple(available)
     for name in names:
         if name not in available:
-            import difflib
-            near = difflib.get_close_matches(str(name), available, 1)
-            hint = f'did you mean {near[0]!r}? ' if near else ''
+            hint = did_you_mean(name, available, '{} ')
             raise error(
                 f'{argument!r} asks for {name!r}, but the stream has no such '
                 f'source: {hint}its sources are {available}')
