@@ -196,16 +196,44 @@ class PageAhead:
             Bytes of each.
 
         """
-        starts = numpy.sort(starts)
-        breaks = numpy.flatnonzero(numpy.diff(starts) > nbytes + NEAR) + 1
-        firsts = starts[numpy.append(0, breaks)].tolist()
-        lasts = starts[numpy.append(breaks - 1, -1)].tolist()
+        pieces = _pieces(starts, nbytes)
 
         def advise() -> None:
-            for first, last in zip(firsts, lasts, strict=True):
-                self._file.advise(first, last + nbytes - first)
+            for first, end in pieces:
+                self._file.advise(first, end - first)
 
-        self._background.add(advise)
+        if pieces:
+            self._background.add(advise)
+
+    def fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+        """Read the pages of rows now.
+
+        A map would read megabytes around each page that is missing, and
+        push out what was read ahead; this reads what is asked for.
+
+        Parameters
+        ----------
+        starts : numpy.ndarray, dtype int64
+            Where the rows start.
+        nbytes : int
+            Bytes of each.
+
+        """
+        for first, end in _pieces(starts, nbytes):
+            self._file.read(first, end - first)
+
+
+def _pieces(starts: NDArray[numpy.int64], nbytes: int,
+            ) -> list[tuple[int, int]]:
+    """Return begin and end of the parts of a file with some rows, in its
+    order."""
+    if not starts.size:
+        return []
+    starts = numpy.sort(starts)
+    breaks = numpy.flatnonzero(numpy.diff(starts) > nbytes + NEAR) + 1
+    firsts = starts[numpy.append(0, breaks)]
+    lasts = starts[numpy.append(breaks - 1, -1)]
+    return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
 
 
 def _read_piece(ahead: weakref.ref[PageAhead], address: int,

@@ -102,19 +102,29 @@ class MappedReader(DirectReader):
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """See :meth:`Reader.expect`."""
-        tiles, nbytes = self._tiles, self._tiles.row_nbytes
+        nbytes = self._tiles.row_nbytes
         if len(rows) * nbytes > room:
             return None
+        if self._ahead is not None:
+            self._ahead.expect(self._starts(rows), nbytes)
+        return len(rows) * nbytes
+
+    def _starts(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.int64]:
+        """Return where rows start in the file, without those that were
+        never written."""
+        tiles = self._tiles
         blocks, inside = numpy.divmod(rows, tiles.block_rows)
         # Of a row in several tiles the first is enough: others follow.
         starts = self._addresses[blocks * tiles.num_tiles]
         stride = tiles.chunk_nbytes // tiles.block_rows
-        starts = (starts + inside * stride)[starts >= 0]
-        if self._ahead is not None and starts.size:
-            self._ahead.expect(starts, nbytes)
-        return len(rows) * nbytes
+        places: NDArray[numpy.int64] = (
+            starts + inside * stride)[starts >= 0]
+        return places
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        if self._ahead is not None and self._ahead.active and rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
+            self._ahead.fetch(self._starts(rows), self._tiles.row_nbytes)
         return self._copy(rows, self._new_batch(len(rows)))
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:

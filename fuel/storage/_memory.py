@@ -4,8 +4,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# Where the limit of a Linux control group is, as seen from inside: the new
+# The groups of this process, and where the limits of one are: the new
 # tree and the old one.
+OWN_GROUPS = Path('/proc/self/cgroup')
 GROUP_ROOT = Path('/sys/fs/cgroup')
 GROUP_LIMITS = ('memory.max', 'memory/memory.limit_in_bytes')
 
@@ -35,16 +36,26 @@ def _group_limits() -> list[int]:
     """Return the limits of this process's control group and those above."""
     paths = [GROUP_ROOT / name for name in GROUP_LIMITS]
     try:
-        for line in Path('/proc/self/cgroup').read_text().splitlines():
-            number, _, inner = line.split(':', 2)
+        for line in OWN_GROUPS.read_text().splitlines():
+            number, controllers, inner = line.split(':', 2)
             if number == '0':
-                group = GROUP_ROOT / inner.lstrip('/')
-                while group != GROUP_ROOT and GROUP_ROOT in group.parents:
-                    paths.append(group / 'memory.max')
-                    group = group.parent
+                paths += _upwards(GROUP_ROOT, inner, GROUP_LIMITS[0])
+            elif 'memory' in controllers.split(','):
+                paths += _upwards(GROUP_ROOT / 'memory', inner,
+                                  Path(GROUP_LIMITS[1]).name)
     except (OSError, ValueError):
         pass
     return [limit for limit in map(_read_limit, paths) if limit]
+
+
+def _upwards(root: Path, inner: str, name: str) -> list[Path]:
+    """Return a file of a group and of each above it, without the root's."""
+    group = root / inner.lstrip('/')
+    found = []
+    while group != root and root in group.parents:
+        found.append(group / name)
+        group = group.parent
+    return found
 
 
 def _read_limit(path: Path) -> int:

@@ -138,6 +138,38 @@ def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
     assert 4 == len(asked)
 
 
+@pytest.mark.parametrize('source', ['y', 'z'])
+def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
+    """A fault of a map would read megabytes around each row."""
+    with h5py.File(path, 'r+') as file:
+        # Rows in several chunks, some of them never written.
+        z = file.create_dataset('z', (160, 1000), 'u1', chunks=(8, 400))
+        z[8:] = file['y'][8:]
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'y': (0, 160), 'z': (0, 160)}})
+        wanted = file[source][...]
+    read = []
+    plain = RawFile.read
+
+    def note(self, address, nbytes):
+        read.append((address, nbytes))
+        return plain(self, address, nbytes)
+
+    monkeypatch.setattr(ahead, 'SHARE', 0)
+    monkeypatch.setattr(ahead, 'NEAR', 0)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
+    stream = stream_of(path, source, SequentialScheme([9, 3, 100, 101], 4))
+    monkeypatch.setattr(RawFile, 'read', note)
+    batch, = next(stream.get_epoch_iterator())
+    assert (wanted[[9, 3, 100, 101]] == batch).all()
+    if source == 'y':
+        assert [1000, 1000, 2000] == [nbytes for _, nbytes in read]
+    assert read == sorted(read) and read
+    with pytest.raises(IndexError, match="'.': rows must lie in 0 to 159"):
+        stream.dataset._access.open().reader(
+            source, cache_bytes=None).read(numpy.array([5, 160]))
+
+
 def test_warm_source_is_left_alone(path, monkeypatch):
     """A file in memory costs no background work."""
     def refuse(*_):

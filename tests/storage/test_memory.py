@@ -1,0 +1,25 @@
+"""How much memory may be used, as control groups say."""
+import pytest
+
+from fuel.storage import _memory
+
+
+@pytest.mark.parametrize('own, file', [
+    ('0::/a/b', 'a/b/memory.max'), ('0::/a/b', 'a/memory.max'),
+    ('0::/', 'memory.max'),
+    ('9:name=systemd:/\n4:cpu,memory:/a/b', 'memory/a/b/{}'),
+    ('4:memory:/a/b\n0::/', 'memory/a/{}'),
+    ('4:memory:/elsewhere', 'memory/{}')])
+def test_limit_of_a_group_or_one_above_it_counts(
+        tmp_path, monkeypatch, own, file):
+    """Of both trees that Linux has; what holds no number does not."""
+    (tmp_path / 'own').write_text(own + '\n')
+    limit = tmp_path / 'groups' / file.format('memory.limit_in_bytes')
+    limit.parent.mkdir(parents=True)
+    monkeypatch.setattr(_memory, 'OWN_GROUPS', tmp_path / 'own')
+    monkeypatch.setattr(_memory, 'GROUP_ROOT', tmp_path / 'groups')
+    without = _memory.usable_memory()
+    limit.write_text('1234567\n')
+    assert 1234567 == _memory.usable_memory()
+    limit.write_text('max\n')
+    assert without == _memory.usable_memory()
