@@ -397,3 +397,49 @@ def test_youtube_audio_clear_and_names(tmp_path):
     assert [] == os.listdir(tmp_path)
     with pytest.raises(ValueError, match='identifier of a video'):
         download_audio(str(tmp_path), '../abc')
+
+
+def test_encrypted_addresses_come_first(tmp_path, monkeypatch):
+    """Of every file that has an address, SVHN's as well, whose prefix is as
+    it always was."""
+    from fuel.downloaders import svhn
+    from fuel.downloaders._registry import dataset_names, raw_files
+    for dataset in dataset_names():
+        for file in raw_files(dataset):
+            assert not file.urls or file.urls[0].startswith('https://')
+    asked = []
+
+    def fetch_nothing(get, sources, known, *args):
+        asked.append([source.split(':')[0] for source in sources])
+    monkeypatch.setattr(base, 'fetch', fetch_nothing)
+    svhn.svhn_downloader(2, str(tmp_path))
+    assert [['https', 'http']] * 3 == asked
+
+
+def test_youtube_audio_goes_where_it_should(tmp_path, monkeypatch):
+    """A folder's name is no template."""
+    import sys
+    import types
+
+    from fuel.downloaders import youtube_audio
+
+    class YoutubeDL:
+        def __init__(self, settings):
+            self.template = settings['outtmpl']['default']
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def download(self, addresses):
+            with open(self.template % {'id': 'wrong'}, 'wb') as file:
+                file.write(b'sound')
+    module = types.ModuleType('yt_dlp')
+    module.YoutubeDL = YoutubeDL
+    module.utils = types.SimpleNamespace(DownloadError=RuntimeError)
+    monkeypatch.setitem(sys.modules, 'yt_dlp', module)
+    folder = tmp_path / '100%(id)s'
+    youtube_audio.download(str(folder), 'abc')
+    assert ['abc.m4a'] == os.listdir(folder)
