@@ -4,11 +4,13 @@ The contract tests run every one of them.  A new data set, scheme or stage
 joins them here.
 """
 import hashlib
+import io
 import random
 from pathlib import Path
 
 import h5py
 import numpy
+from PIL import Image
 
 from fuel.datasets import (
     CSVDataset,
@@ -18,6 +20,7 @@ from fuel.datasets import (
     NPYDataset,
 )
 from fuel.datasets.hdf5 import PytablesDataset
+from fuel.datasets.text import TextFile
 from fuel.datasets.toy import Spiral, SwissRoll
 from fuel.schemes import (
     BalancedScheme,
@@ -46,10 +49,32 @@ from fuel.transformers import (
     Rename,
     ScaleAndShift,
     SortMapping,
+    Transformer,
     Unpack,
 )
+from fuel.transformers.image import (
+    CenterCrop,
+    ImagesFromBytes,
+    MinimumImageDimensions,
+    Normalize,
+    Random2DRotation,
+    RandomFixedSizeCrop,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
+from fuel.transformers.noise import (
+    Dropout,
+    GaussianNoise,
+    SaltAndPepper,
+    UniformNoise,
+)
+from fuel.transformers.sequences import BucketBatch, NGrams, Window
+from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.transformers.whitening import Whitening, fit_whitening
 
 N = 14
+VOCABULARY = {'<UNK>': 0, '<S>': 1, '</S>': 2, 'a': 3, 'b': 4}
 
 
 def write_files(folder):
@@ -87,6 +112,8 @@ def write_files(folder):
     numpy.savez_compressed(folder / 'pairs.npz', columns=pairs.T.copy().T)
     numpy.savetxt(folder / 'pairs.csv', pairs, '%d', ',', header='a,b',
                   comments='')
+    for number in range(2):
+        (folder / f'{number}.txt').write_text('a b\nc\n\nb b a\n' * 2)
 
 
 def arrays():
@@ -125,9 +152,104 @@ def hdf5(folder, which, examples_=False, **kwargs):
         else ShuffledScheme(count, 4)))
 
 
+def image_file(number):
+    """Return a PNG file; each has another size."""
+    pixels = numpy.random.RandomState(number).randint(
+        0, 256, (4 + number % 3, 5 + number % 2, 3)).astype('uint8')
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, 'PNG')
+    return file.getvalue()
+
+
+def images(damaged=(), **kwargs):
+    """Return a stream of decoded images of different sizes."""
+    files = [b'damaged' if n in damaged else image_file(n) for n in range(N)]
+    return ImagesFromBytes(batches(dataset=IndexableDataset(
+        {'image': files, 'number': numpy.arange(N)})),
+        which_sources='image', **kwargs)
+
+
+def stacked():
+    """Return a stream of batches of images of one size."""
+    return Resize(images(), (6, 5), 'nearest', which_sources='image')
+
+
+def text(folder, **kwargs):
+    """Return a stream of sentences."""
+    return DataStream(TextFile(
+        [folder / '0.txt', folder / '1.txt'], VOCABULARY, **kwargs))
+
+
+def noise(stage, *args):
+    """Return a stream with noise of a kind."""
+    return stage(Cast(batches(), 'float32', which_sources=('x',)), *args,
+                 which_sources=('x',))
+
+
+def white(kind):
+    """Return a stream of whitened batches."""
+    return Whitening(batches(), fit_whitening(
+        batches(), 'x', kind=kind), which_sources=('x',))
+
+
+class Noisy(Transformer):
+    """A random stage, as users write them."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples)
+        self.rng = numpy.random.RandomState(5)
+
+    def transform_example(self, example):
+        """Return the example with a random number at the end."""
+        return (*example[:-1], self.rng.randint(1000))
+
+    def transform_batch(self, batch):
+        """Return the batch with random numbers at the end."""
+        return (*batch[:-1], self.rng.randint(1000, size=len(batch[0])))
+
+
+class Running(Transformer):
+    """A user's stage with something of its own to remember."""
+
+    epoch_attributes = (*Transformer.epoch_attributes, 'total')
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples)
+
+    def get_epoch_iterator(self, **kwargs):
+        """Begin to count anew."""
+        self.total = 0
+        return super().get_epoch_iterator(**kwargs)
+
+    def get_data(self, request=None):
+        """Return the data with a number in the place of the last."""
+        data = next(self.child_epoch_iterator)
+        self.total += 1
+        return (*data[:-1], self.total)
+
+    def get_leftover(self):
+        """Return the count."""
+        return self.total
+
+    def set_leftover(self, leftover):
+        """Take up the count."""
+        self.total = leftover
+
+
+def merged_with_itself():
+    """Return a stream merged with itself: two epochs side by side."""
+    stream = examples()
+    return Merge((stream, Mapping(stream, double)), tuple('abcd'))
+
+
 def double(data):
     """Return twice the data."""
     return tuple(2 * part for part in data)
+
+
+def double_values(data):
+    """Return twice the data, by name."""
+    return {name: 2 * part for name, part in data.items()}
 
 
 def is_even(data):
@@ -211,8 +333,11 @@ PIPELINES = {
     'Mapping add_sources': lambda f: Mapping(
         batches(), double, add_sources=('u', 'v')),
     'SortMapping': lambda f: Mapping(batches(), SortMapping(second)),
+    'Mapping dict': lambda f: Mapping(
+        batches(), double_values, mapping_accepts=dict),
     'Filter': lambda f: Filter(examples(), is_even),
     'Flatten': lambda f: Flatten(batches(), which_sources=('x',)),
+    'Flatten examples': lambda f: Flatten(examples(), which_sources=('x',)),
     'ScaleAndShift': lambda f: ScaleAndShift(
         batches(), 1 / 255, -1, which_sources=('x',)),
     'Cast': lambda f: Cast(batches(), 'float32'),
@@ -221,21 +346,83 @@ PIPELINES = {
     'ForceFloatX': lambda f: ForceFloatX(Cast(batches(), 'float32')),
     'Cache': lambda f: Cache(batches(), ConstantScheme(3)),
     'Cache refilled': lambda f: Cache(batches(), ConstantScheme(9)),
+    'Cache ends early': lambda f: Cache(
+        batches(), ConstantScheme(6, times=2)),
+    'Cache of Batch': lambda f: Cache(
+        Batch(Filter(examples(), is_even), ConstantScheme(3)),
+        ConstantScheme(2)),
     'Batch': lambda f: Batch(examples(), ConstantScheme(4)),
     'Batch strict': lambda f: Batch(
         examples(), ConstantScheme(4), strictness=1),
+    'Batch ends early': lambda f: Batch(
+        sentences(), ConstantScheme(4, num_examples=10)),
+    'Batch of Merge': lambda f: Batch(
+        Merge((sentences(), examples()), tuple('abc')), ConstantScheme(4)),
     'Unpack': lambda f: Unpack(batches()),
+    'Unpack of Cache': lambda f: Unpack(Cache(batches(), ConstantScheme(6))),
     'Unpack Batch Unpack': lambda f: Unpack(
         Batch(Unpack(batches()), ConstantScheme(3))),
     'Padding': lambda f: Padding(Batch(sentences(), ConstantScheme(4))),
     'Merge': lambda f: Merge(
         (batches(), batches(SequentialScheme(N, 4))),
         ('a', 'b', 'c', 'd')),
+    'Merge with itself': lambda f: merged_with_itself(),
     'Rename': lambda f: Rename(batches(), {'x': 'z'}),
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
     'MultiProcessing': lambda f: Flatten(MultiProcessing(
         Mapping(batches(), double)), which_sources=('x',)),
+    'ShuffleBuffer': lambda f: ShuffleBuffer(Unpack(batches()), 3),
+    'ShuffleBuffer in order': lambda f: ShuffleBuffer(sentences(), 1),
+    # Images.
+    'ImagesFromBytes': lambda f: images(),
+    'ImagesFromBytes skipping': lambda f: images((2, 5), on_error='skip'),
+    'ImagesFromBytes examples': lambda f: ImagesFromBytes(examples(
+        dataset=IndexableDataset([image_file(n) for n in range(N)]))),
+    'MinimumImageDimensions': lambda f: MinimumImageDimensions(
+        images(), (6, 6), 'bilinear', which_sources='image'),
+    'Resize': lambda f: stacked(),
+    'CenterCrop': lambda f: CenterCrop(
+        images(), (3, 4), which_sources='image'),
+    'RandomFixedSizeCrop': lambda f: RandomFixedSizeCrop(
+        stacked(), (3, 4), which_sources='image'),
+    'RandomFixedSizeCrop of images': lambda f: RandomFixedSizeCrop(
+        images(), (3, 4), which_sources='image'),
+    'Random2DRotation': lambda f: Random2DRotation(
+        images(), which_sources='image'),
+    'RandomResizedCrop': lambda f: RandomResizedCrop(
+        images(), (4, 4), which_sources='image'),
+    'RandomHorizontalFlip': lambda f: RandomHorizontalFlip(
+        images(), which_sources='image'),
+    'Normalize': lambda f: Normalize(
+        stacked(), .5, .2, 1 / 255, which_sources='image'),
+    # Numbers.
+    'GaussianNoise': lambda f: noise(GaussianNoise, .1),
+    'UniformNoise': lambda f: noise(UniformNoise, -1, 1),
+    'Dropout': lambda f: noise(Dropout, .5),
+    'SaltAndPepper': lambda f: noise(SaltAndPepper, .5, 0, 1),
+    'Whitening': lambda f: white('zca'),
+    'Whitening components': lambda f: white('pca'),
+    # Sequences and text.
+    'TextFile': text,
+    'TextFile batches': lambda f: Padding(Batch(
+        text(f, level='character', preprocess=str.lower),
+        ConstantScheme(3))),
+    'Window': lambda f: Window(1, 2, 2, True, sentences()),
+    'NGrams': lambda f: NGrams(2, Unpack(Batch(
+        sentences(), ConstantScheme(4)))),
+    'BucketBatch': lambda f: BucketBatch(text(f), 12, pool_size=5),
+    # Stages as users write them.
+    'Noisy': lambda f: Noisy(batches()),
+    'Noisy left-overs': lambda f: Batch(
+        Unpack(Noisy(batches())), ConstantScheme(3)),
+    'Running': lambda f: Running(Noisy(examples())),
 }
+
+# The generator of one of their stages goes on from one epoch to the next, so
+# what it draws depends on how far the epochs before it were read.
+DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
+           'Random2DRotation', 'Noisy', 'Noisy left-overs', 'Running')
+DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 
 
 def build(name, folder):
@@ -263,8 +450,9 @@ def leaves(stream):
     if isinstance(stream, MultiProcessing):
         return []
     if isinstance(stream, Merge):
-        return [leaf for child in stream.data_streams
-                for leaf in leaves(child)]
+        # A stream may be merged with itself.
+        return list(dict.fromkeys(
+            leaf for child in stream.data_streams for leaf in leaves(child)))
     if hasattr(stream, 'data_stream'):
         return leaves(stream.data_stream)
     return [stream]

@@ -105,3 +105,25 @@ def test_state_is_plain_and_small(name, tmp_path):
         state = stream.state_dict()
         assert json.loads(json.dumps(state)) == state
         assert len(json.dumps(state)) < 20000
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_state_survives_being_restored_and_saved_again(name, tmp_path):
+    """At every step from one fresh pipeline to the next."""
+    pipelines.write_files(tmp_path)
+    with pipelines.build(name, tmp_path) as stream:
+        expected = [pipelines.digest(data)
+                    for data in stream.get_epoch_iterator()]
+    assert len(expected) > 1
+    found, state = [], None
+    for _ in expected:
+        with pipelines.build(name, tmp_path) as stream:
+            if state is not None:
+                stream.load_state_dict(state)
+                assert state == stream.state_dict()
+            found.append(pipelines.digest(next(stream.get_epoch_iterator())))
+            state = stream.state_dict()
+    assert expected == found
+    with pipelines.build(name, tmp_path) as stream:
+        stream.load_state_dict(state)
+        assert [] == list(stream.get_epoch_iterator())

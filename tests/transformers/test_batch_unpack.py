@@ -12,7 +12,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cache, Mapping, Padding, Unpack
+from fuel.transformers import Batch, Cache, Cast, Mapping, Padding, Unpack
 
 
 def lines(*examples, **kwargs):
@@ -256,3 +256,27 @@ def test_a_chain_of_stages_conserves_examples(count, one, two, three):
                 assert key not in found
                 found[key] = padded[:length].tolist()
         assert dict(enumerate(ragged)) == found
+
+
+def test_restored_unpack_makes_no_request_twice():
+    """Only the batch with left-overs is read again."""
+    class Counting(IndexableDataset):
+        asked = 0
+
+        def get_data(self, state=None, request=None):
+            self.asked += 1
+            return super().get_data(state, request)
+
+    def build():
+        stream = DataStream(Counting(numpy.arange(23)),
+                            iteration_scheme=ShuffledScheme(23, 5))
+        return stream.dataset, Unpack(Cast(stream, 'float32'))
+
+    stream = build()[1]
+    epoch = stream.get_epoch_iterator()
+    for _ in range(12):
+        next(epoch)
+    dataset, restored = build()
+    restored.load_state_dict(stream.state_dict())
+    assert 11 == sum(1 for _ in restored.get_epoch_iterator())
+    assert 3 == dataset.asked
