@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 Integers: TypeAlias = NDArray[numpy.intp]
 Numbers: TypeAlias = NDArray[numpy.float64]
 
+def first_outside(offsets: Integers, most: int) -> int: ...
 def copy_windows(
     images: NDArray[Any], tops: Integers, lefts: Integers,
     out: NDArray[Any], start: int, stop: int,

@@ -132,6 +132,27 @@ cdef void copy_window(const char *source, Steps from_, char *out, Steps to,
                              width, itemsize)
 
 
+def first_outside(const Py_ssize_t[::1] offsets, Py_ssize_t most):
+    """Return the place of the first offset that is not from 0 to `most`.
+
+    Parameters
+    ----------
+    offsets : numpy.ndarray, shape (batch,), dtype intp
+    most : int
+
+    Returns
+    -------
+    int
+        -1 if there is none.
+
+    """
+    cdef Py_ssize_t place
+    for place in range(offsets.shape[0]):
+        if offsets[place] < 0 or offsets[place] > most:
+            return place
+    return -1
+
+
 def copy_windows(cnp.ndarray images, const Py_ssize_t[::1] tops,
                  const Py_ssize_t[::1] lefts, cnp.ndarray out,
                  Py_ssize_t start, Py_ssize_t stop):

@@ -195,15 +195,13 @@ def _as_offsets(axis: str, offsets: Any, n_images: int, most: int) -> Any:
         raise ValueError(
             f'there must be one integer {axis} for each of the {n_images} '
             f'windows, got {array.dtype} of shape {array.shape}')
-    if n_images:
-        low, high = int(array.min()), int(array.max())
-        if low < 0 or high > most:
-            wrong = low if low < 0 else high
-            place = int(numpy.flatnonzero(array == wrong)[0])
-            raise ValueError(
-                f'the window of image {place} begins at {axis} {wrong}, but '
-                f'must begin from 0 to {most} to stay inside')
-    return numpy.ascontiguousarray(array, dtype=numpy.intp)
+    checked = numpy.ascontiguousarray(array, dtype=numpy.intp)
+    place = _image.first_outside(checked, most)
+    if place >= 0:
+        raise ValueError(
+            f'the window of image {place} begins at {axis} {array[place]}, '
+            f'but must begin from 0 to {most} to stay inside')
+    return checked
 
 
 def _min_images(out: Any) -> int:

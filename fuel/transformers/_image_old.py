@@ -285,9 +285,8 @@ class RandomFixedSizeCrop(ImageStage):
 
     def _slack(self, image: Any, which: str) -> tuple[int, int]:
         """Return how many rows and columns an image has too many."""
-        rows, columns = (
-            size - window for size, window in zip(
-                image.shape[-2:], self.window_shape, strict=True))
+        rows = image.shape[-2] - self.window_shape[0]
+        columns = image.shape[-1] - self.window_shape[1]
         if rows < 0 or columns < 0:
             raise ValueError(
                 f'{which} has the shape {image.shape}, which is smaller than '
