@@ -11,6 +11,8 @@ cimport numpy as cnp
 
 import numpy
 
+from fuel.kernels._memory import empty
+
 cnp.import_array()
 
 cdef struct ArrowArray:
@@ -71,8 +73,7 @@ def copy_pixels(capsule, Py_ssize_t channels, Py_ssize_t height,
     if array.n_buffers != 2:
         raise ValueError('not an array of bytes')
     cdef const uint8_t *pixels = <const uint8_t *>array.buffers[1]
-    cdef cnp.ndarray out = numpy.empty(
-        (channels, height, width), numpy.uint8)
+    cdef cnp.ndarray out = empty((channels, height, width), numpy.uint8)
     cdef uint8_t *target = <uint8_t *>cnp.PyArray_DATA(out)
     with nogil:
         if is_one_byte:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import _image
+from fuel.kernels._memory import empty
 from fuel.kernels._rows import as_indices
 from fuel.kernels._windows import as_batch_of_images
 from fuel.utils._threads import map_chunks
@@ -76,7 +77,7 @@ def convert_images(images: Any, scale: Any, shift: Any,
         images, rows = _as_readable(images, rows, dtype)
     scales = _per_channel('scale', scale, images.shape[1])
     shifts = _per_channel('shift', shift, images.shape[1])
-    out = numpy.empty((len(rows), *images.shape[1:]), dtype)
+    out = empty((len(rows), *images.shape[1:]), dtype)
     image_bytes = out.nbytes // max(1, len(out))
     map_chunks(
         lambda start, stop: _image.convert(

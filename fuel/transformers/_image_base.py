@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 
+from fuel.kernels._memory import empty
 from fuel.transformers._labels import ExpectsAxisLabels
 from fuel.transformers._names import labels_of
 from fuel.transformers._sourcewise import SourcewiseTransformer
@@ -266,5 +267,4 @@ def new_stack(images: Any, shape: tuple[int, int]) -> Any:
                 f'stacked: image 0 has {channels} of {dtype}, but image '
                 f'{place} has {len(image)} of {image.dtype}; ImagesFromBytes '
                 "makes them alike with color_mode='RGB'")
-    return numpy.empty((len(images), channels, *shape),
-                       dtype.newbyteorder('='))
+    return empty((len(images), channels, *shape), dtype.newbyteorder('='))

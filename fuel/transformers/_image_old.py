@@ -11,7 +11,8 @@ from typing import Any
 import numpy
 
 from fuel.config_parser import config
-from fuel.kernels import crop_windows
+from fuel.kernels import _draws, crop_windows
+from fuel.kernels._memory import empty
 from fuel.transformers._image_base import (
     BATCH_AXES,
     IMAGE_AXES,
@@ -159,6 +160,8 @@ def draw_integers(rng: Any, slack: int, count: int | None = None) -> Any:
     int or numpy.ndarray
 
     """
+    if type(rng) is numpy.random.RandomState and count is not None:
+        return _draws.draw_integers(rng._bit_generator, slack, count)
     if hasattr(rng, 'randint') and hasattr(rng, 'get_state'):
         return rng.randint(0, slack + 1, count)
     if hasattr(rng, 'integers'):
@@ -271,8 +274,8 @@ class RandomFixedSizeCrop(ImageStage):
                    offsets: list[tuple[int, int]]) -> Any:
         """Return windows of images of different sizes."""
         out = new_stack(images, self.window_shape) if self.stack else [
-            numpy.empty((len(image), *self.window_shape),
-                        image.dtype.newbyteorder('=')) for image in images]
+            empty((len(image), *self.window_shape),
+                  image.dtype.newbyteorder('=')) for image in images]
 
         def crop(place: int) -> None:
             top, left = offsets[place]

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy
 
+from fuel.kernels._memory import empty
+
 RESIZE_FILTERS = (
     'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos')
 ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
@@ -165,7 +167,7 @@ def _apply(image: Any, shape: tuple[int, int],
         # As it was decoded: all channels at once, and no copy to Pillow.
         return numpy.array(
             operation(Image.fromarray(pixels))).transpose(2, 0, 1)
-    out = numpy.empty((len(image), *shape), image.dtype)
+    out = empty((len(image), *shape), image.dtype)
     for channel, plane in enumerate(image):
         out[channel] = operation(Image.fromarray(
             numpy.ascontiguousarray(plane)))

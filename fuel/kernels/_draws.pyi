@@ -1,0 +1,8 @@
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+def draw_integers(
+    bit_generator: Any, most: int, count: int,
+) -> NDArray[numpy.intp]: ...
