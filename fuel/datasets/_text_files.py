@@ -45,6 +45,26 @@ def open_binary(path: str) -> Any:
     return open(path, 'rb')
 
 
+def check_exists(path: str, kind: str) -> None:
+    """Complain if there is no such file.
+
+    Parameters
+    ----------
+    path : str
+    kind : str
+        What it should be.
+
+    Raises
+    ------
+    FileNotFoundError
+
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
+            'correct the name')
+
+
 def ends_lines_with_a_byte(encoding: str) -> bool:
     """Tell whether the byte 10 is always, and alone, the end of a line.
 

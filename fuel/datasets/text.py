@@ -5,7 +5,11 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fuel.datasets._text_files import TextPosition, ends_lines_with_a_byte
+from fuel.datasets._text_files import (
+    TextPosition,
+    check_exists,
+    ends_lines_with_a_byte,
+)
 from fuel.datasets.base import Dataset
 from fuel.datasets.vocabulary import as_vocabulary
 from fuel.exceptions import UnknownTokenError
@@ -126,10 +130,7 @@ class TextFile(Dataset):
 
         """
         for path in self.files:
-            if not os.path.isfile(path):
-                raise FileNotFoundError(
-                    f'there is no text file {path!r} (looked in '
-                    f'{os.getcwd()!r}): correct the name in files')
+            check_exists(path, 'text')
         return self.open_at(None)
 
     def get_position(self, state: TextPosition) -> dict[str, int]:

@@ -8,7 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fuel.datasets._text_files import LineReader, open_binary
+from fuel.datasets._text_files import (
+    LineReader,
+    check_exists,
+    open_binary,
+)
 from fuel.utils._files import atomic_path
 from fuel.utils._progress import progress
 
@@ -92,6 +96,12 @@ def build_vocabulary(
     """
     from fuel.datasets.text import LEVELS, as_files
     paths = as_files(files)
+    if isinstance(special_tokens, str):
+        raise ValueError('special_tokens must be a tuple of tokens, got the '
+                         f'single one {special_tokens!r}: write '
+                         f'({special_tokens!r},)')
+    for path in paths:
+        check_exists(path, 'text')
     special = list(dict.fromkeys(special_tokens))
     if level not in LEVELS:
         raise ValueError(f"level must be 'word' or 'character', got {level!r}")
@@ -199,6 +209,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
 
     """
     name = os.fspath(path)
+    check_exists(name, 'vocabulary')
     plain, extension = os.path.splitext(name)
     if extension in ('.gz', '.bz2', '.xz'):
         extension = os.path.splitext(plain)[1]
@@ -211,6 +222,11 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
             found = _unpickle(content)
         else:
             found = content.decode('utf-8').splitlines()
+    except UnicodeDecodeError as error:
+        line = content.count(b'\n', 0, error.start) + 1
+        raise ValueError(
+            f'{name}, in line {line}: a vocabulary must be UTF-8, got the '
+            f'bytes {content[error.start:error.start + 4]!r}') from error
     except (ValueError, pickle.UnpicklingError, EOFError, IndexError,
             KeyError, AttributeError, TypeError) as error:
         raise ValueError(

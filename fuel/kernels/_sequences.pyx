@@ -141,9 +141,13 @@ def pad_lists(list sequences not None, mask_dtype):
     padded = zeros(2, shape, numpy.int64)
     mask = MaskWriter(count, shape[1], mask_dtype)
     place = 0
-    while place < count:
+    while place < min(count, PyList_GET_SIZE(sequences)):
         sequence = <object>PyList_GET_ITEM(sequences, place)
         length = length_of(sequence)
+        if not 0 <= length <= shape[1]:
+            raise ValueError(
+                f'element {place} of the batch was changed by another thread '
+                'while it was padded')
         # No other code runs while the items are read, so no list changes.
         if kind == INTEGERS:
             found = fill_integers(

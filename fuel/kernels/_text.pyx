@@ -70,7 +70,7 @@ def numberize(list lines not None, dict vocabulary not None, bint by_word,
     for place in range(len(lines)):
         line = lines[place]
         if not isinstance(line, str):
-            raise TypeError('a line must be a string, got '
+            raise TypeError('preprocess must return a string, but returned '
                             f'{line!r:.60} ({type(line).__name__})')
         tokens = (<str>line).split() if by_word else list((<str>line).strip())
         count = PyList_GET_SIZE(tokens)

@@ -156,9 +156,13 @@ class ImagesFromBytes(ImageStage):
         except Exception as error:
             if self.on_error == 'skip':
                 return UNDECODABLE
+            # Pillow's own text names an object in memory.
+            why = ('it is no image, or of a format that Pillow cannot read'
+                   if type(error).__name__ == 'UnidentifiedImageError'
+                   else str(error).rstrip('.'))
             raise UndecodableImageError(
                 f'{which} ({len(file)} bytes, beginning with '
-                f'{bytes(file[:8])!r}) cannot be decoded: {error}. Correct '
+                f'{bytes(file[:8])!r}) cannot be decoded: {why}. Correct '
                 "the data, or leave such images out with on_error='skip'"
             ) from error
 

@@ -179,6 +179,13 @@ class Normalize(ImageStage):
             len(images), self.num_threads))
 
     def _normalize(self, images: Any) -> Any:
+        channels = images.shape[1]
+        for name in ('mean', 'deviation'):
+            values = getattr(self, name)
+            if values.ndim and len(values) != channels:
+                raise ValueError(
+                    f'{name} has {len(values)} numbers, but the images have '
+                    f'{channels} channels: give one number or {channels}')
         return convert_images(
             images, self.scale / self.deviation, -self.mean / self.deviation,
             self.dtype, num_threads=self.num_threads)

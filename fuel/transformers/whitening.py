@@ -98,16 +98,25 @@ class WhiteningParameters:
                     file, allow_pickle=False) as saved:
                 about = json.loads(str(saved['about']))
                 mean, matrix = saved['mean'], saved['matrix']
-            if about['format'] != FORMAT:
-                raise ValueError(f'it has the format {about["format"]!r}')
-            return cls(about['kind'], mean, matrix, tuple(about['shape']),
-                       about['provenance'])
+            version = about['format']
         except FileNotFoundError:
             raise
         except Exception as error:
+            # NumPy takes whatever is no archive for a pickle, and says how
+            # to run it: that is no advice to pass on.
             raise ValueError(
-                f'{name} does not hold whitening parameters of format '
-                f'{FORMAT}: {error}') from error
+                f'{name} does not hold whitening parameters, as '
+                'WhiteningParameters.save writes them') from error
+        if version != FORMAT:
+            raise ValueError(
+                f'{name} holds whitening parameters of format {version!r}, '
+                f'but this version of Fuel reads format {FORMAT}')
+        try:
+            return cls(about['kind'], mean, matrix, tuple(about['shape']),
+                       about['provenance'])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f'{name} holds damaged whitening parameters: '
+                             f'{error}') from error
 
 
 class _Moments:

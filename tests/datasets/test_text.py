@@ -297,6 +297,13 @@ def test_text_file_bad_argument_raises_at_once(kwargs, text):
         TextFile(['a.txt'], WORDS, encoding='klingon')
 
 
+def test_text_file_preprocess_that_returns_no_string_is_named(write):
+    """It is the function that is to be mended."""
+    path = write('a.txt', 'a b')
+    with pytest.raises(TypeError, match='preprocess must return a string'):
+        read(TextFile([path], WORDS, preprocess=str.split))
+
+
 def test_text_file_takes_no_requests(write):
     """Text is read in order."""
     dataset = TextFile([write('a.txt', 'a\n')], WORDS)

@@ -83,13 +83,15 @@ def test_build_vocabulary_shows_a_bar_on_a_terminal(sentences, monkeypatch):
     ({'size': 2}, 'size must be at least 3'),
     ({'level': 'line'}, "'word' or 'character', got 'line'"),
     ({'files': 'a.txt'}, 'must be a list of names'),
+    ({'special_tokens': '<UNK>'}, 'must be a tuple of tokens'),
 ])
 def test_build_vocabulary_bad_argument_raises(sentences, kwargs, text):
     """Arguments are checked before anything is read."""
     with pytest.raises(ValueError, match=text):
         build_vocabulary(**{'files': sentences, **kwargs})
-    with pytest.raises(FileNotFoundError, match='missing'):
-        build_vocabulary(['missing'])
+    for function in (load_vocabulary, lambda path: build_vocabulary([path])):
+        with pytest.raises(FileNotFoundError, match=r"file 'none' \(looked"):
+            function('none')
 
 
 def test_save_vocabulary_round_trip(tmp_path):
@@ -142,7 +144,7 @@ class Evil:
     ('a.json', b'3', 'holds 3 .int.'),
     ('a.txt', b'x\ny\nx\n', "'x' is there twice, as entry 1 and as entry 3"),
     ('a.txt', b'x\n\ny\n', "entry 2 is ''"),
-    ('a.txt', b'\xff', 'cannot be read as a vocabulary'),
+    ('a.txt', b'x\n\xff\n', 'in line 2: a vocabulary must be UTF-8'),
 ])
 def test_load_vocabulary_anything_else_is_an_error(
         tmp_path, monkeypatch, name, content, text):

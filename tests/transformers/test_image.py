@@ -141,8 +141,9 @@ def test_images_from_bytes_damaged_file_names_source_and_place(bad):
     with pytest.raises(UndecodableImageError, match=(
             r"image 1 of a batch of 'image' \(\d+ bytes.*on_error='skip'")):
         first(ImagesFromBytes(batches([GOOD, bad], labels=None)))
-    with pytest.raises(OSError, match="the image of 'image'"):
+    with pytest.raises(OSError, match="the image of 'image'") as caught:
         first(ImagesFromBytes(examples([bad], None)))
+    assert 'object at 0x' not in str(caught.value)
 
 
 def test_images_from_bytes_bomb_is_an_error(monkeypatch):

@@ -129,7 +129,8 @@ def test_whitening_files_of_other_content_are_refused(tmp_path):
     (tmp_path / 'c.npz').write_bytes(b'no archive')
     numpy.savez(tmp_path / 'd.npz', about='{"format": 9}', mean=1, matrix=1)
     for name in ('b.npz', 'c.npz', 'd.npz'):
-        with pytest.raises(ValueError, match=f'{name} does not hold whiten'):
+        with pytest.raises(ValueError, match=(
+                rf'{name} (does not hold|holds) whitening')):
             WhiteningParameters.load(tmp_path / name)
 
 
