@@ -7,6 +7,8 @@ copyright = '2026, ' + author
 release = version
 html_title = f'Fuel {release}'
 html_theme = 'alabaster'
+# Wide enough for the 79 characters of the examples.
+html_theme_options = {'page_width': '1040px'}
 
 extensions = [
     'sphinx.ext.autodoc',
