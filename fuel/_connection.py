@@ -16,6 +16,7 @@ from zmq.utils.monitor import recv_monitor_message
 from fuel import config
 from fuel.exceptions import ServerError
 from fuel.transport._leases import Leases
+from fuel.utils._exiting import end_thread_at_exit
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire._header import VERSION, get_field
 from fuel.wire._indices import as_ranges
@@ -201,6 +202,7 @@ class Connection:
 
     def _check_open(self) -> None:
         if self._closing.is_set():
+            end_thread_at_exit()
             raise ServerError('the stream was closed')
 
     def _describe_absence(self, allowed: float) -> str:

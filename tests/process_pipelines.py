@@ -113,6 +113,19 @@ class Shapes(Transformer):
                     numpy.arange(60000.).reshape(200, 300)))
 
 
+class Slow(AgnosticTransformer):
+    """Takes its time, and nothing else."""
+
+    def __init__(self, data_stream, seconds=0.5):
+        super().__init__(data_stream, data_stream.produces_examples)
+        self.seconds = seconds
+
+    def transform_any(self, data):
+        """Do what the class says."""
+        time.sleep(self.seconds)
+        return data
+
+
 class BadRows(IndexableDataset):
     """Cannot read example 9."""
 

@@ -25,6 +25,7 @@ from fuel.transport._channel import (
 from fuel.transport._leases import Leases
 from fuel.transport._producer import Kind, serve, unpack_batch
 from fuel.transport._segment import Segment
+from fuel.utils._exiting import end_thread_at_exit
 
 # Seconds that a worker has to end when told so.
 _PATIENCE = 2.0
@@ -304,6 +305,7 @@ class Worker:
             try:
                 message = self._channel.receive(1.0)
             except ChannelClosed:
+                end_thread_at_exit()
                 self.error = self._death()
                 raise self.error from None
             if message is not None:

@@ -622,6 +622,37 @@ def test_interpreter_exit_leaves_no_worker(end):
     _wait_for_end(worker)
 
 
+@pytest.mark.parametrize('kind', ['worker', 'workers', 'server'])
+def test_daemon_thread_that_waits_at_exit_says_nothing(kind):
+    """What it waits for goes away; that is no error, and no hang."""
+    process = _run("""
+        import sys, threading, time
+        from process_pipelines import Slow, build
+        from fuel.server import Server
+        from fuel.streams import ServerDataStream
+        from fuel.transformers import MultiProcessing
+        def read():
+            for _ in epoch:
+                got.set()
+        if __name__ == '__main__':
+            slow = Slow(build().data_stream)
+            if sys.argv[1] == 'server':
+                server = Server(slow, port=0)
+                server.start()
+                stream = ServerDataStream(('x', 'y'), port=server.port)
+            else:
+                stream = MultiProcessing(
+                    slow, num_workers=1 + (sys.argv[1] == 'workers'))
+            epoch = stream.get_epoch_iterator()
+            got = threading.Event()
+            threading.Thread(target=read, daemon=True).start()
+            got.wait()
+            time.sleep(0.1)
+    """, kind, stderr=subprocess.PIPE)
+    assert process.communicate(timeout=50) == ('', '')
+    assert process.returncode == 0
+
+
 def test_interrupt_reaches_the_consumer_alone():
     """Ctrl-C goes to the whole group; the worker lets the consumer decide."""
     process = _run(HEAD + """
