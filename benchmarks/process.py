@@ -2,8 +2,10 @@
 
 The ring is the least that such a thing can cost: a process writes the same
 batches straight into a few slots of shared memory, and two semaphores say
-which are full and which are free.
+which are full and which are free.  Where PyTorch is installed, its
+``DataLoader`` with two workers makes the same batches too.
 """
+import importlib.util
 import multiprocessing
 import os
 import time
@@ -76,6 +78,27 @@ def endless(stream):
             yield from stream.get_epoch_iterator()
     iterator = batches()
     return lambda: next(iterator)[0].flat[0]
+
+
+@contextmanager
+def loader(features):
+    """Yield a function that reads one batch of a DataLoader."""
+    import torch
+    from torch.utils.data import DataLoader, Dataset, RandomSampler
+
+    class Images(Dataset):
+        def __len__(self):
+            return len(features)
+
+        def __getitem__(self, index):
+            return torch.from_numpy(features[index]).float()
+
+    images = Images()
+    # One epoch without end, so that no worker is started while time is taken.
+    batches = iter(DataLoader(
+        images, BATCH, num_workers=2,
+        sampler=RandomSampler(images, num_samples=BATCH * 10 ** 6)))
+    yield lambda: next(batches)[0, 0, 0, 0]
 
 
 def serve_in_process(stream, pipe):
@@ -244,6 +267,18 @@ def main():
         rows.append(('local server, of a bare ring',
                      measure.compare(read, endless(stream), **how),
                      'at least 0.5'))
+    if importlib.util.find_spec('torch') is not None:
+        with loader(features) as read, \
+                MultiProcessing(pipeline(features)) as stream:
+            rows.append(('MultiProcessing, of a DataLoader with 2 workers',
+                         measure.compare(read, endless(stream), **how),
+                         'at least 10'))
+        with server_of(pipeline(features)) as port, \
+                loader(features) as read, \
+                ServerDataStream(('features',), port=port) as stream:
+            rows.append(('local server, of a DataLoader with 2 workers',
+                         measure.compare(read, endless(stream), **how),
+                         'at least 6'))
     batch = numpy.ones((BATCH, *SHAPE), 'f4')
     with server_of(ready(10 ** 6, array=batch)) as port, \
             pull(batch.nbytes) as read, ServerDataStream(

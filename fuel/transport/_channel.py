@@ -1,6 +1,7 @@
 """Messages between a consumer and its producer on the same host."""
 from __future__ import annotations
 
+import array
 import os
 import select
 import socket
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 
 _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
+_DESCRIPTOR = array.array('i').itemsize
+_ANCILLARY = socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR)
 _CHUNK = 1 << 16
 
 
@@ -224,8 +227,8 @@ class Channel:
     def _read(self) -> bool:
         """Take in what has arrived; return whether there was anything."""
         try:
-            data, descriptors, _, _ = socket.recv_fds(
-                self.connection, _CHUNK, _MOST_DESCRIPTORS)
+            data, ancillary, _, _ = self.connection.recvmsg(
+                _CHUNK, _ANCILLARY)
         except BlockingIOError:
             return False
         except OSError:
@@ -234,7 +237,9 @@ class Channel:
         if not data:
             self._ended = True
             return False
-        self._descriptors.extend(descriptors)
+        for _, _, sent in ancillary:
+            self._descriptors.extend(array.array(
+                'i', sent[:len(sent) - len(sent) % _DESCRIPTOR]))
         self._received += data
         self._split()
         return True
