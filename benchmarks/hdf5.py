@@ -6,14 +6,16 @@ arrays; h5py reading chunk after chunk on one core; and, where torch is
 installed, the best of four ways to use its DataLoader. Like a training loop,
 each holds a batch until it has the next.
 """
-import contextlib
 import gc
+import importlib.util
 import json
 import mmap
 import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import measure
@@ -49,18 +51,15 @@ def images(rng, count):
 
 def write_files(folder, count):
     """Write one file for each layout; return their paths."""
-    paths = {}
+    paths = {name: str(Path(folder) / f'{name}.hdf5') for name in LAYOUTS}
     rng = numpy.random.RandomState(0)
+    content = numpy.concatenate([
+        images(rng, min(1024, count - start))
+        for start in range(0, count, 1024)])
     for name, options in LAYOUTS.items():
-        paths[name] = str(Path(folder) / f'{name}.hdf5')
-        rng.seed(0)
+        step = LEVELS.get(name, 1)
         with h5py.File(paths[name], 'w') as file:
-            x = file.create_dataset(
-                'x', (count, 3, 32, 32), 'uint8', **options)
-            for start in range(0, count, 1024):
-                step = LEVELS.get(name, 1)
-                x[start:start + 1024] = images(
-                    rng, min(1024, count - start)) // step * step
+            file.create_dataset('x', data=content // step * step, **options)
             file.attrs['split'] = H5PYDataset.create_split_array(
                 {'train': {'x': (0, count)}})
     return paths
@@ -182,17 +181,14 @@ def epoch_rate(make, seconds):
     return count / taken
 
 
-def compare(reference, candidate, how, timed=rate):
-    """Take turns; return the ratio, and both medians of examples a
-    second."""
-    ratios, bases, rates = [], [], []
-    for _ in range(how['rounds']):
-        bases.append(timed(reference, how['seconds']))
-        rates.append(timed(candidate, how['seconds']))
-        ratios.append(rates[-1] / bases[-1])
-    return (measure.Ratio(statistics.median(ratios), min(ratios),
-                          max(ratios)),
-            statistics.median(bases), statistics.median(rates))
+class Reference(NamedTuple):
+    """What Fuel is compared to, and by how much it should be faster."""
+
+    workload: str
+    target: float
+    make: Callable
+    # In the plot.
+    name: str = ''
 
 
 class Table:
@@ -203,15 +199,36 @@ class Table:
         self.rows = []
         self.rates = {}
 
-    def add(self, workload, target, reference, candidate, timed=rate,
-            layout=None, names=()):
-        """Compare, and keep the result."""
-        ratio, base, own = compare(reference, candidate, self.how, timed)
-        self.rows.append((workload, ratio, f'at least {target}',
-                          f'{own:,.0f}', f'{base:,.0f}'))
+    def add(self, candidate, *references, timed=rate, layout=None,
+            name='Fuel'):
+        """Let all take turns, and keep the medians.
+
+        References do the same all the time and are measured by `rate`; the
+        candidate by `timed`.
+
+        """
+        own, others = [], [[] for _ in references]
+        for _ in range(self.how['rounds']):
+            for reference, rates in zip(references, others, strict=True):
+                rates.append(rate(reference.make, self.how['seconds']))
+            own.append(timed(candidate, self.how['seconds']))
+        for reference, rates in zip(references, others, strict=True):
+            ratios = [mine / base
+                      for mine, base in zip(own, rates, strict=True)]
+            ratio = measure.Ratio(
+                statistics.median(ratios), min(ratios), max(ratios))
+            base = statistics.median(rates)
+            self.rows.append((
+                reference.workload, ratio, f'at least {reference.target}',
+                f'{statistics.median(own):,.0f}', f'{base:,.0f}'))
+            if reference.name:
+                self.keep(layout, reference.name, base)
         if layout:
-            kept = self.rates.setdefault(layout, {})
-            kept.update(zip(names, (base, own), strict=True))
+            self.keep(layout, name, statistics.median(own))
+
+    def keep(self, layout, name, examples):
+        """Keep examples a second for the plot."""
+        self.rates.setdefault(layout, {})[name] = examples
 
 
 def unfiltered(table, paths, count):
@@ -221,60 +238,64 @@ def unfiltered(table, paths, count):
     for layout, times in (('contiguous', 20), ('chunked', 200)):
         with opened(paths[layout]) as dataset, h5py.File(
                 paths[layout], 'r') as file:
-            stream = stream_of(dataset)
-            table.add(f'{layout}, shuffled, of take on a map', 0.8,
-                      lambda: take_batches(array, batches),
-                      lambda stream=stream: fuel_batches(stream), rate,
-                      layout, ('limit', 'Fuel'))
-            table.add(f'{layout}, shuffled, of h5py', times,
-                      lambda file=file: h5py_batches(file['x'], batches),
-                      lambda stream=stream: fuel_batches(stream), rate,
-                      layout, ('h5py', 'Fuel'))
+            stream, x = stream_of(dataset), file['x']
+            table.add(
+                lambda stream=stream: fuel_batches(stream),
+                Reference(f'{layout}, shuffled, of take on a map', 0.8,
+                          lambda: take_batches(array, batches), 'limit'),
+                Reference(f'{layout}, shuffled, of h5py', times,
+                          lambda x=x: h5py_batches(x, batches), 'h5py'),
+                layout=layout)
     with opened(paths['contiguous']) as dataset, h5py.File(
             paths['contiguous'], 'r') as file:
         stream = stream_of(dataset, SequentialScheme)
-        table.add('contiguous, in order, of h5py slices', 1.5,
-                  lambda: h5py_in_order(file['x'], BATCH),
-                  lambda: fuel_batches(stream))
+        table.add(lambda: fuel_batches(stream),
+                  Reference('contiguous, in order, of h5py slices', 1.5,
+                            lambda: h5py_in_order(file['x'], BATCH)))
 
 
-def filtered(table, paths, count, layout, times):
+def filtered(table, paths, count, layout):
     """Measure compressed chunks: the first epoch, and later ones."""
     path, batches = paths[layout], orders(count)
     array = mapped(paths['contiguous'])
 
-    def first_epoch(**options):
-        with opened(path, **options) as dataset:
+    def first_epoch():
+        with opened(path) as dataset:
             yield from fuel_batches(stream_of(dataset))
+
+    def block_epoch():
+        with opened(path, cache_bytes=count * 3072 // 10) as dataset:
+            scheme = BlockShuffledScheme.aligned(
+                dataset, BATCH, window=max(1, count // CHUNK // 25))
+            yield from fuel_batches(
+                DataStream(dataset, iteration_scheme=scheme))
 
     with h5py.File(path, 'r') as file:
         x = file['x']
-        # Names of what the plot shows beside each other.
-        table.add(f'{layout}, first shuffled epoch, of h5py in order', 1.3,
-                  lambda: h5py_in_order(x, CHUNK), first_epoch, epoch_rate,
-                  layout, ('h5py, one core, in order', 'Fuel, first epoch'))
-        table.add(f'{layout}, first shuffled epoch, of h5py shuffled', times,
-                  lambda: h5py_batches(x, batches[:4]), first_epoch,
-                  epoch_rate, layout, ('h5py', 'Fuel, first epoch'))
-        with opened(path) as dataset:
-            stream = stream_of(dataset)
-            sum(fuel_batches(stream))
-            table.add(f'{layout}, later epochs, of take on a map', 0.7,
-                      lambda: take_batches(array, batches),
-                      lambda: fuel_batches(stream), rate, layout,
-                      ('limit', 'Fuel'))
-        decoded = x.size
 
-        def block_epoch():
-            with opened(path, cache_bytes=decoded // 10) as dataset:
-                scheme = BlockShuffledScheme.aligned(
-                    dataset, BATCH, window=max(1, count // CHUNK // 25))
-                yield from fuel_batches(
-                    DataStream(dataset, iteration_scheme=scheme))
+        def in_order():
+            return h5py_in_order(x, CHUNK)
 
-        table.add(f'{layout}, a tenth in memory, blocks, of h5py in order',
-                  1.2, lambda: h5py_in_order(x, CHUNK), block_epoch,
-                  epoch_rate)
+        # Before another data set holds the decoded chunks of this file.
+        table.add(
+            first_epoch,
+            Reference(f'{layout}, first shuffled epoch, of h5py in order',
+                      1.3, in_order, 'h5py, one core, in order'),
+            Reference(f'{layout}, first shuffled epoch, of h5py shuffled',
+                      100, lambda: h5py_batches(x, batches), 'h5py'),
+            timed=epoch_rate, layout=layout, name='Fuel, first epoch')
+        table.add(
+            block_epoch,
+            Reference(f'{layout}, a tenth in memory, blocks, of h5py in '
+                      f'order', 1.2, in_order), timed=epoch_rate)
+    with opened(path) as dataset:
+        stream = stream_of(dataset)
+        sum(fuel_batches(stream))
+        table.add(
+            lambda: fuel_batches(stream),
+            Reference(f'{layout}, later epochs, of take on a map', 0.7,
+                      lambda: take_batches(array, batches), 'limit'),
+            layout=layout)
 
 
 def first_batch(path, rounds):
@@ -296,9 +317,10 @@ def ragged(table, folder, count):
     batches = orders(count)
     with opened(path) as dataset, h5py.File(path, 'r') as file:
         stream = stream_of(dataset)
-        table.add('variable length, shuffled, of h5py and reshape', 1.0,
-                  lambda: h5py_ragged(file, batches),
-                  lambda: fuel_batches(stream))
+        table.add(
+            lambda: fuel_batches(stream),
+            Reference('variable length, shuffled, of h5py and reshape', 1.0,
+                      lambda: h5py_ragged(file, batches)))
 
 
 def memory_of_epochs(path, count):
@@ -343,32 +365,56 @@ class TorchRows:
         return list(self.opened()[numpy.sort(indices)])
 
 
-def torch_rate(path, count, seconds):
-    """Return the best rate of four ways to use the DataLoader."""
+def torch_rate(path, num_examples, seconds):
+    """Return the best rate of four ways to use the DataLoader, each of
+    which is begun once."""
     import torch.utils.data
     best = 0.0
     for workers in (0, 2):
         for by_lists in (False, True):
-            loader = torch.utils.data.DataLoader(
-                TorchRows(path, count, by_lists), batch_size=BATCH,
-                shuffle=True, num_workers=workers)
-            best = max(best, rate(
-                lambda loader=loader: map(len, loader), seconds))
+            batches = iter(torch.utils.data.DataLoader(
+                TorchRows(path, num_examples, by_lists), batch_size=BATCH,
+                shuffle=True, num_workers=workers))
+            # Neither starting the workers counts, nor what they had ready.
+            for _ in range(1 + 2 * workers):
+                next(batches)
+            count, start, elapsed = 0, time.perf_counter(), 0.0
+            for batch in batches:
+                count += len(batch)
+                elapsed = time.perf_counter() - start
+                if elapsed >= seconds:
+                    break
+            best = max(best, count / elapsed)
+            del batches
     return best
+
+
+def compare_torch(table, paths, count):
+    """Measure PyTorch's DataLoader, if it is installed."""
+    if importlib.util.find_spec('torch') is None:
+        return
+    for layout, path in paths.items():
+        found = torch_rate(path, count, table.how['seconds'])
+        table.keep(layout, 'PyTorch', found)
+        table.rows.append((
+            f'{layout}, shuffled, PyTorch DataLoader (best of four)', '', '',
+            '', f'{found:,.0f}'))
 
 
 def main():
     """Print the table."""
-    parser_options = measure.options(__doc__)
-    how, tiny = parser_options.how, parser_options.tiny
+    options = measure.options(__doc__)
+    how, tiny = options.how, options.tiny
+    # Half a second each, so that the whole takes less than two minutes.
+    how = {**how, 'seconds': min(0.5, how['seconds'])}
     count, few = (1000, 200) if tiny else (50_000, 5000)
     table = Table(how)
     with tempfile.TemporaryDirectory() as folder:
         paths = write_files(folder, count)
         above, growth = memory_of_epochs(paths['gzip'], count)
         unfiltered(table, paths, count)
-        for layout, times in (('gzip', 100), ('lzf', 100)):
-            filtered(table, paths, count, layout, times)
+        for layout in ('gzip', 'lzf'):
+            filtered(table, paths, count, layout)
         ragged(table, folder, few)
         table.rows += [
             ('gzip, first batch of a new data set',
@@ -378,10 +424,7 @@ def main():
              f'{above:.0f} MB', 'under 64 MB', '', ''),
             ('... and its growth from the third on', f'{growth:.0f} MB',
              'about 0', '', '')]
-        with contextlib.suppress(ImportError):
-            for layout in LAYOUTS:
-                table.rates[layout]['PyTorch'] = torch_rate(
-                    paths[layout], count, how['seconds'])
+        compare_torch(table, paths, count)
     measure.print_table(table.rows, (
         'workload', 'measured', 'target', 'examples/s', 'reference'))
     print()
