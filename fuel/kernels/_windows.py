@@ -12,8 +12,9 @@ from fuel.utils._threads import map_chunks
 
 __all__ = ['crop_windows', 'mirror_images']
 
-# A second thread pays from about this many bytes to copy for each.
-MIN_BYTES = 1 << 20
+# Bytes to copy for each thread. One core nearly fills the bandwidth of the
+# memory: on two, batches of 1 MB took 1.8 times as long, and of 16 MB as long.
+MIN_BYTES = 8 << 20
 
 
 def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,

@@ -6,7 +6,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
-from fuel.kernels import convert_images, crop_windows, mirror_images
+from fuel.kernels import (
+    _pixels,
+    _windows,
+    convert_images,
+    crop_windows,
+    mirror_images,
+)
 
 MOVABLE = ['?', 'u1', '<i2', '>i2', '<f2', '<f4', '>f4', '<f8', '>c8', '<c16',
            'S3', '<U2', 'M8[s]', [('a', 'u1'), ('b', '>f4')]]
@@ -188,3 +194,23 @@ def test_image_kernels_bad_arguments_raise_before_anything_runs(call, text):
     """Each wrong argument has an error that names it."""
     with pytest.raises(ValueError, match=text):
         call()
+
+
+def test_kernels_on_several_threads_do_the_same(monkeypatch):
+    """Each thread has its share of the batch."""
+    images = numpy.random.RandomState(0).randint(
+        0, 256, (37, 3, 8, 9)).astype('uint8')
+    tops = numpy.arange(37) % 3
+    marks = tops > 0
+
+    def results(threads):
+        return (crop_windows(images, tops, tops, (5, 6), num_threads=threads),
+                mirror_images(images, marks, threads),
+                convert_images(images, .1, .2, indices=[36, *range(30)],
+                               num_threads=threads))
+
+    alone = results(1)
+    for module in (_windows, _pixels):
+        monkeypatch.setattr(module, 'MIN_BYTES', 1)
+    for expected, shared in zip(alone, results(3), strict=True):
+        assert_array_equal(expected, shared)
