@@ -282,8 +282,11 @@ class Server:
                             self._talk(wait=True)
                 except BaseException as error:  # noqa: BLE001 - as above
                     self._fail(error)
-        with self._turn:
-            self._close()
+        try:
+            with self._turn:
+                self._close()
+        finally:
+            self._ended.set()
 
     def _fail(self, error: BaseException) -> None:
         log.error('the server has failed', exc_info=error)
@@ -318,7 +321,6 @@ class Server:
         authenticator = getattr(self, '_authenticator', None)
         if authenticator is not None:
             authenticator.stop()
-        self._ended.set()
 
     def _receive(self) -> None:
         # Asking is cheaper than the exception that says that there are none.
