@@ -18,21 +18,32 @@ cnp.import_array()
 
 cdef extern from *:
     """
+    #include <stddef.h>
+    #include <stdint.h>
     #if defined(__GNUC__) || defined(__clang__)
     #define fuel_prefetch(address) __builtin_prefetch((address), 0, 0)
     #else
     #define fuel_prefetch(address) ((void)0)
     #endif
-    """
-    void fuel_prefetch(const void *address) nogil
 
-# How far the gather looks ahead.  Rows are in random places, so the
-# processor cannot guess the next one; asking for its first lines while the
-# present one is copied hides most of the wait.
+    /* Ask for the beginning of a row in each page that it touches.  Within a
+       page the processor then reads on by itself; where the next row is, it
+       cannot guess. */
+    static void fuel_ask_for(const char *row, ptrdiff_t nbytes)
+    {
+        const char *end = row + (nbytes < 16384 ? nbytes : 16384);
+        while (row < end) {
+            fuel_prefetch(row);
+            fuel_prefetch(row + 64);
+            row = (const char *)(((uintptr_t)row | 4095) + 1);
+        }
+    }
+    """
+    void fuel_ask_for(const char *row, Py_ssize_t nbytes) nogil
+
+# How many rows ahead of the copy memory is asked for.
 cdef enum:
-    AHEAD = 4
-    LINES = 8
-    LINE = 64
+    AHEAD = 2
 
 # Below this many bytes the copy takes less time than handing the GIL over.
 cdef enum:
@@ -191,14 +202,10 @@ cdef bint is_plain(cnp.ndarray array):
 
 cdef void gather(const char *source, char *out, const cnp.npy_intp *indices,
                  Py_ssize_t count, Py_ssize_t row) noexcept nogil:
-    cdef Py_ssize_t place = 0, run, line
-    cdef Py_ssize_t lines = min(<Py_ssize_t>LINES, (row + LINE - 1) // LINE)
-    cdef const char *coming
+    cdef Py_ssize_t place = 0, run
     while place < count:
         if place + AHEAD < count:
-            coming = source + indices[place + AHEAD] * row
-            for line in range(lines):
-                fuel_prefetch(coming + line * LINE)
+            fuel_ask_for(source + indices[place + AHEAD] * row, row)
         # Rows that follow each other are one copy: twice as fast.
         run = 1
         while (place + run < count
