@@ -148,6 +148,42 @@ class Handler(BaseHTTPRequestHandler):
             if self.server.ended.wait(.05):
                 return
 
+    def crawl(self, endless):
+        """Send the same again and again, every fiftieth of a second."""
+        while not self.server.ended.wait(.02):
+            self.wfile.write(endless)
+            self.wfile.flush()
+
+    def do_crawlhead(self, content, *rest):
+        """Begin a head that never ends."""
+        self.wfile.write(b'HTTP/1.1 200 OK\r\nX-Much: ')
+        self.crawl(b'x')
+
+    def do_crawlpacked(self, content, *rest):
+        """Send the head of a packed file, which may be of any length."""
+        self.send_response(200)
+        self.send_header('Content-Encoding', 'gzip')
+        self.end_headers()
+        # A name follows, up to a zero.
+        self.wfile.write(b'\x1f\x8b\x08\x08' + bytes(6))
+        self.crawl(b'x')
+
+    def do_crawlchunk(self, content, *rest):
+        """Send a piece, and the length of the next for ever."""
+        self.send_response(200)
+        self.send_header('Transfer-Encoding', 'chunked')
+        self.end_headers()
+        self.wfile.write(b'4\r\n' + content[:4] + b'\r\n1;')
+        self.crawl(b'x')
+
+    def do_endlessredirect(self, content, *rest):
+        """Send the client elsewhere, with a body that never ends."""
+        self.send_response(302)
+        self.send_header('Location', '/ok/' + self.path.split('/')[-1])
+        self.end_headers()
+        self.close_connection = True
+        self.crawl(bytes(1 << 16))
+
     def do_confirm(self, content, *rest):
         """Ask for a confirmation with a form, as Google Drive does."""
         if 'confirm=t' in self.path:

@@ -76,6 +76,7 @@ def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
         jobs=max(1, arguments.pop('jobs', Options.jobs)),
         connect_timeout=min(timeout, Options.connect_timeout),
         read_timeout=timeout,
+        slow_seconds=max(timeout, Options.slow_seconds),
         attempts=max(1, arguments.pop('attempts', Options.attempts)))
 
 

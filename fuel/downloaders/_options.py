@@ -25,7 +25,8 @@ class Options:
         Seconds to wait for a connection, and for the next bytes.
     slow_rate, slow_seconds : float
         An attempt that brings fewer bytes a second, on average over so many
-        seconds, is given up, and is in vain.
+        seconds, is given up, and is in vain. So is one that takes
+        `connect_timeout` and so many seconds to begin.
     attempts : int
         How often to try an address in vain. An attempt that brought more of
         the file than any before is not in vain.

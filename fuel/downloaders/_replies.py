@@ -3,9 +3,10 @@ import os
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import urllib3
@@ -14,9 +15,11 @@ from requests import Response, exceptions
 from fuel.downloaders._confirm import confirmed_address
 from fuel.downloaders._errors import (EncodingError, SourceError,
                                       TransientError, WrongPieceError)
+from fuel.downloaders._options import Options
+from fuel.downloaders._patience import watched, within
 from fuel.version import version
 
-__all__ = ['BLOCK', 'Answer', 'ask', 'content_length']
+__all__ = ['BLOCK', 'Answer', 'ask', 'content_length', 'request']
 
 BLOCK = 1 << 18
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -51,6 +54,61 @@ class Answer:
     validator: str | None = None
 
 
+def request(get: Callable[..., Any], url: str, headers: Mapping[str, str],
+            options: Options) -> Any:
+    """Return a reply, once its head is there.
+
+    Parameters
+    ----------
+    get : callable
+        ``requests.get``.
+    url : str
+        An address.
+    headers : mapping
+        What to send.
+    options : Options
+        How long to wait.
+
+    Raises
+    ------
+    SlowError
+        If it takes too long, although bytes come again and again.
+    """
+    def sound(address: str) -> Any:
+        reply = get(address, stream=True, headers=headers, timeout=(
+            options.connect_timeout, options.read_timeout),
+            hooks={'response': _spare_body})
+        try:
+            reply.raise_for_status()
+        except BaseException:
+            _close(reply)
+            raise
+        return reply
+
+    def confirmed() -> Any:
+        reply = sound(url)
+        address = confirmed_address(reply)
+        if address is None:
+            return reply
+        _close(reply)
+        return sound(address)
+
+    return within(options.connect_timeout + options.slow_seconds, confirmed,
+                  _close)
+
+
+def _spare_body(reply: Any, **kwargs: Any) -> None:
+    """Close a reply that leads elsewhere: all that comes with it would be
+    read into memory."""
+    if reply.is_redirect:
+        reply.close()
+
+
+def _close(reply: Any) -> None:
+    if hasattr(reply, 'close'):
+        reply.close()
+
+
 def content_length(headers: Any) -> int | None:
     """Return the length of a body, None if it is not said, or is that of
     the packed form of it."""
@@ -63,9 +121,9 @@ def content_length(headers: Any) -> int | None:
 
 
 @contextmanager
-def ask(get: Callable[..., Any], url: str, start: int,
-        timeout: tuple[float, float], unpack: bool = True,
-        validator: str | None = None) -> Iterator[Answer]:
+def ask(get: Callable[..., Any], url: str, start: int, options: Options,
+        unpack: bool = True, validator: str | None = None
+        ) -> Iterator[Answer]:
     """Ask for a file from byte `start` on.
 
     Parameters
@@ -76,8 +134,8 @@ def ask(get: Callable[..., Any], url: str, start: int,
         An address; one that begins with ``file:`` is read from disk.
     start : int
         The first byte that is wanted.
-    timeout : tuple of float
-        Seconds to wait for a connection and for the next bytes.
+    options : Options
+        How long to wait.
     unpack : bool, optional
         Whether to undo an encoding that the server says it applied. Some
         servers say so of files which are meant to be packed.
@@ -107,15 +165,12 @@ def ask(get: Callable[..., Any], url: str, start: int,
             headers['If-Range'] = validator
     reply = None
     try:
-        reply = get(url, stream=True, timeout=timeout, headers=headers)
-        reply.raise_for_status()
-        confirmed = confirmed_address(reply)
-        if confirmed is not None:
-            reply.close()
-            reply = get(confirmed, stream=True, timeout=timeout,
-                        headers=headers)
-            reply.raise_for_status()
-        yield _place(reply, start, unpack)
+        reply = request(get, url, headers, options)
+        answer = _place(reply, start, unpack)
+        with closing(watched(
+                answer.chunks, options.slow_seconds, options.slow_rate,
+                partial(_abort, reply))) as answer.chunks:
+            yield answer
     except exceptions.HTTPError as error:
         _raise_status(error, start)
     except (exceptions.ContentDecodingError,
@@ -131,8 +186,14 @@ def ask(get: Callable[..., Any], url: str, start: int,
     except exceptions.RequestException as error:
         raise SourceError(str(error)) from error
     finally:
-        if reply is not None and hasattr(reply, 'close'):
-            reply.close()
+        _close(reply)
+
+
+def _abort(reply: Any) -> None:
+    """End what waits for more of a reply, in any thread."""
+    # All has come, or the reply is no real one.
+    with suppress(AttributeError, OSError, RuntimeError, ValueError):
+        reply.raw.shutdown()
 
 
 def _reason(error: BaseException) -> str:
@@ -161,15 +222,14 @@ def _chunks(reply: Any, unpack: bool) -> Iterator[bytes]:
     """Iterate over the bytes of a body as they arrive.
 
     What `iter_content` has gathered of a block is lost if the transfer
-    breaks off, so a real reply is read more directly where nothing has to
-    be unpacked.
+    breaks off, and nobody sees how much that is meanwhile, so a real reply
+    is read more directly.
     """
     raw: Any = getattr(reply, 'raw', None)
-    if (not isinstance(reply, Response) or not hasattr(raw, 'read1') or
-            (unpack and _is_encoded(reply.headers))):
+    if not isinstance(reply, Response) or not hasattr(raw, 'read1'):
         chunks: Iterator[bytes] = reply.iter_content(BLOCK)
         return chunks
-    return iter(lambda: raw.read1(BLOCK, decode_content=False), b'')
+    return iter(lambda: raw.read1(BLOCK, decode_content=unpack), b'')
 
 
 def _is_encoded(headers: Any) -> bool:

@@ -2,7 +2,6 @@
 import logging
 import os
 import shutil
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -257,20 +256,19 @@ def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
             return False
         part.truncate(0)
         start = 0
-    timeout = (options.connect_timeout, options.read_timeout)
     origin = Origin(part, known)
     if not origin.suits(source):
         part.truncate(0)
         start = 0
     try:
-        with ask(get, source, start, timeout, unpack,
+        with ask(get, source, start, options, unpack,
                  origin.validator) as answer:
             if answer.start != start:
                 part.truncate(answer.start)
             origin.note(source, answer)
             _check_promise(answer, part, known)
             with make_bar(known.size or answer.total) as bar:
-                _copy(answer, part, known, bar, options)
+                _copy(answer, part, known, bar)
     except WrongPieceError:
         part.truncate(0)
         raise
@@ -295,31 +293,9 @@ def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
                             f'{free} are free on the disk')
 
 
-class _Pace:
-    """Watches that bytes come at a rate at which there is an end."""
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._start = time.monotonic()
-        self._bytes = 0
-
-    def advance(self, size: int) -> None:
-        """Note bytes that came; raise `SlowError` if they are too few."""
-        self._bytes += size
-        seconds = time.monotonic() - self._start
-        if seconds < self._options.slow_seconds:
-            return
-        if self._bytes < self._options.slow_rate * seconds:
-            raise SlowError(f'only {self._bytes} bytes came in '
-                            f'{seconds:.0f} seconds')
-        self._start, self._bytes = time.monotonic(), 0
-
-
-def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar,
-          options: Options) -> None:
+def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
     bar.advance(answer.start)
     done = answer.start
-    pace = _Pace(options)
     try:
         for chunk in answer.chunks:
             if not done:
@@ -330,7 +306,6 @@ def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar,
                 raise SourceError(f'expected {known.size} bytes, got more')
             part.write(chunk)
             bar.advance(len(chunk))
-            pace.advance(len(chunk))
     except BaseException:
         bar.advance(-done)
         raise

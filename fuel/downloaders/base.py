@@ -8,12 +8,12 @@ from typing import IO, Any
 
 import requests
 
-from fuel.downloaders._errors import (DownloadError, NeedURLPrefix,
+from fuel.downloaders._errors import (DownloadError, NeedURLPrefix, SlowError,
                                       SourceError)
 from fuel.downloaders._names import join, name_from_header, name_from_path
 from fuel.downloaders._options import Options, options, use_options
 from fuel.downloaders._registry import RawFile, raw_files, urls
-from fuel.downloaders._replies import BLOCK, HEADERS, ask
+from fuel.downloaders._replies import BLOCK, HEADERS, ask, request
 from fuel.downloaders._transfer import fetch
 from fuel.utils._progress import Bar, progress
 
@@ -64,19 +64,22 @@ def filename_from_url(url: str, path: str | None = None) -> str:
         The name in the Content-Disposition of the reply, else the last part
         of the address. Never more than a name: whatever comes before a
         slash, backslash or colon is dropped.
+
+    Raises
+    ------
+    DownloadError
+        If there is no answer for too long.
     """
-    reply = _get(url, stream=True, headers=HEADERS, timeout=_timeout())
     try:
-        reply.raise_for_status()
+        reply = request(_get, url, HEADERS, options())
+    except SlowError as error:
+        raise DownloadError(f'{url}: {error}') from error
+    try:
         header = reply.headers.get('Content-Disposition')
     finally:
         if hasattr(reply, 'close'):
             reply.close()
     return name_from_header(header) or name_from_path(url)
-
-
-def _timeout() -> tuple[float, float]:
-    return options().connect_timeout, options().read_timeout
 
 
 def download(url: str, file_handle: IO[bytes],
@@ -99,7 +102,7 @@ def download(url: str, file_handle: IO[bytes],
     """
     received = 0
     try:
-        with (ask(_get, url, 0, _timeout()) as answer,
+        with (ask(_get, url, 0, options()) as answer,
               progress_bar(getattr(file_handle, 'name', None),
                            answer.total) as bar):
             for chunk in answer.chunks:

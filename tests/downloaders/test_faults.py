@@ -2,6 +2,7 @@
 the final name."""
 import gzip
 import hashlib
+import io
 import os
 import random
 import signal
@@ -11,8 +12,10 @@ import pytest
 from faulty_server import serving
 from processes import start_python
 
+from fuel.downloaders._errors import SlowError
+from fuel.downloaders._patience import within
 from fuel.downloaders.base import (DownloadError, Options, RawFile,
-                                   default_downloader, use_options)
+                                   default_downloader, download, use_options)
 
 CONTENT = random.Random(1).randbytes(3_200_003)
 KNOWN = {'size': len(CONTENT),
@@ -359,6 +362,52 @@ def test_server_that_crawls_is_given_up(server, folder):
     assert slow.attempts == len(server.requests)
 
 
+@pytest.mark.parametrize('path, text', [
+    ('crawlhead', 'there was no answer in'),
+    ('crawlpacked', 'only 0 bytes came'), ('crawlchunk', 'only 4 bytes came')])
+def test_server_that_crawls_with_what_is_no_content_is_given_up(
+        server, folder, path, text):
+    """R49: where each byte comes in time, but no read ever returns."""
+    slow = Options(sleep=lambda seconds: None, slow_seconds=.3,
+                   connect_timeout=.2, read_timeout=10., attempts=2)
+    with use_options(slow), pytest.raises(DownloadError, match=text):
+        fetch(server, folder, path, {})
+    assert OLD == (folder / 'data.bin').read_bytes()
+    assert slow.attempts == len(server.requests)
+
+
+def test_name_from_a_server_that_crawls_is_given_up(server, tmp_path):
+    """R49: nor does the question for a name wait for ever."""
+    from fuel.downloaders.base import filename_from_url
+    with use_options(Options(slow_seconds=.2, connect_timeout=.2)):
+        with pytest.raises(DownloadError, match='no answer'):
+            filename_from_url(server.url('crawlhead/data.bin'))
+        with pytest.raises(DownloadError, match='only 0 bytes'):
+            download(server.url('crawlpacked/data.bin'), io.BytesIO())
+
+
+def test_redirect_with_an_endless_body_is_followed(server, folder, slept):
+    """Nothing of it is read: it would fill the memory."""
+    assert CONTENT == fetch(server, folder, 'endlessredirect')
+
+
+def test_result_that_comes_too_late_is_dropped():
+    """Nobody else would close it."""
+    late, dropped = threading.Event(), threading.Event()
+    with pytest.raises(SlowError, match='no answer'):
+        within(.05, lambda: late.wait(30), lambda result: dropped.set())
+    late.set()
+    assert dropped.wait(30)
+
+
+def test_error_that_looks_like_a_time_out_is_the_works_own():
+    """It is raised as it is."""
+    def fail():
+        raise TimeoutError('of its own')
+    with pytest.raises(TimeoutError, match='of its own'):
+        within(30, fail, print)
+
+
 def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
     """The rate is the caller's choice."""
     server.files['data.bin'] = b'abcdefgh'
@@ -403,7 +452,6 @@ def test_confirmation_page_of_another_kind_is_a_page(page):
 
 def zipped(members):
     """Return a zip archive."""
-    import io
     import zipfile
     out = io.BytesIO()
     with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive:
