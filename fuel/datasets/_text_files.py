@@ -11,6 +11,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import IO, Any
 
 from fuel.exceptions import DamagedFileError
@@ -129,7 +130,12 @@ class LineReader:
         self.lines, self._length = [], 0
         if self._error is not None:
             raise self._error
-        block = self._guarded(self._read_block)
+        try:
+            block = self._guarded(self._read_block)
+        except BaseException:
+            # What was read is lost: whoever asks again reads it again.
+            self.close()
+            raise
         if not block:
             self.close()
             return
@@ -145,8 +151,8 @@ class LineReader:
         """Call a function that reads; let errors name the file."""
         try:
             return function()
-        except UnicodeDecodeError as error:
-            raise self._undecodable(error, self.line, 'after') from error
+        except UnicodeError as error:
+            raise self._undecodable(error, self._line_of_error()) from error
         except FileNotFoundError:
             raise
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -194,19 +200,42 @@ class LineReader:
         except UnicodeDecodeError as error:
             begin = block.rfind(b'\n', 0, error.start) + 1
             self._error = self._undecodable(
-                error, self.line + block.count(b'\n', 0, begin) + 1, 'in')
+                error, self.line + block.count(b'\n', 0, begin) + 1)
             self._error.__cause__ = error
             if not begin:
                 raise self._error from error
             return block[:begin].decode(self.encoding)
 
-    def _undecodable(self, error: UnicodeDecodeError, line: int,
-                     where: str) -> ValueError:
-        wrong = error.object[error.start:error.start + 4]
+    def _line_of_error(self) -> int:
+        """Return the number of the first line that cannot be decoded."""
+        decoder = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(self.encoding)(), translate=True)
+        line = 1
+        with open_binary(self.path) as file:
+            while piece := file.read(BLOCK):
+                before = decoder.getstate()
+                try:
+                    line += decoder.decode(piece).count('\n')
+                except UnicodeError:
+                    # Byte by byte, up to the one that cannot be.
+                    decoder.setstate(before)
+                    with suppress(UnicodeError):
+                        for byte in piece:
+                            line += decoder.decode(
+                                bytes([byte])).count('\n')
+                    break
+        return line
+
+    def _undecodable(self, error: UnicodeError, line: int) -> ValueError:
+        if isinstance(error, UnicodeDecodeError):
+            wrong = error.object[error.start:error.start + 4]
+            what, why = f'the bytes {wrong!r} are', error.reason
+        else:
+            # UTF-16 and UTF-32 without a byte order mark.
+            what, why = 'the bytes are', str(error)
         return ValueError(
-            f'{self.path}, {where} line {line}: the bytes {wrong!r} are not '
-            f'{self.encoding} ({error.reason}): pass the encoding of the '
-            'file as encoding=')
+            f'{self.path}, in line {line}: {what} not {self.encoding} '
+            f'({why}): pass the encoding of the file as encoding=')
 
     def close(self) -> None:
         """Close the file; closing again does nothing."""

@@ -233,11 +233,35 @@ def test_text_file_undecodable_bytes_name_file_and_line(
                 next(epoch)
 
 
-def test_text_file_undecodable_wide_text_names_the_file(write):
-    """Of other encodings the last good block is named."""
-    path = write('a.txt', 'a\n'.encode('utf-16') + b'\x00\xd8\x00')
-    with pytest.raises(ValueError, match='a.txt, after line 0: the bytes'):
-        read(TextFile([path], WORDS, encoding='utf-16'))
+@pytest.mark.parametrize('encoding, wrong', [
+    ('utf-16', b'\x00\xdc'), ('utf-32', b'\xff\xff\xff\xff'),
+    ('shift_jis', b'\xff'), ('gb18030', b'\xff'), ('utf-7', b'\xff')])
+@pytest.mark.parametrize('block', [1, 7, 1000])
+def test_text_file_undecodable_wide_text_names_file_and_line(
+        write, encoding, wrong, block, monkeypatch):
+    """Asked again it is an error again: nothing behind it is lost
+    silently, though examples are read ahead."""
+    monkeypatch.setattr(_text_files, 'BLOCK', block)
+    first, second = 'a\nis\r\na\rone'.encode(encoding), 'a\n' * 100
+    mark = ''.encode(encoding)
+    path = write('a.txt', first + wrong
+                 + second.encode(encoding).removeprefix(mark))
+    dataset = TextFile([path], WORDS, encoding=encoding)
+    epoch = DataStream(dataset).get_epoch_iterator()
+    message = f'a.txt, in line 4: the bytes .* are not {encoding}'
+    with pytest.raises(ValueError, match=message):
+        list(epoch)
+    with pytest.raises(ValueError, match=message):
+        next(epoch)
+
+
+@pytest.mark.parametrize('encoding', ['utf-16', 'utf-32'])
+def test_text_file_without_a_byte_order_mark_is_no_empty_one(
+        write, encoding):
+    """The codec's error is of another class, and raised only once."""
+    path = write('a.txt', b'this is plain text\n')
+    with pytest.raises(ValueError, match='a.txt, in line 1: the bytes'):
+        read(TextFile([path], WORDS, encoding=encoding))
 
 
 @pytest.mark.parametrize('suffix', ['.gz', '.bz2', '.xz'])
@@ -254,6 +278,23 @@ def test_text_file_cut_archive_is_an_error_that_names_it(write, suffix):
         file.write(b'this is plain text')
     with pytest.raises(DamagedFileError, match='after line 0'):
         read(TextFile([path], WORDS))
+
+
+@pytest.mark.parametrize('suffix, why', [
+    ('.gz', 'CRC check failed'), ('.bz2', 'Invalid data stream'),
+    ('.xz', 'Corrupt input data')])
+def test_text_file_damaged_archive_says_so_each_time(write, suffix, why):
+    """Reading on behind the damage would call the file cut."""
+    path = write('a.txt' + suffix, 'a\n' * 10000 + 'is one\n')
+    with open(path, 'r+b') as file:
+        file.seek(-6, 2)
+        byte = file.read(1)[0]
+        file.seek(-6, 2)
+        file.write(bytes([byte ^ 1]))
+    epoch = DataStream(TextFile([path], WORDS)).get_epoch_iterator()
+    for _ in range(2):
+        with pytest.raises(DamagedFileError, match=why):
+            list(epoch)
 
 
 def test_text_file_shortened_since_the_state_was_saved_is_an_error(write):
