@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels import native, take
 from fuel.storage._layout import Layout, name_of
-from fuel.storage._reader import Reader
+from fuel.storage._reader import Reader, Rows
 
 # A list that covers at least this part of its range is picked from the
 # whole range, since HDF5 needs longer to select rows than to read them.
@@ -34,11 +34,33 @@ class OrdinaryReader(Reader):
                          dataset.shape, dataset.dtype)
         self.layout = layout
         self._dataset = dataset
+        self._rows_at_first = len(self)
         elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)
         self._is_swapped = (
             self._is_ragged and not elements.isnative
             and _h5py_forgets_byte_order())
+
+    def read(self, rows: Rows) -> Any:
+        """See :meth:`Reader.read`."""
+        # Where the file is open for writing, it may have been resized.
+        self.shape = self._dataset.shape
+        if isinstance(rows, slice) and len(self) < self._rows_at_first:
+            # Less than was asked for would be no error otherwise.
+            wanted = range(*rows.indices(self._rows_at_first))
+            if wanted:
+                self._check_rows(*sorted((wanted[0], wanted[-1])))
+        return super().read(rows)
+
+    def _check_rows(self, low: int, high: int) -> None:
+        try:
+            super()._check_rows(low, high)
+        except IndexError as error:
+            if len(self) == self._rows_at_first:
+                raise
+            raise IndexError(
+                f'{error}; there were {self._rows_at_first} rows when it was '
+                f'opened, and it was resized since: open it again') from None
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         if not rows.size:
@@ -65,7 +87,12 @@ class OrdinaryReader(Reader):
         if start == stop:
             return numpy.empty((0, *self.shape[1:]), self.dtype)
         self._check_rows(start, stop - 1)
-        return self._select(slice(start, stop))
+        data = self._select(slice(start, stop))
+        if len(data) < stop - start:
+            # By another thread, since the rows were checked.
+            self.shape = self._dataset.shape
+            self._check_rows(start, stop - 1)
+        return data
 
     def _select(self, selection: Any) -> NDArray[Any]:
         try:

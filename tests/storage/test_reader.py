@@ -284,3 +284,25 @@ def test_large_batches_on_several_threads_are_right(tmp_path, options):
         reader = open_reader(file['x'])
         assert (data[rows] == reader.read(rows)).all()
         assert (data[5:] == reader.read(slice(5, None))).all()
+
+
+def test_data_set_resized_while_in_use_is_read_as_it_is_now(tmp_path):
+    """Rows that were added are there; those that are gone are an error,
+    never a shorter batch."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        x = file.create_dataset('x', data=numpy.arange(20), maxshape=(None,),
+                                chunks=(4,))
+        reader = open_reader(x)
+        x.resize((30,))
+        x[20:] = 7
+        assert [7, 19] == reader.read(numpy.array([29, 19])).tolist()
+        assert [7] * 3 == reader.read(slice(27, 30)).tolist()
+        x.resize((10,))
+        for rows in (numpy.array([1, 19]), numpy.arange(5, 15), 15,
+                     slice(5, 15), slice(None), slice(15, 5, -1)):
+            with pytest.raises(IndexError, match="'x': rows must lie in 0 to "
+                               '9, got 1.; there were 20 rows when'):
+                reader.read(rows)
+        assert [1, 9] == reader.read(numpy.array([1, 9])).tolist()
+        assert [8, 9] == reader.read(slice(8, 10)).tolist()
+        assert not reader.read(slice(3, 3)).size
