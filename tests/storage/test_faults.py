@@ -11,6 +11,7 @@ import pytest
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import _decoded, open_reader
+from processes import run_python
 
 PAGE = 4096
 
@@ -77,6 +78,25 @@ def test_failing_checksum_names_both_values(path):
     with h5py.File(path, 'r') as file, pytest.raises(DamagedFileError,
                        match='row 5: .*checksum is 0x.* says 0x'):
         open_reader(file['checked']).read(5)
+
+
+@pytest.mark.parametrize('package', ['with', 'without'])
+def test_gzip_is_decoded_without_the_package_too(path, package):
+    """As on a platform for which there is none."""
+    status, out, errors = run_python('-c', """
+import sys
+without = sys.argv[2] == 'without'
+if without:
+    sys.modules['deflate'] = None
+import h5py
+from fuel.storage import _pipeline, open_reader
+assert without == (_pipeline.deflate is None)
+with h5py.File(sys.argv[1], 'r') as file:
+    reader = open_reader(file['gzip'])
+    assert (file['gzip'][...] == reader.read(slice(None))).all()
+    print(reader.layout.reader, 'right')
+""", str(path), package)
+    assert (0, b'', b'decoded right\n') == (status, errors, out)
 
 
 def test_chunk_that_inflates_to_more_is_refused(path, monkeypatch):
