@@ -1,6 +1,7 @@
 """The command ``fuel-convert``."""
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -85,7 +86,7 @@ def _output_filename(name: str) -> str:
 def _attributes(argv: Sequence[str]) -> dict[str, str]:
     return {'h5py_interface_version': H5PYDataset.interface_version,
             'fuel_convert_version': __version__,
-            'fuel_convert_command': ' '.join(['fuel-convert', *argv])}
+            'fuel_convert_command': shlex.join(['fuel-convert', *argv])}
 
 
 def _tag_others(paths: Iterable[str], attributes: dict[str, str]) -> None:
@@ -153,6 +154,8 @@ def main(args: Sequence[str] | None = None) -> int:
     except (MissingInputFiles, FileNotFoundError) as error:
         advice = getattr(error, 'advice', None) or (
             f'Did you forget to run fuel-download {dataset}?')
+        if isinstance(error, FileNotFoundError) and error.filename is None:
+            parser.error(str(error))  # no input file: it says what to do
         parser.error(f'{error}. {advice}')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')

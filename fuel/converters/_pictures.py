@@ -7,7 +7,7 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile
 
-__all__ = ['decode']
+__all__ = ['MAX_PIXELS', 'decode']
 
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26

@@ -70,8 +70,9 @@ def convert_csv(directory: str, output_directory: str, filename: str,
     Raises
     ------
     BadInputFile
-        If a line has another number of fields than the first, or a field is
-        no number.
+        If a line has another number of fields than the first, a field is no
+        number, a number or target is missing, quotation marks do not pair,
+        or the first line has numbers for names.
     ValueError
         If a column that is named does not exist.
     """
@@ -110,8 +111,9 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
     """Return the columns of a table by name."""
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
-            rows = [row for row in csv.reader(lines, delimiter=delimiter)
-                    if row]
+            # Strictly: a quotation mark without its like eats what follows.
+            rows = [row for row in csv.reader(lines, delimiter=delimiter,
+                                              strict=True) if row]
         except TypeError as error:
             raise ValueError('expected one character between fields, got '
                              f'{delimiter!r}') from error
@@ -122,13 +124,43 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
     for number, row in enumerate(rows, 1):
         if len(row) != len(rows[0]):
             raise BadInputFile(path, f'expected {len(rows[0])} fields in row '
-                               f'{number}, got {len(row)}')
+                               f'{number}, got {len(row)}; what is between '
+                               f'fields (--delimiter) is {delimiter!r}')
     names = ([name.strip() for name in rows[0]] if header else
              [str(i) for i in range(len(rows[0]))])
+    if header and all(map(_is_number, names)) and not all(
+            map(str.isdecimal, names)):
+        raise BadInputFile(path, 'the first line has numbers for names of '
+                           f'columns, {", ".join(names)}: choose --no-header '
+                           'if it is an example')
     if len(set(names)) != len(names):
         raise BadInputFile(path, f'two columns have one name: {names}')
     return dict(zip(names, map(list, zip(*rows[header:], strict=True)),
                     strict=True))
+
+
+def _number(text: str, kind: type = float) -> Any:
+    """Return a number. Unlike Python, tables have none such as 1_000."""
+    if '_' in text:
+        raise ValueError(f'not a number: {text!r}')
+    return kind(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        _number(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_gap(column: list[str], path: str, name: str) -> None:
+    """Numbers with a gap would become classes, one for each number."""
+    gaps = [i for i, value in enumerate(column, 1) if not value.strip()]
+    if gaps:
+        raise BadInputFile(path, f'column {name!r} has no value in '
+                           f'{len(gaps)} of {len(column)} examples, the '
+                           f'first of them number {gaps[0]}')
 
 
 def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
@@ -138,11 +170,13 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
     names: list[str] = []
     for name, column in columns.items():
         try:
-            blocks.append(numpy.array([[float(value)] for value in column],
+            blocks.append(numpy.array([[_number(value)] for value in column],
                                       dtype=dtype))
             names.append(name)
             continue
         except ValueError as error:
+            if all(_is_number(value) for value in column if value.strip()):
+                _refuse_gap(column, path, name)
             if not one_hot:
                 raise BadInputFile(
                     path, f'column {name!r} does not hold numbers ({error}): '
@@ -158,9 +192,10 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
 def _targets(column: list[str], path: str, name: str
              ) -> tuple[Array, list[str]]:
     """Return a column of numbers, and the names of classes if it is text."""
+    _refuse_gap(column, path, name)
     for kind in (int, float):
         try:
-            return numpy.array([[kind(value)] for value in column],
+            return numpy.array([[_number(value, kind)] for value in column],
                                dtype=kind), []
         except ValueError:
             continue
@@ -168,6 +203,11 @@ def _targets(column: list[str], path: str, name: str
             raise BadInputFile(path, f'column {name!r} has whole numbers of '
                                'more than 64 bits') from error
     return as_classes([value.strip() for value in column])
+
+
+def _delimiter(text: str) -> str:
+    # Few shells let one type a tab.
+    return '\t' if text == r'\t' else text
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
@@ -180,8 +220,9 @@ def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
                            'repeated')
     subparser.add_argument('--one-hot', action='store_true',
                            help='make columns of zeros and ones of text')
-    subparser.add_argument('--delimiter', default=',',
-                           help='what is between fields (default: a comma)')
+    subparser.add_argument('--delimiter', default=',', type=_delimiter,
+                           help='what is between fields, such as ; or \\t '
+                           '(default: a comma)')
     subparser.add_argument('--no-header', dest='header',
                            action='store_false', help='columns have no '
                            'names but their numbers, from 0 on')

@@ -1,5 +1,6 @@
 """One's own images, in a folder for each class."""
 import hashlib
+import logging
 import os
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
@@ -15,12 +16,14 @@ from fuel.converters._output import note_inputs
 from fuel.converters._own import (add_split_options, advise, as_classes,
                                   plan_splits, write_names)
 from fuel.converters._parallel import ordered_map
-from fuel.converters._pictures import decode
+from fuel.converters._pictures import MAX_PIXELS, decode
 from fuel.converters._ragged import create_ragged, write_ragged
 from fuel.converters.base import (converted_file, create_source, label_axes,
                                   progress_bar, write_splits)
 
 __all__ = ['convert_image_folder', 'fill_subparser']
+
+log = logging.getLogger(__name__)
 
 EXTENSIONS = ('.jpg', '.jpeg', '.png', '.bmp', '.gif', '.tif', '.tiff',
               '.webp', '.ppm', '.pgm')
@@ -105,23 +108,57 @@ def convert_image_folder(
 def _find_splits(directory: str,
                  hold_out: Sequence[tuple[str, float]] | None, seed: int
                  ) -> dict[str, list[Picture]]:
-    folders = _folders(directory)
-    if folders and all(name.lower() in SPLITS and
-                       _folders(os.path.join(directory, name))
-                       for name in folders):
+    own = _find_own_splits(directory)
+    _warn_of_loose([directory, *(
+        os.path.join(directory, name) for name in _folders(directory)
+        if own and name.lower() in SPLITS)])
+    if own:
         if hold_out:
             raise ValueError(f'{directory!r} comes with the splits '
-                             f'{", ".join(folders)}: none can be held out')
-        found = [picture for name in folders for picture in _find(
-            os.path.join(directory, name), SPLITS[name.lower()])]
-        return {split: part for split in ('train', 'valid', 'test')
-                if (part := [p for p in found if p[0] == split])}
+                             f'{", ".join(own)}: none can be held out')
+        return own
     found = _find(directory, 'train')
     if not found:
         raise MissingInputFiles('No images in folders of classes',
                                 [directory])
     return {split: [found[row] for row in rows.tolist()] for split, rows
             in plan_splits(len(found), hold_out, seed).items()}
+
+
+def _find_own_splits(directory: str) -> dict[str, list[Picture]]:
+    """Return the images of folders named as splits, if they have classes."""
+    found, others = [], []
+    for name in _folders(directory):
+        path = os.path.join(directory, name)
+        part = (_find(path, SPLITS[name.lower()])
+                if name.lower() in SPLITS else [])
+        found += part
+        if not part and any(_is_picture(file) for _, _, files in os.walk(path)
+                            for file in files):
+            others.append(name)
+    if found and others:
+        # As classes, "train" and "test" would be two of them.
+        raise ValueError(
+            f'{directory!r} has folders of splits with folders of classes in '
+            f'them, and beside them images in {", ".join(others)}: expected '
+            'train, valid or test, each with a folder for each class. Move '
+            'the others elsewhere, or give the folder of one split (-d)')
+    return {split: part for split in ('train', 'valid', 'test')
+            if (part := [p for p in found if p[0] == split])}
+
+
+def _warn_of_loose(directories: Iterable[str]) -> None:
+    for directory in directories:
+        loose = sorted(entry.name for entry in os.scandir(directory)
+                       if entry.is_file() and _is_picture(entry.name))
+        if loose:
+            log.warning('%d images in %s, such as %s, are in no folder of a '
+                        'class, and left out', len(loose), directory,
+                        loose[0])
+
+
+def _is_picture(name: str) -> bool:
+    return name.lower().endswith(EXTENSIONS)
 
 
 def _folders(directory: str) -> list[str]:
@@ -133,13 +170,13 @@ def _folders(directory: str) -> list[str]:
 
 def _find(directory: str, split: str) -> list[Picture]:
     """Return the images of all classes, sorted."""
-    found = []
+    found: list[Picture] = []
     for name in _folders(directory):
         for parent, folders, files in os.walk(os.path.join(directory, name)):
             folders.sort()
             found += [(split, name, os.path.join(parent, file))
                       for file in sorted(files)
-                      if file.lower().endswith(EXTENSIONS)]
+                      if _is_picture(file)]
     return found
 
 
@@ -240,6 +277,9 @@ def _size(text: str) -> Size:
             int(width)):
         raise ArgumentTypeError(
             f'expected HEIGHTxWIDTH, such as 32x32, got {text!r}')
+    if int(height) * int(width) > MAX_PIXELS:
+        raise ArgumentTypeError(
+            f'expected at most {MAX_PIXELS} pixels, got {text!r}')
     return int(height), int(width)
 
 

@@ -74,7 +74,11 @@ def _parse(text: str) -> tuple[str, str, str]:
     if not equals or not name or not (rest if colon else source):
         raise ValueError('expected SOURCE=FILE or SPLIT:SOURCE=FILE, or '
                          f'SOURCE.npy, got {text!r}')
-    return (split, rest, name) if colon else ('', source, name)
+    source = rest if colon else source
+    if '/' in source or source == '.':
+        raise ValueError('expected a name without a slash for a source, got '
+                         f'{source!r}')
+    return split if colon else '', source, name
 
 
 def _open(path: str) -> Any:

@@ -272,3 +272,105 @@ def test_image_bomb_is_refused(here, capsys, monkeypatch):
     write_images(here)
     monkeypatch.setattr(Image, 'MAX_IMAGE_PIXELS', 5)
     assert '0.png' in fail(capsys, 'image_folder')
+
+
+@pytest.mark.parametrize('content, arguments, text', [
+    ('x,y\n1,3.5\n2,\n3,1.5\n', ['--target', 'y'],
+     "'y' has no value in 1 of 3 examples, the first of them number 2"),
+    ('x,y\n11,a\n,b\n12,c\n', ['--target', 'y', '--one-hot'],
+     "'x' has no value in 1 of 3 examples, the first of them number 2"),
+    ('x,y\n1,a\n2,"b\n3,a\n4,b\n', ['--target', 'y'], 'not a table'),
+    ('x\n1_0\n', [], "'1_0'"),
+    ('1.5,2\n3,4\n', [], '--no-header'),
+    ('x;y\n1,5;2\n', [], "(--delimiter) is ','")])
+def test_csv_does_not_guess(here, capsys, content, arguments, text):
+    """What looks like other data than it is is refused: numbers with gaps
+    would become classes, an open quotation mark would swallow examples, an
+    example would become the names of columns."""
+    (here / 'table.csv').write_text(content)
+    assert text in fail(capsys, 'csv', 'table.csv', *arguments)
+
+
+def test_csv_target_with_underscores_is_text(here):
+    """Python would read the class 1_2 as the number 12."""
+    (here / 'table.csv').write_text('x,y\n1,1_2\n2,3\n')
+    convert('csv', 'table.csv', '--target', 'y')
+    with h5py.File('table.hdf5', 'r') as h5file:
+        assert ['1_2', '3'] == json.loads(
+            h5file['targets'].attrs['class_names'])
+
+
+def test_csv_columns_may_have_whole_numbers_for_names(here):
+    """As those of pixels often are."""
+    (here / 'table.csv').write_text('0,1\n0.5,2\n')
+    convert('csv', 'table.csv')
+    assert_array_equal([[.5, 2]], load('table.hdf5', 'train', 'features'))
+
+
+def test_csv_tab_can_be_typed(here):
+    """As a backslash and a t."""
+    (here / 'table.csv').write_text('a\tb\n1\t2\n')
+    convert('csv', 'table.csv', '--delimiter', r'\t')
+    assert_array_equal([[1, 2]], load('table.hdf5', 'train', 'features'))
+
+
+def test_npy_source_with_a_slash_is_refused(here, capsys):
+    """HDF5 would make a group of it, which no data set can read."""
+    numpy.save(here / 'x.npy', numpy.eye(3))
+    assert "'a/b'" in fail(capsys, 'npy', 'a/b=x.npy')
+
+
+def test_images_beside_splits_with_classes_are_refused(here, capsys):
+    """Else the splits would silently become classes."""
+    write_images(here / 'train')
+    (here / 'test').mkdir()
+    (here / 'test' / '0.png').write_bytes(
+        (here / 'train' / 'cat' / '0.png').read_bytes())
+    assert 'beside them images in test' in fail(capsys, 'image_folder')
+
+
+def test_folders_without_images_beside_splits_do_no_harm(here):
+    """Such as those of annotations."""
+    write_images(here / 'train')
+    write_images(here / 'test', seed=1)
+    (here / 'annotations').mkdir()
+    convert('image_folder')
+    with H5PYDataset('own.hdf5', ('test',)) as dataset:
+        assert 6 == dataset.num_examples
+
+
+def test_splits_without_any_image_are_missing_files(here, capsys):
+    """Not an error of Python."""
+    (here / 'train' / 'cat').mkdir(parents=True)
+    assert 'No images' in fail(capsys, 'image_folder')
+
+
+def test_images_in_no_class_are_told_of(here, caplog):
+    """They are left out, but not without a word."""
+    write_images(here / 'train')
+    (here / 'train' / 'loose.png').write_bytes(b'')
+    convert('image_folder')
+    assert 'loose.png' in caplog.text
+
+
+def test_size_beyond_reason_is_refused(here, capsys):
+    """Before memory runs out."""
+    write_images(here)
+    assert 'pixels' in fail(capsys, 'image_folder', '--size', '99999x99999')
+
+
+def test_missing_output_folder_asks_for_no_download(here, capsys):
+    """Nothing can be downloaded for one's own data."""
+    numpy.save(here / 'x.npy', numpy.eye(3))
+    text = fail(capsys, 'npy', 'x.npy', '-r', 'no/x.hdf5')
+    assert 'create it first' in text
+    assert 'fuel-download' not in text
+
+
+def test_command_with_spaces_can_be_run_again(here, capsys):
+    """It is kept as a shell reads it."""
+    (here / 'my table.csv').write_text('a\n1\n')
+    convert('csv', 'my table.csv')
+    assert 0 == fuel_info.main(['my table.hdf5'])
+    assert "fuel-convert csv 'my table.csv' -d ../own" in (
+        capsys.readouterr().out)
