@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.bin._pipes import pipe_friendly
+
 __all__ = ['main']
 
 
@@ -99,6 +101,7 @@ def _make_keys(args: Sequence[str]) -> int:
     return 0
 
 
+@pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Serve a stream, print the statistics of a server, or make keys.
 

@@ -15,7 +15,8 @@ MAIN = ('import sys\nfrom fuel.bin.{0} import main\n'
 @pytest.mark.parametrize('command, arguments', [
     ('fuel_download', ['--list']), ('fuel_download', ['iris', '--check']),
     ('fuel_convert', ['--list']), ('fuel_info', ['iris.hdf5']),
-    ('fuel_info', ['--json', 'iris.hdf5'])])
+    ('fuel_info', ['--json', 'iris.hdf5']),
+    ('fuel_server', ['keys', 'keys', 'client'])])
 def test_command_into_a_closed_pipe_is_quiet(tmp_path, command, arguments):
     """As in ``fuel-download --list | head``."""
     raw_data.iris(tmp_path)
