@@ -20,6 +20,7 @@ __all__ = ['convert_omniglot', 'fill_subparser']
 ARCHIVES = {'background': 'images_background.zip',
             'evaluation': 'images_evaluation.zip'}
 SIZE = (105, 105)
+DRAWERS = {f'{i:02d}': i for i in range(1, 21)}
 IMAGES_AT_ONCE = 512
 
 
@@ -71,9 +72,10 @@ def convert_omniglot(directory: str, output_directory: str,
                 (split, 'features', _Drawings(path, drawings)),
                 (split, 'targets', _numbers(
                     [f'{d.alphabet}/{d.character}' for d in drawings],
-                    characters, 'int16')),
+                    characters, 'int16', path)),
                 (split, 'alphabets', _numbers(
-                    [d.alphabet for d in drawings], alphabets, 'uint8')),
+                    [d.alphabet for d in drawings], alphabets, 'uint8',
+                    path)),
                 (split, 'drawers', numpy.array(
                     [[d.drawer] for d in drawings], dtype='uint8'))]
         fill_hdf5_file(h5file, data)
@@ -94,20 +96,25 @@ def _drawings(path: str) -> list[Drawing]:
             parts = name.split('/')
             if not name.endswith('.png') or len(parts) != 4:
                 continue
-            drawer = parts[3].removesuffix('.png').rpartition('_')[2]
-            if not drawer.isdecimal():
+            drawer = DRAWERS.get(
+                parts[3].removesuffix('.png').rpartition('_')[2])
+            if drawer is None:
                 raise BadInputFile(path, f'the name {name!r} does not tell '
-                                   'who drew')
-            drawings.append(Drawing(parts[1], parts[2], int(drawer), name))
+                                   'who drew, 01 to 20')
+            drawings.append(Drawing(parts[1], parts[2], drawer, name))
     if not drawings:
         raise BadInputFile(path, 'there are no drawings')
     return sorted(drawings)
 
 
-def _numbers(names: list[str], known: list[str],
-             dtype: str) -> numpy.ndarray[Any, Any]:
+def _numbers(names: list[str], known: list[str], dtype: str,
+             path: str) -> numpy.ndarray[Any, Any]:
     """Give sorted names the numbers after those known; note them there."""
     known += sorted(set(names) - set(known))
+    most = numpy.iinfo(dtype).max + 1
+    if len(known) > most:
+        raise BadInputFile(path, f'expected at most {most} names such as '
+                           f'{known[0]!r}, got {len(known)}')
     number = {name: i for i, name in enumerate(known)}
     return numpy.array([[number[name]] for name in names], dtype=dtype)
 

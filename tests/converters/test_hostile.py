@@ -25,6 +25,7 @@ from fuel.converters._tar_index import open_members
 from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import BadInputFile
 from fuel.converters.cifar10 import convert_cifar10
+from fuel.converters.omniglot import convert_omniglot
 from fuel.converters.one_billion_word import convert_one_billion_word
 from fuel.converters.stl10 import convert_stl10
 
@@ -331,6 +332,22 @@ def peak_of(function):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize('place, value, text', [
+    (6, 99, 'not a sound archive'),  # the version that is needed
+    (8, 32, "the member '1.jpg' is damaged")])  # a patch of another file
+def test_zip_with_confused_headers_is_refused(tmp_path, place, value, text):
+    """What the library does not know how to read is a bad input."""
+    path = str(tmp_path / 'a.zip')
+    with zipfile.ZipFile(path, 'w') as archive:
+        archive.writestr('1.jpg', b'123')
+    content = bytearray((tmp_path / 'a.zip').read_bytes())
+    content[content.rindex(b'PK\1\2') + place] |= value
+    (tmp_path / 'a.zip').write_bytes(content)
+    with (pytest.raises(BadInputFile, match=text),
+          open_zip(path) as archive):
+        read_zipped(path, archive, '1.jpg')
+
+
 @pytest.mark.parametrize('form', [
     zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_read_zipped_of_a_member_with_a_forged_size_is_bounded(tmp_path,
@@ -609,6 +626,23 @@ def test_dogs_vs_cats_with_another_animal_is_refused(tmp_path):
         archive.writestr('train/cow.1.jpg', b'')
     with pytest.raises(BadInputFile, match=r'cow\.1\.jpg'):
         convert_dogs_vs_cats(str(tmp_path), str(tmp_path))
+
+
+@pytest.mark.parametrize('name, text', [
+    ('a/1/0001_300.png', "'images_background/a/1/0001_300.png' does not tell"),
+    ('a/1/0001_00.png', 'does not tell who drew, 01 to 20'),
+    (f'a/1/1_{"9" * 5000}.png', 'does not tell'),
+    ('{0}/1/0001_01.png', "at most 256 names such as '0', got 257")])
+def test_omniglot_with_numbers_that_do_not_fit_is_refused(tmp_path, name,
+                                                          text):
+    """They would wrap around, or be an error without a file's name."""
+    raw_data.omniglot(tmp_path)
+    raw_data.write_zip(tmp_path / 'images_background.zip', [
+        (f'images_background/{each}', b'') for each in dict.fromkeys(
+            name.format(i) for i in range(257))])
+    with pytest.raises(BadInputFile, match=text):
+        convert_omniglot(str(tmp_path), str(tmp_path))
+    assert 2 == len(os.listdir(tmp_path))
 
 
 def test_idx_shape_that_overflows_is_refused():
