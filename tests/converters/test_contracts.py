@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import stat
+import struct
 import tarfile
 
 import h5py
@@ -509,6 +510,57 @@ def test_matlab_images_of_another_layout_are_left_to_scipy(tmp_path):
     savemat(path, {'X': images.astype('float64')})
     with pytest.raises(BadInputFile, match="'X' to be uint8"):
         MatlabImages(path, 'X')
+
+
+@pytest.mark.parametrize('tag', [
+    # Of an array: the flags claim to be huge, or end before they begin.
+    struct.pack('<4I', 14, 16, 6, 1 << 17), struct.pack('<3I', 14, 4, 6),
+    struct.pack('<2I', 9, 8)])
+def test_matlab_images_behind_odd_elements_are_left_to_scipy(tag):
+    """Which reads them, or says what is wrong; nothing large is read."""
+    from fuel.converters import _mat_images
+
+    class Bounded(io.BytesIO):
+        def read(self, size=-1):
+            assert 0 <= size <= 1 << 16
+            return super().read(size)
+    raw = Bounded(bytes(126) + b'IM' + tag)
+    with pytest.raises(_mat_images._OtherLayoutError):
+        _mat_images._find(raw, 'X', 10)
+
+
+def test_svhn_image_with_a_side_that_has_no_number_is_refused(tmp_path,
+                                                              monkeypatch):
+    """Sides are stored as uint16; a larger one would be another."""
+    from fuel.converters import _svhn_numbers
+    assert numpy.iinfo('uint16').max == _svhn_numbers.MAX_SIDE
+    raw_data.svhn_1(tmp_path)
+    monkeypatch.setattr(_svhn_numbers, 'MAX_SIDE', 10)
+    with pytest.raises(BadInputFile, match='has the shape .* more than 10'):
+        svhn.convert_svhn_format_1(str(tmp_path), str(tmp_path))
+    assert 3 == len(os.listdir(tmp_path))
+
+
+def test_ffmpeg_opens_nothing_but_files(tmp_path, monkeypatch):
+    """A playlist in the place of a sound leads nowhere, and a name is no
+    option or address."""
+    import subprocess
+    from types import SimpleNamespace
+    calls = []
+
+    def run(arguments, **kwargs):
+        calls.append(arguments)
+        return SimpleNamespace(returncode=1, stderr=b'refused')
+    (tmp_path / '-y.m4a').write_bytes(b'#EXTM3U')
+    monkeypatch.setattr(subprocess, 'run', run)
+    monkeypatch.setattr('shutil.which', lambda name: name)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInputFile, match='refused'):
+        youtube_audio.convert_youtube_audio('', '', '-y')
+    (arguments,) = calls
+    place = arguments.index('-i')
+    assert ['-protocol_whitelist', 'file'] == arguments[place - 2:place]
+    assert os.path.isabs(arguments[place + 1])
 
 
 def test_one_damaged_image_is_named(tmp_path, monkeypatch):

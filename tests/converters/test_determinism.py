@@ -1,0 +1,47 @@
+"""Every set comes out the same on any number of cores, with any hash seed."""
+import json
+
+import pytest
+import raw_data
+from processes import run_python
+
+CONVERT = """
+import json, os, sys
+from fuel.bin import fuel_convert
+if hasattr(os, 'sched_setaffinity'):
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, cores[:int(sys.argv[1])])
+for kind, (dataset, options) in json.loads(sys.argv[2]).items():
+    os.mkdir(kind)
+    assert 0 == fuel_convert.main([dataset, *options, '-d', f'../raw/{kind}',
+                                   '-o', kind])
+"""
+
+
+def converted(folder):
+    """Return the content of all files below a folder."""
+    return {path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob('*') if path.is_file()}
+
+
+@pytest.mark.timeout(200)
+def test_sets_do_not_depend_on_cores_and_hash_seed(tmp_path, monkeypatch):
+    """R56 and others: the same bytes, whatever the order of sets of strings
+    and of the threads that end."""
+    for kind, (_, _, make) in raw_data.SETS.items():
+        (tmp_path / 'raw' / kind).mkdir(parents=True)
+        make(tmp_path / 'raw' / kind)
+    what = json.dumps({kind: (dataset, options) for kind, (
+        dataset, options, _) in raw_data.SETS.items()})
+    found = []
+    for cores, seed in ((1, '1'), (64, '2')):
+        folder = tmp_path / seed
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        status, _, errors = run_python('-c', CONVERT, str(cores), what,
+                                       PYTHONHASHSEED=seed)
+        assert 0 == status, errors
+        found.append(converted(folder))
+    assert len(raw_data.SETS) == len(found[0])
+    assert [] == [str(name) for name, content in found[0].items()
+                  if found[1][name] != content]
