@@ -119,8 +119,13 @@ class Transformer(AbstractDataStream):
         if examples != self.data_stream.produces_examples:
             raise NotImplementedError(_mismatch(self, examples))
         data = self._pull()
-        return as_tuple(self.transform_example(data) if examples
-                        else self.transform_batch(data))
+        try:
+            return as_tuple(self.transform_example(data) if examples
+                            else self.transform_batch(data))
+        except Exception as error:
+            from fuel.transformers._origin import note_examples
+            note_examples(error, self, data)
+            raise
 
     def _refuse(self, request: Any) -> None:
         if request is not None:

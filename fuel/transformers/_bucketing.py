@@ -135,7 +135,7 @@ class BucketBatch(SeededStage):
     def _cut(self, examples: list[Any]) -> list[list[Any]]:
         """Return the examples in batches, the shortest first."""
         place = list(self.data_stream.sources).index(self.length_source)
-        lengths = [len(example[place]) for example in examples]
+        lengths = [self._measure(example[place]) for example in examples]
         batches: list[list[Any]] = []
         for i in sorted(range(len(examples)), key=lengths.__getitem__):
             if lengths[i] > self.token_budget:
@@ -152,6 +152,15 @@ class BucketBatch(SeededStage):
             else:
                 batches.append([examples[i]])
         return batches
+
+    def _measure(self, sequence: Any) -> int:
+        try:
+            return len(sequence)
+        except TypeError as error:
+            raise ValueError(
+                f'{self.length_source!r} must hold sequences, got '
+                f'{sequence!r:.60} ({type(sequence).__name__}): name the '
+                'source that holds sequences as length_source') from error
 
     def _length(self) -> None:
         # How many batches the sequences make is not known before.

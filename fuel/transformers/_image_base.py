@@ -109,6 +109,25 @@ def as_shape(name: str, shape: Any) -> tuple[int, int]:
                          f'width), got {shape!r}') from None
 
 
+def at_place(error: Exception, place: int) -> Exception:
+    """Return an error that knows its place in the batch.
+
+    Parameters
+    ----------
+    error : Exception
+    place : int
+
+    Returns
+    -------
+    Exception
+        The same. Its attribute `place` is what the pipeline finds the
+        example of the data set by.
+
+    """
+    error.place = place  # type: ignore[attr-defined]
+    return error
+
+
 def is_stacked(batch: Any) -> bool:
     """Tell whether a batch is one array (as opposed to one for each image).
 
@@ -176,8 +195,14 @@ def images_of(batch: Any) -> Any:
                 'channel, height, width), or a list of arrays with the axes '
                 f'(channel, height, width); got the shape {batch.shape}')
         return batch
-    return [check_image(image, f'image {place} of a batch')
-            for place, image in enumerate(batch)]
+    place = 0
+    try:
+        for place, image in enumerate(batch):
+            check_image(image, f'image {place} of a batch')
+    except ValueError as error:
+        at_place(error, place)
+        raise
+    return list(batch)
 
 
 def in_form_of(batch: Any, images: list[Any]) -> Any:
@@ -232,6 +257,7 @@ def map_images(function: Callable[[int], Any], count: int,
                 results.append(function(place))
             except Exception as error:
                 error.add_note(f'image {place} of the batch')
+                at_place(error, place)
                 raise
         return results
 
@@ -262,9 +288,9 @@ def new_stack(images: Any, shape: tuple[int, int]) -> Any:
     channels, dtype = len(images[0]), images[0].dtype
     for place, image in enumerate(images):
         if (len(image), image.dtype) != (channels, dtype):
-            raise ValueError(
+            raise at_place(ValueError(
                 'images must have one number of channels and one type to be '
                 f'stacked: image 0 has {channels} of {dtype}, but image '
                 f'{place} has {len(image)} of {image.dtype}; ImagesFromBytes '
-                "makes them alike with color_mode='RGB'")
+                "makes them alike with color_mode='RGB'"), place)
     return empty((len(images), channels, *shape), dtype.newbyteorder('='))

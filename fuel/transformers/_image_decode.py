@@ -18,6 +18,7 @@ from fuel.transformers._image_base import (
     map_images,
 )
 from fuel.transformers._names import labels_of
+from fuel.transformers._origin import name_examples
 
 logger = logging.getLogger(__name__)
 
@@ -172,27 +173,31 @@ class ImagesFromBytes(ImageStage):
             self.data_stream.sources, data, strict=True)
             if source in self.which_sources]
         if self.produces_examples:
-            bad = sum(part is UNDECODABLE for part in chosen)
-            self._count(bad, 'an example')
-            return None if bad else data
+            number = sum(part is UNDECODABLE for part in chosen)
+            self._count(number, 'an example', data, [0])
+            return None if number else data
         is_good = [all(image is not UNDECODABLE for image in images)
                    for images in zip(*chosen, strict=True)]
         if all(is_good):
             return data
         good = [place for place, fine in enumerate(is_good) if fine]
-        self._count(len(is_good) - len(good), f'a batch of {len(is_good)}')
+        bad = [place for place, fine in enumerate(is_good) if not fine]
+        self._count(len(bad), f'a batch of {len(is_good)}', data, bad)
         if not good:
             return None
         return tuple([
             part[good] if isinstance(part, numpy.ndarray)
             else [part[place] for place in good] for part in data])
 
-    def _count(self, bad: int, where: str) -> None:
+    def _count(self, bad: int, where: str, data: Any,
+               places: list[int]) -> None:
         if bad:
             self.num_skipped += bad
+            which = name_examples(self, data, places)
             logger.warning(
-                '%s left out %d undecodable image(s) of %s; %d so far',
-                type(self).__name__, bad, where, self.num_skipped)
+                '%s left out %d undecodable image(s) of %s; %d so far%s',
+                type(self).__name__, bad, where, self.num_skipped,
+                f': {which}' if which else '')
 
     def _length(self) -> int | None:
         if self.on_error == 'skip' or self.iteration_scheme is not None:

@@ -18,6 +18,7 @@ from fuel.transformers._image_base import (
     IMAGE_AXES,
     ImageStage,
     as_shape,
+    at_place,
     check_image,
     images_of,
     in_form_of,
@@ -265,8 +266,14 @@ class RandomFixedSizeCrop(ImageStage):
             tops = draw_integers(self.rng, rows, len(images))
             return crop_windows(images, tops, lefts, self.window_shape,
                                 num_threads=self.num_threads)
-        offsets = [self._draw_one(image, f'image {place} of the batch')
-                   for place, image in enumerate(images)]
+        offsets = []
+        for place, image in enumerate(images):
+            try:
+                offsets.append(self._draw_one(
+                    image, f'image {place} of the batch'))
+            except ValueError as error:
+                at_place(error, place)
+                raise
         crops = self._crop_each(images, offsets)
         return crops if self.stack else in_form_of(source_batch, [*crops])
 

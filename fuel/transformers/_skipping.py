@@ -25,14 +25,14 @@ def check_skips(stream: Any) -> None:
 
     """
     name = type(stream).__name__
-    if _definer(stream) is DataStream:
+    if definer_of(stream) is DataStream:
         if stream.iteration_scheme is None:
             raise ValueError(
                 f'the stream over {type(stream.dataset).__name__} is read in '
                 'order, so several workers cannot share it: give it an '
                 'iteration scheme, or use num_workers=1')
         return
-    definer = _definer(stream)
+    definer = definer_of(stream)
     if definer not in (Transformer, SeededStage) and not (
             'one_to_one' in vars(definer or object) and stream.one_to_one):
         raise ValueError(
@@ -54,8 +54,19 @@ def check_skips(stream: Any) -> None:
     check_skips(stream.data_stream)
 
 
-def _definer(stream: Any) -> Any:
-    """Return the class whose `get_data` a stream has."""
+def definer_of(stream: Any) -> Any:
+    """Return the class whose `get_data` a stream has.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+
+    Returns
+    -------
+    type or None
+        None if it was assigned to the stream itself.
+
+    """
     if 'get_data' in vars(stream):
         return None
     return next((cls for cls in type(stream).__mro__

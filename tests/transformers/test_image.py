@@ -167,7 +167,9 @@ def test_images_from_bytes_skip_leaves_out_of_all_sources(caplog):
     assert [(2, [0, 2], ['a', 'c']), (1, [6], ['g'])] == found
     assert 4 == stream.num_skipped
     text = 'ImagesFromBytes left out {} undecodable image(s) of a batch of 3'
-    assert [text.format(1) + '; 1 so far', text.format(3) + '; 4 so far'] == [
+    assert [text.format(1) + '; 1 so far: example 1 of the data set',
+            text.format(3) + '; 4 so far: examples [3, 4, 5] of the data set'
+            ] == [
         record.getMessage() for record in caplog.records]
 
 
