@@ -23,6 +23,33 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
         help='delete the raw files instead of downloading them')
 
 
+def _prefix(text: str) -> str:
+    if not (os.path.isdir(text) or text.lower().startswith(
+            ('https://', 'http://', 'file:'))):
+        raise argparse.ArgumentTypeError(
+            'expected a folder that exists, or the start of an address, such '
+            f'as https://example.org/data/, got {text!r}')
+    return text
+
+
+def _positive(text: str) -> int:
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(
+            f'expected a whole number from 1 on, got {text!r}')
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.
+    if not 0 < seconds < 1e9:  # neither is a NaN
+        raise argparse.ArgumentTypeError(
+            f'expected a number of seconds above 0, got {text!r}')
+    return seconds
+
+
 def _new_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that a data set's own parser may have taken."""
     for flags, settings in (
@@ -30,20 +57,20 @@ def _new_arguments(parser: argparse.ArgumentParser) -> None:
                 'action': 'store_true', 'dest': 'check',
                 'help': 'verify the files on disk instead'}),
             (['-P', '--url-prefix'], {
-                'dest': 'mirror', 'default': None, 'metavar': 'PREFIX',
+                'dest': 'mirror', 'type': _prefix, 'metavar': 'PREFIX',
                 'help': 'a folder, or the start of an address, to take all '
                 'files from'}),
             (['--jobs'], {
-                'type': int, 'default': Options.jobs, 'metavar': 'N',
+                'type': _positive, 'default': Options.jobs, 'metavar': 'N',
                 'help': 'files to download at once (default: %(default)s)'}),
             (['--timeout'], {
-                'type': float, 'default': Options.read_timeout,
+                'type': _seconds, 'default': Options.read_timeout,
                 'metavar': 'SECONDS', 'help': 'longest wait for the next '
                 'bytes (default: %(default)s)'}),
             (['--attempts'], {
-                'type': int, 'default': Options.attempts, 'metavar': 'N',
-                'help': 'attempts without progress before an address is '
-                'given up (default: %(default)s)'})):
+                'type': _positive, 'default': Options.attempts,
+                'metavar': 'N', 'help': 'attempts without progress before an '
+                'address is given up (default: %(default)s)'})):
         try:
             parser.add_argument(*flags, **settings)
         except argparse.ArgumentError:

@@ -104,6 +104,17 @@ def _text(facts: Mapping[str, Any]) -> str:
     return '\n'.join(lines)
 
 
+def _save_preview(picture: Any, path: str) -> None:
+    try:
+        picture.save(path)
+    except ValueError as error:
+        raise ValueError(f'cannot draw into {path!r}: expected the extension '
+                         'of a kind of picture, such as .png') from error
+    except OSError as error:
+        raise OSError(f'cannot draw into {path!r}: '
+                      f'{error.strerror or error}') from error
+
+
 @pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Print what is known about an HDF5 file.
@@ -133,7 +144,7 @@ def main(args: Sequence[str] | None = None) -> int:
         with open_hdf5(arguments.filename) as h5file:
             facts = describe(h5file)
             if arguments.preview:
-                draw_preview(h5file).save(arguments.preview)
+                _save_preview(draw_preview(h5file), arguments.preview)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     print(json.dumps(facts, indent=2) if arguments.json else _text(facts))

@@ -115,3 +115,17 @@ def test_download_folder_that_cannot_be_made_is_told_first(here, capsys):
         main(['iris', '-d', 'file/raw'])
     assert ("directory 'file/raw' cannot be made: Not a directory"
             in capsys.readouterr().err)
+
+
+@pytest.mark.parametrize('option, value, text', [
+    ('--url-prefix', '/no/such/folder', 'expected a folder that exists'),
+    ('--url-prefix', 'ftp://example.org/', 'such as https://'),
+    ('--jobs', '0', 'from 1 on'), ('--attempts', '-1', 'from 1 on'),
+    ('--timeout', '-1', 'above 0'), ('--timeout', 'nan', 'above 0')])
+def test_download_option_out_of_range_is_explained(here, capsys, option,
+                                                   value, text):
+    """Before anything is asked for, and before it means something else."""
+    with pytest.raises(SystemExit) as error:
+        main(['iris', option, value])
+    assert 2 == error.value.code
+    assert text in capsys.readouterr().err

@@ -218,3 +218,18 @@ def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):
     error = capsys.readouterr().err
     assert f"there is no file '{tmp_path / 'nope.hdf5'}'\n" in error
     assert 'rrno' not in error
+
+
+@pytest.mark.parametrize('picture, text', [
+    ('out.xyz', 'such as .png'), ('no/out.png', 'No such file')])
+def test_preview_that_cannot_be_saved_is_named(tmp_path, capsys, picture,
+                                               text):
+    """With what to do about it."""
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as h5file:
+        h5file['x'] = numpy.zeros((2, 3))
+    with pytest.raises(SystemExit):
+        fuel_info.main([str(tmp_path / 'x.hdf5'), '--preview',
+                        str(tmp_path / picture)])
+    err = capsys.readouterr().err
+    assert 'cannot draw into' in err
+    assert text in err
