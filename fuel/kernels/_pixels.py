@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import _image
-from fuel.kernels._memory import empty
+from fuel.kernels._outputs import empty
 from fuel.kernels._rows import as_indices
 from fuel.kernels._windows import as_batch_of_images
 from fuel.utils._threads import map_chunks

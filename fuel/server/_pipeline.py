@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.kernels._outputs import Placement, placed
 from fuel.transport._changes import Course
 from fuel.transport._producer import lay_out
-from fuel.utils._outputs import Placement, placed
 from fuel.wire import encode
 
 OPENED, BATCH, FAILURE, END, BROKEN = (
@@ -140,7 +140,7 @@ class Pipeline:
               buffers: list[Any]) -> list[tuple[int, int]] | None:
         """Put the arrays of a batch into its slot, if they go there."""
         arrays = [as_bytes(buffer) for buffer in buffers]
-        extents = lay_out(slot, arrays, 0)
+        extents = lay_out(slot, arrays, 0, placement)
         if extents is None:
             # The arrays may lie in the slot in part.
             buffers[:] = [array.copy() for array in arrays]

@@ -7,10 +7,10 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel import config
+from fuel.kernels._outputs import empty
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
 from fuel.transformers._scaling import ScaleAndShift, wanted_from
-from fuel.utils._outputs import empty
 from fuel.transformers._sourcewise import AgnosticSourcewiseTransformer
 
 

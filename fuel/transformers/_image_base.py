@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from fuel.kernels._memory import empty
+from fuel.kernels._outputs import empty
 from fuel.transformers._labels import ExpectsAxisLabels
 from fuel.transformers._names import labels_of
 from fuel.transformers._sourcewise import SourcewiseTransformer

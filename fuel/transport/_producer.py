@@ -17,11 +17,11 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels._outputs import Placement, placed
 from fuel.transport._batches import dump
 from fuel.transport._changes import Course
 from fuel.transport._channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport._pool import BudgetError, Slot, SlotPool, align
-from fuel.utils._outputs import Placement, placed
 
 # A description of fewer bytes travels in the message, not in a slot.
 INLINE = 1 << 10
@@ -274,14 +274,14 @@ class Producer:
                 placement = Placement(slot.bytes, feed.extents)
             feed.waiting = self._make(feed, placement)
         if feed.waiting is None or self._sent_inline(feed):
-            self._release(slot)
+            self._release(slot, placement)
             return
         try:
             self._send_in_slot(feed, slot, placement)
         except BudgetError as error:
             feed.waiting = None
             feed.need = 0
-            self._release(slot)
+            self._release(slot, placement)
             self._fail(feed, error)
 
     def _make(self, feed: Feed, placement: Placement | None) -> Any:
@@ -338,7 +338,8 @@ class Producer:
         size = sum(align(buffer.nbytes) for buffer in buffers) + tail
         self.pool.check_size(size)
         feed.need = size
-        extents = None if slot is None else lay_out(slot, buffers, tail)
+        extents = None if slot is None else lay_out(
+            slot, buffers, tail, placement)
         buffer = None
         if slot is None or extents is None:
             feed.waiting = (
@@ -412,8 +413,9 @@ class Producer:
                 self.pool.hold(slot.number, placement.references)
 
 
-def lay_out(slot: Slot, buffers: list[NDArray[Any]],
-            tail: int) -> list[tuple[int, int]] | None:
+def lay_out(slot: Slot, buffers: list[NDArray[Any]], tail: int,
+            placement: Placement | None = None
+            ) -> list[tuple[int, int]] | None:
     """Return where each array goes in a slot.
 
     Parameters
@@ -423,6 +425,9 @@ def lay_out(slot: Slot, buffers: list[NDArray[Any]],
         Of uint8.  Those that lie in the slot already stay where they are.
     tail : int
         How many bytes come after them.
+    placement : Placement, optional
+        What it gave out stays as it is, as long as somebody holds it: a
+        stage may keep what it made on the way.
 
     Returns
     -------
@@ -434,8 +439,10 @@ def lay_out(slot: Slot, buffers: list[NDArray[Any]],
     offsets = [buffer.__array_interface__['data'][0] - start
                for buffer in buffers]
     inside = [0 <= offset < slot.capacity for offset in offsets]
-    taken = sorted((offset, offset + buffer.nbytes) for offset, buffer, there
-                   in zip(offsets, buffers, inside, strict=True) if there)
+    taken = [] if placement is None else placement.get_kept()
+    taken += [(offset, offset + buffer.nbytes) for offset, buffer, there
+              in zip(offsets, buffers, inside, strict=True) if there]
+    taken.sort()
     for place, buffer in enumerate(buffers):
         if not inside[place]:
             offsets[place] = _first_gap(taken, buffer.nbytes)

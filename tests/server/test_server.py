@@ -527,11 +527,12 @@ def test_client_may_keep_every_batch(serve, connect):
     assert_same(build().get_epoch_iterator(), kept)
 
 
-@pytest.mark.parametrize('keep', [False, True])
+@pytest.mark.parametrize('keep', [
+    '', 'it', 'a view', 'what it was made of'])
 def test_last_stage_may_write_where_the_client_reads(serve, connect, keep):
     """Unless it goes on looking there."""
     client, reference = connect(serve(Keeper(build(), keep))), Keeper(
-        build(), False)
+        build(), keep)
     for _ in range(3):
         for expected, actual in zip(
                 reference.get_epoch_iterator(), client.get_epoch_iterator(),

@@ -43,14 +43,30 @@ class Placement:
         self.memory = memory
         self.regions = list(regions)
         self.references: list[Any] = []
+        self._given: list[tuple[int, int]] = []
 
-    def take(self, nbytes: int) -> NDArray[Any] | None:
-        """Return the memory of a region, if one has this size."""
-        for place, (offset, size) in enumerate(self.regions):
-            if nbytes == size:
-                del self.regions[place]
-                return self.memory[offset:offset + nbytes]
-        return None
+    def give(self, shape: tuple[int, ...], dtype: numpy.dtype[Any],
+             nbytes: int) -> NDArray[Any] | None:
+        """Return an array in a region, if one has its size."""
+        fitting = [region for region in self.regions if region[1] == nbytes]
+        if not fitting:
+            return None
+        offset = fitting[0][0]
+        self.regions.remove(fitting[0])
+        # Made of a memoryview, this is the base of every view of it, and of
+        # views of these: the region is in use exactly as long as it lives.
+        # (An array in memory of another array is not: views skip it.)
+        memory: Any = self.memory[offset:offset + nbytes]
+        region = numpy.asarray(memoryview(memory))
+        self.references.append(weakref.ref(region))
+        self._given.append((offset, offset + nbytes))
+        return region.view(dtype).reshape(shape)
+
+    def get_kept(self) -> list[tuple[int, int]]:
+        """Return from where to where arrays lie that somebody holds."""
+        return [extent for reference, extent in zip(
+            self.references, self._given, strict=True)
+            if reference() is not None]
 
     def is_free(self) -> bool:
         """Tell whether nobody holds an array that was given out."""
@@ -103,12 +119,4 @@ def _place(placement: Placement, shape: Any,
     nbytes = dtype.itemsize
     for length in dimensions:
         nbytes *= int(length)
-    memory = placement.take(nbytes) if nbytes else None
-    if memory is None:
-        return None
-    # Made from a memoryview, it is the base of every view of it: the region
-    # is in use exactly as long as it lives.
-    array: NDArray[Any] = numpy.ndarray(
-        dimensions, dtype, buffer=memoryview(memory))  # type: ignore[arg-type]
-    placement.references.append(weakref.ref(array))
-    return array
+    return placement.give(dimensions, dtype, nbytes) if nbytes else None
