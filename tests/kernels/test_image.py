@@ -13,6 +13,8 @@ from fuel.kernels import (
     crop_windows,
     mirror_images,
 )
+from fuel.kernels._outputs import Placement, placed
+from fuel.utils._threads import map_chunks
 
 MOVABLE = ['?', 'u1', '<i2', '>i2', '<f2', '<f4', '>f4', '<f8', '>c8', '<c16',
            'S3', '<U2', 'M8[s]', [('a', 'u1'), ('b', '>f4')]]
@@ -119,8 +121,19 @@ def test_convert_images_any_array_equals_two_passes(
 
 
 @pytest.mark.parametrize('threads', [1, 2, 3, 8])
-def test_kernels_large_batch_same_on_any_number_of_threads(threads):
-    """Batches that are split over threads give the same bytes."""
+def test_kernels_large_batch_same_on_any_number_of_threads(
+        threads, monkeypatch):
+    """R26: batches are split over threads, and give the same bytes."""
+    for module in (_pixels, _windows):
+        monkeypatch.setattr(module, 'MIN_BYTES', 1 << 16)
+    split = []
+
+    def counted(function, *args):
+        return map_chunks(lambda *part: (
+            split.append(part), function(*part)), *args)
+
+    for module in (_pixels, _windows):
+        monkeypatch.setattr(module, 'map_chunks', counted)
     images = numpy.random.RandomState(0).randint(
         0, 256, (64, 3, 128, 128)).astype('uint8')
     tops = lefts = numpy.arange(64) % 28
@@ -133,6 +146,7 @@ def test_kernels_large_batch_same_on_any_number_of_threads(threads):
     assert_array_equal(
         mirror_images(images, tops % 2 == 0, num_threads=1),
         mirror_images(images, tops % 2 == 0, num_threads=threads))
+    assert (len(split) > 6) == (threads > 1)
 
 
 def test_crop_windows_of_objects_equals_slicing():
@@ -214,3 +228,24 @@ def test_kernels_on_several_threads_do_the_same(monkeypatch):
         monkeypatch.setattr(module, 'MIN_BYTES', 1)
     for expected, shared in zip(alone, results(3), strict=True):
         assert_array_equal(expected, shared)
+
+
+@pytest.mark.parametrize('kernel', [
+    lambda images: crop_windows(images, [0, 1], [1, 0], (3, 4)),
+    lambda images: mirror_images(images, [True, False]),
+    lambda images: convert_images(images, .5, 1)])
+def test_kernels_write_where_a_worker_puts_its_batch(kernel):
+    """Nothing is copied on the way; elsewhere the memory is the array's."""
+    images = numpy.arange(120, dtype='uint8').reshape(2, 3, 4, 5)
+    expected = kernel(images)
+    slot = numpy.zeros(1000, 'uint8')
+    placement = Placement(slot, [(64, expected.nbytes)])
+    with placed(placement):
+        found = kernel(images)
+    assert numpy.shares_memory(found, slot)
+    assert_array_equal(found, expected)
+    assert [(64, 64 + expected.nbytes)] == placement.get_kept()
+    found = found[1:, :1]
+    assert not placement.is_free()
+    del found
+    assert placement.is_free()
