@@ -4,6 +4,8 @@ import copy
 import faulthandler
 import os
 import random
+import tempfile
+from pathlib import Path
 
 import numpy
 import pytest
@@ -80,8 +82,15 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in set(long_forms)]
 
 
+@pytest.fixture(scope='session')
+def homes(tmp_path_factory):
+    """Return where the homes are: a numbered directory for each would take
+    longer the more there are."""
+    return tmp_path_factory.mktemp('homes')
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory, monkeypatch):
+def own_home(homes, monkeypatch):
     """Keep a test away from the user's files and settings.
 
     Returns
@@ -91,7 +100,7 @@ def own_home(tmp_path_factory, monkeypatch):
         the only directory of ``config.data_path``.
 
     """
-    home = tmp_path_factory.mktemp('home')
+    home = Path(tempfile.mkdtemp(dir=homes))
     for name in list(os.environ):
         if name.startswith(('FUEL_', 'XDG_')):
             monkeypatch.delenv(name)

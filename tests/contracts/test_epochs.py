@@ -14,13 +14,12 @@ UNKNOWN_LENGTH = (
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_epoch_as_dict_has_the_same_data(name, tmp_path):
+def test_epoch_as_dict_has_the_same_data(name, files):
     """Under the names of the sources, in their order."""
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         expected = [pipelines.digest(tuple(data))
                     for data in stream.get_epoch_iterator()]
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         found = []
         for data in stream.get_epoch_iterator(as_dict=True):
             assert list(stream.sources) == list(data)
@@ -29,10 +28,9 @@ def test_epoch_as_dict_has_the_same_data(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_epoch_that_ended_stays_ended(name, tmp_path):
+def test_epoch_that_ended_stays_ended(name, files):
     """It does not begin anew."""
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         epoch = stream.get_epoch_iterator()
         for _ in epoch:
             pass
@@ -42,10 +40,9 @@ def test_epoch_that_ended_stays_ended(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_length_is_right_where_it_is_known(name, tmp_path):
+def test_length_is_right_where_it_is_known(name, files):
     """A stream that cannot know says so."""
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         if name in UNKNOWN_LENGTH:
             with pytest.raises(TypeError, match='not known'):
                 len(stream)
@@ -55,10 +52,9 @@ def test_length_is_right_where_it_is_known(name, tmp_path):
 
 @pytest.mark.parametrize('name', [
     name for name in pipelines.PIPELINES if name != 'Running'])
-def test_stage_refuses_requests_unless_it_has_a_scheme(name, tmp_path):
+def test_stage_refuses_requests_unless_it_has_a_scheme(name, files):
     """Stages that are pulled take none; Batch and Cache need one."""
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         if isinstance(stream, DataStream):
             return
         stream.get_epoch_iterator()

@@ -38,15 +38,14 @@ def arrays_in(data):
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_data_handed_out_can_be_overwritten(name, tmp_path):
+def test_data_handed_out_can_be_overwritten(name, files):
     """A20: writing into a batch changes no other batch and no later epoch.
     """
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         expected = [[pipelines.digest(data)
                      for data in stream.get_epoch_iterator()]
                     for _ in range(2)]
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         for epoch in expected:
             seen = []
             for data in stream.get_epoch_iterator():
@@ -56,10 +55,9 @@ def test_data_handed_out_can_be_overwritten(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_arrays_handed_out_are_writable_aligned_and_native(name, tmp_path):
+def test_arrays_handed_out_are_writable_aligned_and_native(name, files):
     """Each array can be worked on as it is, and shares no memory."""
-    pipelines.write_files(tmp_path)
-    with pipelines.build(name, tmp_path) as stream:
+    with pipelines.build(name, files) as stream:
         kept = []
         for data in stream.get_epoch_iterator():
             for array in arrays_in(data):

@@ -14,11 +14,10 @@ def epochs_of(name, folder, count):
 
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
-def test_two_interleaved_epochs_are_both_whole(name, tmp_path):
+def test_two_interleaved_epochs_are_both_whole(name, files):
     """R1, R3, A5: in turns two iterators give what they give alone."""
-    pipelines.write_files(tmp_path)
-    expected = epochs_of(name, tmp_path, 2)
-    with pipelines.build(name, tmp_path) as stream:
+    expected = epochs_of(name, files, 2)
+    with pipelines.build(name, files) as stream:
         first = stream.get_epoch_iterator()
         second = stream.get_epoch_iterator()
         seen = [], []
@@ -31,11 +30,10 @@ def test_two_interleaved_epochs_are_both_whole(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
-def test_two_epochs_in_two_threads_are_both_whole(name, tmp_path):
+def test_two_epochs_in_two_threads_are_both_whole(name, files):
     """Two threads may each have an iterator of one stream."""
-    pipelines.write_files(tmp_path)
-    expected = epochs_of(name, tmp_path, 2)
-    with pipelines.build(name, tmp_path) as stream:
+    expected = epochs_of(name, files, 2)
+    with pipelines.build(name, files) as stream:
         epochs = [stream.get_epoch_iterator() for _ in range(2)]
         seen = [[], []]
 
@@ -53,22 +51,20 @@ def test_two_epochs_in_two_threads_are_both_whole(name, tmp_path):
 
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
-def test_an_abandoned_epoch_leaves_nothing_behind(name, tmp_path):
+def test_an_abandoned_epoch_leaves_nothing_behind(name, files):
     """R17, A5, A17: after leaving an epoch the next one is whole."""
-    pipelines.write_files(tmp_path)
-    expected = epochs_of(name, tmp_path, 2)[1]
-    with pipelines.build(name, tmp_path) as stream:
+    expected = epochs_of(name, files, 2)[1]
+    with pipelines.build(name, files) as stream:
         next(stream.get_epoch_iterator())
         assert expected == [pipelines.digest(data)
                             for data in stream.get_epoch_iterator()]
 
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
-def test_states_of_interleaved_epochs_are_their_own(name, tmp_path):
+def test_states_of_interleaved_epochs_are_their_own(name, files):
     """Even when one has come to its end and the other has not."""
-    pipelines.write_files(tmp_path)
-    expected = epochs_of(name, tmp_path, 2)
-    with pipelines.build(name, tmp_path) as stream:
+    expected = epochs_of(name, files, 2)
+    with pipelines.build(name, files) as stream:
         first = stream.get_epoch_iterator()
         for _ in expected[0]:
             next(first)
@@ -76,7 +72,7 @@ def test_states_of_interleaved_epochs_are_their_own(name, tmp_path):
         next(second)
         states = first.state_dict(), second.state_dict()
     for state, rest in zip(states, ([], expected[1][1:]), strict=True):
-        with pipelines.build(name, tmp_path) as stream:
+        with pipelines.build(name, files) as stream:
             stream.load_state_dict(state)
             assert rest == [pipelines.digest(data)
                             for data in stream.get_epoch_iterator()]

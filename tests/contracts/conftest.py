@@ -1,0 +1,15 @@
+"""What all contracts are tried on."""
+import pipelines
+import pytest
+
+
+@pytest.fixture(scope='session')
+def files(tmp_path_factory):
+    """Return the folder of the files that the pipelines read.
+
+    They only read, so that one folder serves every test.
+
+    """
+    folder = tmp_path_factory.mktemp('pipelines')
+    pipelines.write_files(folder)
+    return folder
