@@ -56,8 +56,8 @@ cdef extern from *:
        in the thread that touches it.  While a copy is guarded, the handler
        jumps back to it; any other SIGBUS goes where it went before. */
     static __thread sigjmp_buf fuel_jump;
-    static __thread const char *fuel_low = NULL;
-    static __thread const char *fuel_high = NULL;
+    static __thread const char *volatile fuel_low = NULL;
+    static __thread const char *volatile fuel_high = NULL;
     static struct sigaction fuel_previous;
     static volatile sig_atomic_t fuel_passed_on = 0;
 

@@ -49,9 +49,10 @@ def find_object(const uint8_t[::1] data, uint64_t nbytes, uint64_t number,
     cdef uint64_t place = 16, size, room, start = 0, length = 0
     cdef uint64_t end = data.shape[0]
     cdef uint16_t found
-    # `place` never exceeds `nbytes`, so that no sum can overflow.
-    while place + 16 <= nbytes:
-        if place + 16 > end:
+    # `place` never exceeds `nbytes` once it is in the loop; sums of it could
+    # overflow, differences cannot.
+    while place <= nbytes and nbytes - place >= 16:
+        if end < 16 or place > end - 16:
             return None
         memcpy(&found, &data[place], 2)
         memcpy(&size, &data[place + 8], 8)

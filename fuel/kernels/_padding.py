@@ -60,7 +60,8 @@ def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
             return _pad_equal(sequences, mask_dtype)
         sequences = sequences.tolist() if sequences.dtype == object else [
             *sequences]
-    elif type(sequences) is not list:
+    else:
+        # Ours alone: the kernels count on nobody else changing it.
         sequences = list(sequences)
     result = pad_lists(sequences, mask_dtype)
     if result is None:

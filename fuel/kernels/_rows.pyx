@@ -97,6 +97,11 @@ cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples):
     cdef cnp.npy_intp *out = <cnp.npy_intp *>cnp.PyArray_DATA(indices)
     cdef Py_ssize_t place, index = 0
     for place in range(size):
+        # What turns an element into an integer may be a user's own code.
+        if PyList_GET_SIZE(request) != size:
+            raise ValueError(
+                f'a request of {size} indices has {len(request)} after '
+                f'{place} of them were read: do not change it meanwhile')
         value = <object>PyList_GET_ITEM(request, place)
         try:
             index = as_index(value, place)

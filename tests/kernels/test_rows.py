@@ -145,3 +145,15 @@ def test_take_empty_axes_and_empty_requests():
     assert (2, 0, 3) == take(numpy.zeros((4, 0, 3)), [1, 1]).shape
     assert (0, 3) == take(numpy.zeros((4, 3)), []).shape
     assert (0, 3) == take_row(numpy.zeros((4, 0, 3)), 2).shape
+
+
+def test_request_that_is_changed_while_it_is_read_is_an_error():
+    """An element may be code of a user; nothing is read behind the end."""
+    class Clears:
+        def __index__(self):
+            request.clear()
+            return 0
+
+    request = [Clears(), *[0] * 5]
+    with pytest.raises(ValueError, match='has 0 after 1 of them were read'):
+        take(numpy.arange(5), request)

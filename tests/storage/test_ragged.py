@@ -169,6 +169,15 @@ def test_objects_are_found_in_any_collection(contents, data):
         find_object(collection, len(collection), 9)
 
 
+def test_heap_object_of_nearly_all_memory_is_not_followed():
+    """Places do not overflow, however large a collection says it is."""
+    most = 2 ** 64 - 1
+    header = (1).to_bytes(8, 'little') + (most - 39).to_bytes(8, 'little')
+    with pytest.raises(ValueError, match='no object 7'):
+        find_object(bytes(16) + header + bytes(64), most, 7)
+
+
+
 @settings(max_examples=500, deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 2 ** 64 - 1),
        st.integers(1, 3), st.booleans())
