@@ -1,8 +1,20 @@
 """Compiled inner loops; each checks its arguments before it runs."""
-from fuel.kernels._pixels import convert_images
-from fuel.kernels._padding import pad_sequences
-from fuel.kernels._rows import as_indices, native, own_record, take, take_row
-from fuel.kernels._windows import crop_windows, mirror_images
+try:
+    from fuel.kernels._pixels import convert_images
+    from fuel.kernels._padding import pad_sequences
+    from fuel.kernels._rows import (
+        as_indices,
+        native,
+        own_record,
+        take,
+        take_row,
+    )
+    from fuel.kernels._windows import crop_windows, mirror_images
+except ImportError as error:
+    raise ImportError(
+        f'the compiled parts of Fuel cannot be imported ({error}): in a '
+        'checkout, build them for this Python with "python setup.py '
+        'build_ext --inplace", else install Fuel again') from error
 
 __all__ = [
     'as_indices',

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import fuel
+
 ROOT = Path(__file__).parents[2]
 CLONED = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
           'README.rst', 'LICENSE', 'fuel', 'bin', 'examples']
@@ -151,3 +153,15 @@ def test_quickstart_from_a_clean_clone_succeeds_twice(tmp_path, own_home):
         assert '3.' in result.stdout
     assert 'Making' not in result.stdout
     assert [] == list(own_home.glob('.fuelrc'))
+
+
+def test_checkout_that_was_not_built_says_how_to(tmp_path):
+    """Anything that imports Fuel there gets to know, not of an import that
+    is circular."""
+    shutil.copytree(Path(fuel.__file__).parent, tmp_path / 'fuel',
+                    ignore=GENERATED)
+    found = subprocess.run(
+        [sys.executable, '-c', 'import fuel.datasets'], cwd=tmp_path,
+        env={**os.environ, 'PYTHONPATH': str(tmp_path)}, text=True,
+        capture_output=True, check=False, timeout=100)
+    assert 'build_ext --inplace' in found.stderr
