@@ -36,8 +36,8 @@ class ImagesFromBytes(ImageStage):
     ----------
     data_stream : AbstractDataStream
         Its examples are the bytes of image files, in any format that Pillow
-        reads. :class:`~fuel.transformers.defaults.ToBytes` makes bytes of
-        arrays.
+        reads itself (it has another program run EPS, so that is refused).
+        :class:`~fuel.transformers.defaults.ToBytes` makes bytes of arrays.
     color_mode : str or None, optional
         The mode of Pillow to convert images to, such as ``'RGB'`` (the
         default) or ``'L'`` for grey. None keeps the mode of each file:
@@ -154,6 +154,9 @@ class ImagesFromBytes(ImageStage):
                 'files are stored as arrays')
         try:
             return decode_image(file, self.color_mode, self.shrink_to)
+        except MemoryError:
+            # It says nothing about the image.
+            raise
         except Exception as error:
             if self.on_error == 'skip':
                 return UNDECODABLE
@@ -243,6 +246,10 @@ def decode_image(file: Any, color_mode: str | None = 'RGB',
                 f'it has {image.width} x {image.height} pixels, more than '
                 f'PIL.Image.MAX_IMAGE_PIXELS = {most}, and may be a '
                 'decompression bomb; raise that limit if it is not')
+        if image.format == 'EPS':
+            raise ValueError(
+                'it is an EPS file, a program that an interpreter would '
+                'have to run; convert such files first')
         if shrink_to is not None:
             # Only JPEG files know how; for others this does nothing.
             image.draft(None, shrink_to[::-1])

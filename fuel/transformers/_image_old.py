@@ -30,6 +30,7 @@ from fuel.transformers._image_pil import (
     RESIZE_FILTERS,
     ROTATION_FILTERS,
     check_filter,
+    check_size,
     resize_image,
     rotate_image,
 )
@@ -56,7 +57,9 @@ class MinimumImageDimensions(ImageStage):
     Raises
     ------
     ValueError
-        If `minimum_shape` or `resample` is of no use.
+        If `minimum_shape` or `resample` is of no use; when data are asked
+        for, if an image is so narrow that it would have more than
+        ``PIL.Image.MAX_IMAGE_PIXELS`` afterwards.
     NotImplementedError
         When data are asked for, if an image has other than two or three
         axes.
@@ -112,6 +115,7 @@ class MinimumImageDimensions(ImageStage):
         shape = enlarged(image.shape[-2:], self.minimum_shape)
         if shape == image.shape[-2:]:
             return image
+        check_size(shape)
         return resize_image(image, shape, self.resample)
 
 

@@ -43,6 +43,29 @@ def check_filter(resample: Any, filters: tuple[str, ...]) -> str:
     return str(resample)
 
 
+def check_size(shape: tuple[int, int]) -> None:
+    """Complain of an image that would be too large to be meant.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width.
+
+    Raises
+    ------
+    ValueError
+        If it has more than ``PIL.Image.MAX_IMAGE_PIXELS``.
+
+    """
+    from PIL import Image
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and shape[0] * shape[1] > most:
+        raise ValueError(
+            f'the image would have {shape[1]} x {shape[0]} pixels, more than '
+            f'PIL.Image.MAX_IMAGE_PIXELS = {most}: leave images that are so '
+            'narrow out with Filter, or raise that limit')
+
+
 def resize_image(image: Any, shape: tuple[int, int], resample: str) -> Any:
     """Return an image with another height and width.
 

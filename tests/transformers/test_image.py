@@ -154,6 +154,25 @@ def test_images_from_bytes_bomb_is_an_error(monkeypatch):
             first(ImagesFromBytes(examples([GOOD], None)))
 
 
+def test_images_from_bytes_runs_no_program():
+    """Pillow would have Ghostscript run an EPS file."""
+    file = io.BytesIO()
+    Image.new('RGB', (4, 3)).save(file, 'EPS')
+    with pytest.raises(UndecodableImageError, match='it is an EPS file'):
+        first(ImagesFromBytes(examples([file.getvalue()], None)))
+
+
+def test_images_from_bytes_lack_of_memory_is_not_the_images_fault(
+        monkeypatch):
+    """It is not skipped."""
+    def fail(*args):
+        raise MemoryError
+
+    monkeypatch.setattr(Image, 'open', fail)
+    with pytest.raises(MemoryError):
+        first(ImagesFromBytes(examples([GOOD], None), on_error='skip'))
+
+
 def test_images_from_bytes_skip_leaves_out_of_all_sources(caplog):
     """Undecodable images are counted and logged; sources stay aligned."""
     stream = ImagesFromBytes(
@@ -342,6 +361,10 @@ def test_minimum_dimensions_bad_input_raises():
     with pytest.raises(NotImplementedError, match='height, width'):
         first(MinimumImageDimensions(
             examples(pixels(2, 2, 2, 2, 2), None), (4, 4)))
+    # Enlarged to 300 rows it would have 6 milliards of pixels.
+    with pytest.raises(ValueError, match='20000000 x 300 pixels, more than'):
+        first(MinimumImageDimensions(
+            examples(pixels(1, 1, 3, 200000), None), (300, 300)))
     with pytest.raises(AxisLabelsMismatchError, match="'image'"):
         first(MinimumImageDimensions(examples(
             pixels(1, 1, 2, 2), ('height', 'width', 'channel')), (2, 2)))
