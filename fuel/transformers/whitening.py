@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -112,11 +113,31 @@ class WhiteningParameters:
                 f'{name} holds whitening parameters of format {version!r}, '
                 f'but this version of Fuel reads format {FORMAT}')
         try:
-            return cls(about['kind'], mean, matrix, tuple(about['shape']),
-                       about['provenance'])
+            found = cls(about['kind'], mean, matrix, tuple(about['shape']),
+                        about['provenance'])
+            found._check()
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f'{name} holds damaged whitening parameters: '
                              f'{error}') from error
+        return found
+
+    def _check(self) -> None:
+        """Complain of parts that do not fit each other."""
+        features = math.prod(self.shape)
+        if self.kind not in KINDS or 'source' not in self.provenance:
+            raise ValueError(f'the kind {self.kind!r}, the provenance '
+                             f'{self.provenance!r}')
+        columns = self.matrix.shape[1:]
+        if (self.mean.shape != (features,)
+                or self.matrix.shape != (features, *columns)
+                or (columns != (features,) if self.kind == 'zca'
+                    else len(columns) != 1)
+                or {self.mean.dtype, self.matrix.dtype} != {
+                    numpy.dtype(numpy.float64)}):
+            raise ValueError(
+                f'a mean of {self.mean.dtype} and shape {self.mean.shape}, '
+                f'a matrix of {self.matrix.dtype} and shape '
+                f'{self.matrix.shape} for examples of shape {self.shape}')
 
 
 class _Moments:

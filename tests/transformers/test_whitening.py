@@ -1,4 +1,6 @@
 """Whitening: fitted in one pass, saved with where it comes from, applied."""
+import dataclasses
+
 import numpy
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -132,6 +134,24 @@ def test_whitening_files_of_other_content_are_refused(tmp_path):
         with pytest.raises(ValueError, match=(
                 rf'{name} (does not hold|holds) whitening')):
             WhiteningParameters.load(tmp_path / name)
+
+
+@pytest.mark.parametrize('change, text', [
+    ({'kind': 'ica'}, "the kind 'ica'"),
+    ({'mean': numpy.zeros(5)}, r'a mean of float64 and shape \(5,\)'),
+    ({'matrix': numpy.zeros((6, 5))}, r'a matrix .* shape \(6, 5\)'),
+    ({'matrix': numpy.zeros(6)}, r'a matrix .* shape \(6,\)'),
+    ({'mean': numpy.zeros(6, 'U1')}, 'a mean of <U1'),
+    ({'shape': (7,)}, r'for examples of shape \(7,\)'),
+    ({'provenance': {}}, 'the provenance {}'),
+])
+def test_whitening_parameters_that_do_not_fit_are_refused(
+        tmp_path, change, text):
+    """When they are loaded, not when data are asked for."""
+    path = tmp_path / 'a.npz'
+    dataclasses.replace(fit_whitening(stream_of(ROWS)), **change).save(path)
+    with pytest.raises(ValueError, match=f'damaged whitening.*{text}'):
+        WhiteningParameters.load(path)
 
 
 @pytest.mark.parametrize('call, text', [
