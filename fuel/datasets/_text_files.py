@@ -18,6 +18,9 @@ from fuel.exceptions import DamagedFileError
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
+# Bytes (or characters) of a line at most: what is longer has no lines, or is
+# a small compressed file that would fill the memory.
+LONGEST_LINE = 1 << 28
 
 
 def open_binary(path: str) -> Any:
@@ -165,16 +168,25 @@ class LineReader:
         if self._handle is None:
             self._open()
         handle: Any = self._handle
-        end = b'\n' if self._by_bytes else '\n'
+        end, return_ = (b'\n', b'\r') if self._by_bytes else ('\n', '\r')
         pieces = [self._rest]
+        length = len(self._rest)
         while True:
             piece = handle.read(BLOCK)
-            cut = piece.rfind(end) + 1
+            # A carriage return ends a line by itself, unless a line feed may
+            # follow.
+            cut = 1 + max(piece.rfind(end), piece.rfind(return_, 0, -1))
             if cut or not piece:
                 pieces.append(piece[:cut])
                 self._rest = piece[cut:]
                 break
             pieces.append(piece)
+            length += len(piece)
+            if length > LONGEST_LINE:
+                raise DamagedFileError(
+                    f'{self.path}, in line {self.line + 1}: it is longer '
+                    f'than {LONGEST_LINE}: the file is no text of lines; '
+                    'put each sentence on a line of its own')
         block = self._rest[:0].join(pieces)
         self._length = len(block)
         return block

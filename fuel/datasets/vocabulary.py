@@ -221,19 +221,27 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
         elif extension in ('.pkl', '.pickle'):
             found = _unpickle(content)
         else:
-            found = content.decode('utf-8').splitlines()
+            found = _lines(content.decode('utf-8'))
     except UnicodeDecodeError as error:
         line = content.count(b'\n', 0, error.start) + 1
         raise ValueError(
             f'{name}, in line {line}: a vocabulary must be UTF-8, got the '
-            f'bytes {content[error.start:error.start + 4]!r}') from error
-    except (ValueError, pickle.UnpicklingError, EOFError, IndexError,
-            KeyError, AttributeError, TypeError) as error:
+            f'bytes {error.object[error.start:error.start + 4]!r}'
+        ) from error
+    except Exception as error:
+        # A damaged or hostile file makes a pickle raise nearly anything.
         raise ValueError(
             f'{name} cannot be read as a vocabulary: {error}') from error
     if isinstance(found, list):
         found = _number(found, name)
     return _check(found, name)
+
+
+def _lines(text: str) -> list[str]:
+    """Return lines, ended as those of `TextFile` are: other characters that
+    separate lines may be tokens."""
+    lines = text.replace('\r\n', '\n').replace('\r', '\n').split('\n')
+    return lines if lines[-1] else lines[:-1]
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -254,7 +262,7 @@ def _unpickle(content: bytes) -> Any:
 def _number(tokens: list[Any], name: str) -> dict[Any, int]:
     numbers: dict[Any, int] = {}
     for i, token in enumerate(tokens):
-        if not isinstance(token, str) or not token.strip():
+        if not isinstance(token, str) or not token:
             raise ValueError(f'{name}: entry {i + 1} is {token!r}, but must '
                              'be a token')
         if token in numbers:

@@ -359,6 +359,35 @@ def test_text_file_takes_no_requests(write):
     dataset.close(None)
 
 
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-16'])
+def test_text_file_of_one_endless_line_is_an_error(
+        write, monkeypatch, encoding):
+    """It is not read into memory as a whole, however small compressed."""
+    monkeypatch.setattr(_text_files, 'LONGEST_LINE', 1 << 17)
+    path = write('a.gz', 'a\n' + 'a ' * (1 << 20), encoding)
+    epoch = DataStream(TextFile(
+        [path], WORDS, encoding=encoding)).get_epoch_iterator()
+    assert ([1, 5, 2],) == next(epoch)
+    with pytest.raises(DamagedFileError, match=r'a.gz, in line 2: it is lon'):
+        next(epoch)
+
+
+@pytest.mark.parametrize('encoding', ['utf-8', 'utf-16'])
+@pytest.mark.parametrize('block', [1, 2, 3, 7])
+def test_text_file_carriage_returns_end_lines_in_every_block(
+        write, monkeypatch, encoding, block):
+    """Also by themselves, without reading on to a line feed."""
+    monkeypatch.setattr(_text_files, 'BLOCK', block)
+    path = write('a.txt', 'a\r\na a\r\ra a a\r' * 3 + 'a', encoding)
+    assert [1, 2, 0, 3] * 3 + [1] == [
+        len(sentence) for sentence in read(TextFile(
+            [path], WORDS, **PLAIN, encoding=encoding))]
+    monkeypatch.setattr(_text_files, 'BLOCK', 100 * block)
+    monkeypatch.setattr(_text_files, 'LONGEST_LINE', 1000)
+    path = write('b.txt', 'a\r' * 5000, encoding)
+    assert 5000 == len(read(TextFile([path], WORDS, encoding=encoding)))
+
+
 # -- OneBillionWord
 
 def test_one_billion_word_reads_its_partitions(own_home):

@@ -112,6 +112,10 @@ def test_save_vocabulary_round_trip(tmp_path):
     ('a.json', b'{"a": 1, "\xc3\xa9": 0}', {'a': 1, 'é': 0}),
     ('a.json', b'["x", "y"]', {'x': 0, 'y': 1}),
     ('a.txt', 'x\né\n'.encode(), {'x': 0, 'é': 1}),
+    # White space, and what separates lines elsewhere, may be tokens.
+    ('a.txt', ' \r\n\x85\n\u2028\nx'.encode(),
+     {' ': 0, '\x85': 1, '\u2028': 2, 'x': 3}),
+    ('a.json', b'["x", " "]', {'x': 0, ' ': 1}),
     ('a.txt.gz', gzip.compress(b'x\ny'), {'x': 0, 'y': 1}),
     ('a.pkl', pickle.dumps(WORDS), WORDS),
     ('a.pickle', pickle.dumps(WORDS, 0), WORDS),
@@ -141,6 +145,7 @@ class Evil:
     ('a.pkl', pickle.dumps({'a': True}), "maps 'a' to True"),
     ('a.json', b'{"a": 1.5}', "maps 'a' to 1.5"),
     ('a.json', b'{', 'cannot be read as a vocabulary'),
+    ('a.json', b'[' * 100000, 'cannot be read as a vocabulary'),
     ('a.json', b'3', 'holds 3 .int.'),
     ('a.txt', b'x\ny\nx\n', "'x' is there twice, as entry 1 and as entry 3"),
     ('a.txt', b'x\n\ny\n', "entry 2 is ''"),
