@@ -40,10 +40,15 @@ def check_any_file(path, data, number):
     target = path / f'{next(number)}.hdf5'
     write(target, keywords, content, written,
           data.draw(st.sampled_from(LIBRARIES)),
-          data.draw(st.sampled_from([0, 512])))
+          data.draw(st.sampled_from([0, 512])),
+          data.draw(st.lists(st.integers(0, 5), max_size=3)))
     cache_bytes = data.draw(st.sampled_from([0, 100, 1000, 1 << 20]))
-    with h5py.File(target, 'r') as file:
+    mode = data.draw(st.sampled_from(['r', 'r', 'r', 'a']))
+    driver = data.draw(st.sampled_from([None, None, None, 'core', 'stdio']))
+    with h5py.File(target, mode, driver=driver) as file:
         reader = open_reader(file['x'], cache_bytes)
+        assert (mode == 'r' and driver is None) or (
+            reader.layout.reader == 'h5py')
         for _ in range(4):
             check_rows(reader, file['x'], data.draw(requests(num_rows)))
     os.unlink(target)
