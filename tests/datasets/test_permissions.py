@@ -1,6 +1,7 @@
 """Files that may not be read, disks that may not be written: as told by the
 system to somebody who is not root."""
 import os
+import subprocess
 import sys
 
 import h5py
@@ -8,7 +9,7 @@ import numpy
 import pytest
 
 from fuel.datasets import H5PYDataset
-from processes import run_python
+from processes import environment, run_python
 
 pytestmark = pytest.mark.skipif(
     sys.platform == 'win32', reason='this system has other permissions')
@@ -84,6 +85,54 @@ print(CSVDataset(cache_file(path('a.csv'))).num_examples)
     assert [str(folder / 'a.csv'), '1'] == out.decode().split()
     assert b'is read in place' in errors and b'Permission denied' in errors
     assert [] == os.listdir(folder / 'local')
+
+
+COPY = """
+import logging, os, sys
+from fuel import config
+from fuel.datasets import H5PYDataset
+from fuel.utils import cache
+logging.basicConfig()
+folder, local, check = sys.argv[1:]
+config.local_data_path = local
+if check == 'unchecked':
+    # As when another program takes the room in the meantime.
+    cache.check_enough_space = lambda *paths: True
+dataset = H5PYDataset(folder + '/large.hdf5', ('train',))
+print(dataset.get_data(None, [3, 1])[0][:, 0].tolist())
+dataset.close(None)
+print([name for _, _, names in os.walk(local) for name in names
+       if name.endswith('.hdf5')])
+"""
+
+
+@pytest.mark.parametrize('disk, check, reason', [
+    ('size=1m', 'checked', b'no room'),
+    ('size=1m', 'unchecked', b'No space left'),
+    ('size=1m,ro', 'checked', b'ead-only')])
+def test_copies_on_a_disk_that_takes_none_cost_no_run(
+        tmp_path, disk, check, reason):
+    """A full and a read-only disk, mounted for this: the original is read
+    in place, a warning says why, and no part of a copy stays."""
+    small = tmp_path / 'small'
+    small.mkdir()
+    private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',
+               f'mount -t tmpfs -o {disk} tmpfs "$0" && exec "$@"',
+               str(small)]
+    try:
+        subprocess.run([*private, 'true'], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip('no small disk can be mounted here')
+    with h5py.File(tmp_path / 'large.hdf5', 'w') as file:
+        file['x'] = numpy.arange(4)[:, None] * numpy.ones(10 ** 5)
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 4)}})
+    done = subprocess.run(
+        [*private, sys.executable, '-c', COPY, str(tmp_path), str(small),
+         check], env=environment(), capture_output=True, check=False,
+        timeout=60)
+    assert (0, b'[3.0, 1.0]\n[]\n') == (done.returncode, done.stdout)
+    assert b'is read in place' in done.stderr and reason in done.stderr
 
 
 @pytest.mark.parametrize('made', [
