@@ -1,5 +1,6 @@
 """Where converters write: a finished file, or none."""
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ __all__ = ['Pieces', 'Settings', 'converted_file', 'create_source',
            'label_axes', 'note_inputs', 'settings', 'tag', 'use_settings']
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
+# Of a chunk, if there is a compression and no size was chosen.
+CHUNK_NBYTES = 1 << 18
+# Written at once.
+PIECE_NBYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -26,8 +31,8 @@ class Settings:
     Attributes
     ----------
     chunk_rows : int or None
-        Examples in a chunk. None leaves sources contiguous, or lets h5py
-        choose if there is a compression.
+        Examples in a chunk. None leaves sources contiguous, or takes about
+        `CHUNK_NBYTES` if there is a compression.
     compression : str or None
         Name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
     compression_level : int or None
@@ -93,14 +98,43 @@ class Pieces:
             start += len(array)
 
 
+def row_nbytes(shape: tuple[int, ...], dtype: Any) -> int:
+    """Return the bytes of a row of an array, at least one."""
+    return max(1, math.prod(shape[1:]) * int(numpy.dtype(dtype).itemsize))
+
+
+def write_rows(dataset: h5py.Dataset, start: int, array: Any) -> None:
+    """Write an array from row `start` on, a few megabytes at a time.
+
+    So an array on a disk, mapped or of another HDF5 file, may be larger than
+    memory.
+    """
+    if not isinstance(array, numpy.ndarray | h5py.Dataset):
+        array = numpy.asarray(array)
+    # Whole chunks: to add to one means to decode it again.
+    rows = dataset.chunks[0] if dataset.chunks else 1
+    step = rows * max(1, PIECE_NBYTES // (
+        rows * row_nbytes(dataset.shape, dataset.dtype)))
+    place, stop = start, start + len(array)
+    while place < stop:
+        end = min(stop, (place // step + 1) * step)
+        dataset[place:end] = array[place - start:end - start]
+        place = end
+
+
 def create_source(h5file: h5py.File, name: str, shape: tuple[int, ...],
                   dtype: Any, **kwargs: Any) -> h5py.Dataset:
     """Create the data set of a source, laid out as the settings say."""
     chosen = settings()
-    if chosen.chunk_rows and len(shape) and shape[0]:
-        rows = min(chosen.chunk_rows, shape[0])
-        kwargs.setdefault('chunks', (rows, *shape[1:]))
-    if chosen.compression and len(shape) and shape[0]:
+    # HDF5 has no chunks of nothing.
+    if not shape or not math.prod(shape):
+        return h5file.create_dataset(name, shape=shape, dtype=dtype, **kwargs)
+    if chosen.chunk_rows or chosen.compression:
+        # Whole rows, where h5py's own choice may cut them.
+        rows = chosen.chunk_rows or max(1, CHUNK_NBYTES // row_nbytes(
+            shape, dtype))
+        kwargs.setdefault('chunks', (min(rows, shape[0]), *shape[1:]))
+    if chosen.compression:
         kwargs.setdefault('compression', chosen.compression)
         if chosen.compression_level is not None:
             kwargs.setdefault('compression_opts', chosen.compression_level)

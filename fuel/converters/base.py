@@ -1,4 +1,5 @@
 """What every converter is built from."""
+import dataclasses
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +11,8 @@ import numpy
 
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
 from fuel.converters._output import (Pieces, converted_file, create_source,
-                                     label_axes)
+                                     label_axes, settings, use_settings,
+                                     write_rows)
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.utils._progress import Bar, progress
 
@@ -98,8 +100,10 @@ def _check_arrays(source: str, parts: list[tuple[Any, ...]]) -> None:
                              f'same in all splits, got {found}')
 
 
-def fill_hdf5_file(h5file: h5py.File,
-                   data: Iterable[tuple[Any, ...]]) -> None:
+def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
+                   chunk_rows: int | None = None,
+                   compression: str | None = None,
+                   compression_level: int | None = None) -> None:
     """Fill an HDF5 file so that `H5PYDataset` can read it.
 
     Parameters
@@ -111,13 +115,24 @@ def fill_hdf5_file(h5file: h5py.File,
         ``(split, source, array, comment)``, where `array` is an array of
         shape ``(examples, ...)``, or a list, or has such a shape, a type and
         a method ``write(dataset, start)``. The splits of a source follow one
-        another on axis 0 in the order given.
+        another on axis 0 in the order given. An array that is mapped, or an
+        `h5py.Dataset`, is copied piece by piece.
+    chunk_rows : int, optional
+        Examples in a chunk. Defaults to what ``fuel-convert`` was told; else
+        there are no chunks, which is the fastest to read, or chunks of
+        about 256 KB if there is a compression.
+    compression : str, optional
+        HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to what
+        ``fuel-convert`` was told, else to none.
+    compression_level : int, optional
+        Of gzip, 0 to 9.
 
     Raises
     ------
     ValueError
         If the sources of a split differ in length, or the arrays of a source
-        in type or in the shape of an example, or there are none.
+        in type or in the shape of an example, or there are none; and if there
+        is no such filter or level.
 
     Examples
     --------
@@ -130,7 +145,18 @@ def fill_hdf5_file(h5file: h5py.File,
     ...     h5file['x'].shape
     (4, 2)
     """
-    data = [_as_part(part) for part in data]
+    if chunk_rows is not None and chunk_rows < 1:
+        raise ValueError(f'chunk_rows must be at least 1, got {chunk_rows}')
+    given: dict[str, Any] = {
+        'chunk_rows': chunk_rows, 'compression': compression,
+        'compression_level': compression_level}
+    with use_settings(dataclasses.replace(settings(), **{
+            name: value for name, value in given.items()
+            if value is not None})):
+        _fill(h5file, [_as_part(part) for part in data])
+
+
+def _fill(h5file: h5py.File, data: list[tuple[Any, ...]]) -> None:
     if not data:
         raise ValueError('there must be at least one (split, source, array) '
                          'to fill an HDF5 file with, got none')
@@ -152,8 +178,8 @@ def fill_hdf5_file(h5file: h5py.File,
             stop = start + len(array)
             if hasattr(array, 'write'):
                 array.write(dataset, start)
-            elif stop > start:
-                dataset[start:stop] = numpy.asarray(array)
+            else:
+                write_rows(dataset, start, array)
             splits[split][source] = (start, stop, None, *comment)
             start = stop
     write_splits(h5file, splits)

@@ -12,6 +12,7 @@ from fuel.converters._output import Settings, use_settings
 from fuel.converters.base import (MissingInputFiles, Pieces, check_exists,
                                   converted_file, fill_hdf5_file,
                                   label_axes, progress_bar)
+from processes import run_python
 
 X = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
 Y = numpy.arange(6, dtype='int16')[:, None]
@@ -94,6 +95,88 @@ def test_fill_hdf5_file_follows_the_layout_settings(h5file):
     assert ((4, 2, 2), 'gzip', 2) == (
         h5file['x'].chunks, h5file['x'].compression,
         h5file['x'].compression_opts)
+
+
+def test_fill_hdf5_file_takes_a_layout(h5file):
+    """It counts more than the settings do; the rest stays."""
+    with use_settings(Settings(chunk_rows=4, compression='lzf')):
+        fill_hdf5_file(h5file, [('a', 'x', X)], chunk_rows=3,
+                       compression='gzip', compression_level=7)
+        fill_hdf5_file(h5file, [('a', 'y', X)])
+    fill_hdf5_file(h5file, [('a', 'z', X)])
+    assert [((3, 2, 2), 'gzip', 7), ((4, 2, 2), 'lzf', None),
+            (None, None, None)] == [
+        (h5file[name].chunks, h5file[name].compression,
+         h5file[name].compression_opts) for name in 'xyz']
+
+
+@pytest.mark.parametrize('options, text', [
+    ({'chunk_rows': 0}, 'at least 1, got 0'),
+    ({'compression': 'zip'}, 'zip'),
+    ({'compression': 'gzip', 'compression_level': 10}, '10')])
+def test_fill_hdf5_file_refuses_senseless_layouts(h5file, options, text):
+    """With what was given."""
+    with pytest.raises(ValueError, match=text):
+        fill_hdf5_file(h5file, [('a', 'x', X)], **options)
+
+
+def test_compressed_sources_have_chunks_of_whole_rows(h5file):
+    """Where h5py would cut rows in pieces; empty sources have no chunks."""
+    wide = numpy.zeros((300, 40, 100), 'u1')
+    fill_hdf5_file(h5file, [('a', 'wide', wide), ('b', 'none', wide[:0]),
+                            ('c', 'flat', wide[:, :0])], compression='gzip')
+    assert [(65, 40, 100), None, None] == [
+        h5file[name].chunks for name in ('wide', 'none', 'flat')]
+
+
+@pytest.mark.parametrize('options', [
+    {}, {'chunk_rows': 7}, {'compression': 'gzip', 'chunk_rows': 7}])
+def test_arrays_on_disk_are_copied_by_whole_chunks(
+        tmp_path, monkeypatch, options):
+    """The same arrays give the same bytes, from wherever they come, and
+    however much is written at once."""
+    data = numpy.random.RandomState(0).randint(0, 9, (100, 5))
+    numpy.save(tmp_path / 'x.npy', data)
+    mapped = numpy.load(tmp_path / 'x.npy', mmap_mode='r')
+    contents = []
+    with h5py.File(tmp_path / 'x.hdf5', 'w') as source:
+        source['x'] = data
+        for array, nbytes in ((data, 1 << 20), (mapped, 1000),
+                              (source['x'], 1000), (data.tolist(), 1)):
+            monkeypatch.setattr(
+                'fuel.converters._output.PIECE_NBYTES', nbytes)
+            with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+                fill_hdf5_file(file, [('a', 'x', array), ('b', 'x', array)],
+                               **options)
+                assert (numpy.vstack([data, data]) == file['x'][...]).all()
+            contents.append((tmp_path / 'a.hdf5').read_bytes())
+    assert 4 == len(contents) and 1 == len(set(contents))
+
+
+@pytest.mark.skipif(not os.path.exists('/proc/self/status'),
+                    reason='memory is measured in /proc')
+def test_large_arrays_are_copied_in_bounded_memory(tmp_path):
+    """A source of another file, 16 times as large as what is written at
+    once."""
+    status, out, errors = run_python('-c', """
+import sys, h5py, numpy
+from fuel.converters import _output
+from fuel.converters.base import fill_hdf5_file
+def peak():
+    with open('/proc/self/status') as lines:
+        return next(int(line.split()[1]) for line in lines
+                    if line.startswith('VmHWM'))
+_output.PIECE_NBYTES = 4 << 20
+with h5py.File(sys.argv[1] + '/x.hdf5', 'w') as file:
+    x = file.create_dataset('x', (64, 1 << 20), 'u1')
+    x[0] = 1
+with h5py.File(sys.argv[1] + '/x.hdf5') as source, h5py.File(
+        sys.argv[1] + '/a.hdf5', 'w') as file:
+    before = peak()
+    fill_hdf5_file(file, [('a', 'x', source['x'])])
+    print(peak() - before < 24 << 10, file['x'][0, 0])
+""", str(tmp_path))
+    assert (0, b'', b'True 1\n') == (status, errors, out)
 
 
 def test_check_exists_missing_files_raise(tmp_path):
