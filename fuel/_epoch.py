@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import copy
+import functools
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -333,7 +334,7 @@ def lock_of(stream: Any) -> Any:
     return nullcontext()
 
 
-def defines_together(cls: type, method: str, hook: str) -> bool:
+def _defines_together(cls: type, method: str, hook: str) -> bool:
     """Tell whether `hook` knows of `method`.
 
     It does not if a subclass overrides the method alone: what that does is
@@ -345,6 +346,11 @@ def defines_together(cls: type, method: str, hook: str) -> bool:
         if method in vars(base) and not is_own(base):
             return False
     return False
+
+
+# Asked for every batch, of few classes.
+defines_together: Callable[[type, str, str], bool] = functools.lru_cache(512)(
+    _defines_together)
 
 
 def rows_are_examples(dataset: Any) -> bool:

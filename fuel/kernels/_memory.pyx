@@ -240,6 +240,21 @@ def empty(shape, dtype):
     return new_array(ndim, dimensions, numpy.dtype(dtype))
 
 
+def address_of(cnp.ndarray array not None):
+    """Return where the data of an array begin.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+
+    Returns
+    -------
+    int
+
+    """
+    return <size_t>cnp.PyArray_DATA(array)
+
+
 def kept_bytes():
     """Return how many bytes are kept for arrays to come.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
+from fuel.kernels._memory import address_of
 from fuel.kernels._outputs import Placement, placed
 from fuel.transport._changes import Course
 from fuel.transport._producer import lay_out
@@ -181,9 +182,9 @@ def copy_into(slot: Any, arrays: list[Any],
               extents: list[tuple[int, int]]) -> None:
     """Copy arrays to their places in a slot, unless they are there."""
     memory = slot.bytes
-    start = memory.__array_interface__['data'][0]
+    start = address_of(memory)
     for (offset, size), array in zip(extents, arrays, strict=True):
-        if size and array.__array_interface__['data'][0] != start + offset:
+        if size and address_of(array) != start + offset:
             memory[offset:offset + size] = array
 
 

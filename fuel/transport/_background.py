@@ -278,9 +278,12 @@ class Worker:
         return batch
 
     def _acknowledge(self, epoch: RemoteEpoch) -> None:
+        returned = self.leases.returned()
+        slot, reuse = returned.pop() if returned else (-1, False)
         messages = [Message(Kind.RELEASE, 0, slot, int(reuse))
-                    for slot, reuse in self.leases.returned()]
-        messages.append(Message(Kind.HANDED, epoch.number, epoch.handed))
+                    for slot, reuse in returned]
+        messages.append(Message(
+            Kind.HANDED, epoch.number, epoch.handed, slot + 1, int(reuse)))
         # A worker that is gone is noticed when something is wanted of it.
         with suppress(ChannelClosed):
             self._channel.send(*messages)

@@ -162,15 +162,15 @@ class Channel:
             return self._messages.popleft()
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._messages:
-            if self._read():
-                continue
             if self._ended:
                 raise ChannelClosed('the other side is gone')
             remaining = (1.0 if deadline is None
                          else deadline - time.monotonic())
             if remaining <= 0:
                 return None
-            self._wait(min(remaining, 1.0))
+            # To wait first is cheaper than the exception of reading in vain.
+            if self._wait(min(remaining, 1.0)):
+                self._read()
         return self._messages.popleft()
 
     def drain(self) -> list[Message]:
@@ -182,7 +182,7 @@ class Channel:
             If the other side is gone and all it sent was received.
 
         """
-        while self._read():
+        while self._poll.poll(0) and self._read():
             pass
         if self._ended and not self._messages:
             raise ChannelClosed('the other side is gone')
@@ -209,10 +209,10 @@ class Channel:
         return (self.peer is not None and self.peer.descriptor is None
                 and self.peer.is_gone())
 
-    def _wait(self, timeout: float) -> None:
+    def _wait(self, timeout: float) -> bool:
         ready = self._poll.poll(max(1, int(timeout * 1000)))
         if self.peer is None:
-            return
+            return bool(ready)
         if self.peer.descriptor is None:
             gone = not ready and self.peer.is_gone()
         else:
@@ -223,6 +223,7 @@ class Channel:
             while self._read():
                 pass
             self._ended = True
+        return bool(ready)
 
     def _read(self) -> bool:
         """Take in what has arrived; return whether there was anything."""

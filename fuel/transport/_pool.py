@@ -31,6 +31,8 @@ class Slot:
     segment_number : int
     offset, capacity : int
         Where the slot lies in its segment, in bytes.
+    bytes : numpy.ndarray
+        The slot's memory, of uint8.
     holder : object
         For whom the slot is in use; None if it is free.
 
@@ -43,13 +45,9 @@ class Slot:
         self.segment = segment
         self.offset = offset
         self.capacity = capacity
+        self.bytes = numpy.frombuffer(
+            segment.memory, numpy.uint8, capacity, offset)
         self.holder: Hashable = None
-
-    @property
-    def bytes(self) -> Any:
-        """The slot's memory (numpy.ndarray of uint8)."""
-        return numpy.frombuffer(
-            self.segment.memory, numpy.uint8, self.capacity, self.offset)
 
 
 class SlotPool:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Container
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels._memory import address_of
 from fuel.kernels._outputs import Placement, placed
 from fuel.transport._batches import dump
 from fuel.transport._changes import Course
@@ -173,11 +175,14 @@ class Producer:
             self._commands.append(message)
         elif message.kind == Kind.RELEASE:
             self.pool.release(message.first, bool(message.second))
-        elif message.feed in self.feeds:
-            if message.kind == Kind.HANDED:
+        elif message.kind == Kind.HANDED:
+            # It tells of one slot too, which nearly always comes back then.
+            if message.second:
+                self.pool.release(message.second - 1, bool(message.third))
+            if message.feed in self.feeds:
                 self.feeds[message.feed].handed = message.first
-            elif message.kind == Kind.LEAVE:
-                del self.feeds[message.feed]
+        elif message.kind == Kind.LEAVE:
+            self.feeds.pop(message.feed, None)
 
     def _take_step(self) -> None:
         """Do one thing: begin an epoch, make a batch, or wait."""
@@ -208,13 +213,15 @@ class Producer:
                     feed.need, feed.number, self._others(feed))
                 if slot is None:
                     continue
-            # The others come first the next time.
-            self.feeds[feed.number] = self.feeds.pop(feed.number)
+            if len(self.feeds) > 1:
+                # The others come first the next time.
+                self.feeds[feed.number] = self.feeds.pop(feed.number)
             return feed, slot
         return None, None
 
-    def _others(self, feed: Feed) -> set[int]:
-        return self.feeds.keys() - {feed.number}
+    def _others(self, feed: Feed) -> Container[int]:
+        return (self.feeds.keys() - {feed.number} if len(self.feeds) > 1
+                else ())
 
     def _begin(self, command: Message) -> None:
         options = pickle.loads(command.payload)
@@ -348,9 +355,9 @@ class Producer:
             self._release(slot, placement)
             return
         memory = slot.bytes
-        start = memory.__array_interface__['data'][0]
+        start = address_of(memory)
         for (offset, nbytes), buffer in zip(extents, buffers, strict=True):
-            if buffer.__array_interface__['data'][0] != start + offset:
+            if address_of(buffer) != start + offset:
                 memory[offset:offset + nbytes] = buffer
         del buffer
         feed.waiting = None
@@ -435,9 +442,8 @@ def lay_out(slot: Slot, buffers: list[NDArray[Any]], tail: int,
         Offset and size of each; None if the slot is too small.
 
     """
-    start = slot.bytes.__array_interface__['data'][0]
-    offsets = [buffer.__array_interface__['data'][0] - start
-               for buffer in buffers]
+    start = address_of(slot.bytes)
+    offsets = [address_of(buffer) - start for buffer in buffers]
     inside = [0 <= offset < slot.capacity for offset in offsets]
     taken = [] if placement is None else placement.get_kept()
     taken += [(offset, offset + buffer.nbytes) for offset, buffer, there
