@@ -123,6 +123,7 @@ def _is_plain(batch: Any) -> bool:
 
 def _dump_plain(batch: tuple[NDArray[Any], ...],
                 small: int) -> tuple[bytes, list[NDArray[Any]]]:
+    small = max(small, 1)  # An empty array has no memory to lend.
     buffers = []
     description = [_head_of(tuple([
         (part.dtype, part.shape, part.nbytes, part.nbytes < small)
