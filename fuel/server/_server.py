@@ -194,7 +194,7 @@ class Server:
         self._endpoint = endpoint
         self.address = endpoint.replace('//0.0.0.0:', '//*:')
 
-    def stop(self, timeout: float = 2.0) -> None:
+    def stop(self, timeout: float = 1.0) -> None:
         """Stop listening at once, and end; harmless if stopped before.
 
         Parameters
@@ -285,6 +285,8 @@ class Server:
         try:
             with self._turn:
                 self._close()
+        except BaseException as error:  # noqa: BLE001 - as above
+            self._fail(error)
         finally:
             self._ended.set()
 
@@ -313,14 +315,16 @@ class Server:
         self.conductor.advance()
 
     def _close(self) -> None:
-        self._router.unbind(self._endpoint)
-        for session in self._sessions.values():
-            self._send(session, {'type': 'bye'})
-        self._strangers.close()
-        self._router.close()
-        authenticator = getattr(self, '_authenticator', None)
-        if authenticator is not None:
-            authenticator.stop()
+        try:
+            self._router.unbind(self._endpoint)
+            for session in self._sessions.values():
+                self._send(session, {'type': 'bye'})
+        finally:
+            self._strangers.close()
+            self._router.close()
+            authenticator = getattr(self, '_authenticator', None)
+            if authenticator is not None:
+                authenticator.stop()
 
     def _receive(self) -> None:
         # Asking is cheaper than the exception that says that there are none.
@@ -345,8 +349,8 @@ class Server:
             self._greet(identity, fields)
             return
         if kind == 'status':
-            self._router.send_multipart([identity, pack_header(
-                {'type': 'status', 'status': self._status()})])
+            self._post(identity, {'type': 'status',
+                                  'status': self._status()})
             return
         session = self._sessions.get(identity)
         if session is None:
@@ -369,11 +373,10 @@ class Server:
         refusal = session.check(
             fields, self.data_stream, self.sharing, self.num_clients)
         if refusal:
-            self._router.send_multipart([identity, pack_header(
-                {'type': 'refuse', 'error': refusal})])
+            self._post(identity, {'type': 'refuse', 'error': refusal})
             return
         for other in list(self._sessions.values()):
-            if other.client == session.client:
+            if other.client == session.client or other.identity == identity:
                 self._lose(other)
         self._sessions[identity] = session
         self._send(session, {
@@ -395,14 +398,20 @@ class Server:
 
     def _send(self, session: Session, fields: dict[str, Any],
               frames: Any = ()) -> None:
+        session.is_gone = not self._post(session.identity, fields, frames)
+
+    def _post(self, identity: bytes, fields: dict[str, Any],
+              frames: Any = ()) -> bool:
+        """Send a message; return whether there is somebody to get it."""
         try:
             self._router.send_multipart(
-                [session.identity, pack_header(fields), *frames],
+                [identity, pack_header(fields), *frames],
                 zmq.NOBLOCK, copy=not frames)
         except zmq.ZMQError as error:
             if error.errno not in (errno.EHOSTUNREACH, errno.EAGAIN):
                 raise
-            session.is_gone = error.errno == errno.EHOSTUNREACH
+            return error.errno == errno.EAGAIN
+        return True
 
     def _ping(self) -> None:
         """Find out who is gone: sending to them fails."""
