@@ -67,11 +67,20 @@ class Feed:
                     'epoch iterator')
             try:
                 connection = self._connect(stream)
-                return self._open(
+                data, error = self._open(
                     connection, connection.take(self._generation))
             except LostError:
                 # Ask its successor for what was not handed out.
                 self._generation = 0
+            except BaseException:
+                # Ctrl-C, say, when a batch had come and was not yet handed
+                # out: it is asked for again.
+                self._generation = 0
+                raise
+            else:
+                if error is not None:
+                    raise error
+                return data
 
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
@@ -97,8 +106,9 @@ class Feed:
         self.run, self.epoch = joined.get('run', run), epoch
         self.points.append((start, base, []))
 
-    def _open(self, connection: Connection, delivery: Delivery) -> Any:
-        """Hand out what a message holds."""
+    def _open(self, connection: Connection,
+              delivery: Delivery) -> tuple[Any, Exception | None]:
+        """Return what a message holds, to be handed out or raised."""
         fields = delivery.fields
         kind = fields['type']
         if kind == 'end':
@@ -114,16 +124,14 @@ class Feed:
         if kind == 'failure':
             error = _as_exception(get_field(fields, 'error', dict))
         else:
-            data = _take_data(connection, delivery)
+            data = _take_data(delivery)
         self._note_handed(delivery)
         connection.tell(
             type='handed', join=connection.join_number,
             indices=[fields['index']],
             release=[slot for slot, reuse in connection.leases.returned()
                      if reuse])
-        if error is not None:
-            raise error
-        return data
+        return data, error
 
     def _note_handed(self, delivery: Delivery) -> None:
         fields = delivery.fields
@@ -181,7 +189,7 @@ class Feed:
         connection = self.connection
         if connection is not None and connection.is_usable() \
                 and self._generation:
-            connection.tell(type='leave', join=connection.join_number)
+            connection.mention(type='leave', join=connection.join_number)
 
     def __reduce__(self) -> Any:
         return _restored, (self.position(), self.finished)
@@ -465,21 +473,21 @@ class ServerDataStream(AbstractDataStream):
 ServerDataStream.__module__ = 'fuel.streams'
 
 
-def _take_data(connection: Connection, delivery: Delivery) -> Any:
+def _take_data(delivery: Delivery) -> Any:
     """Return the data of a batch; its arrays are the user's own."""
-    fields = delivery.fields
+    fields, leases = delivery.fields, delivery.leases
     slot = get_field(fields, 'slot', dict, None)
     if slot is None:
         return decode(fields.get('items'), delivery.frames)
     extents = get_field(slot, 'extents', list)
     segment = get_field(slot, 'segment', int)
-    if not connection.leases.has_segment(segment) or not extents or not all(
+    if not leases.has_segment(segment) or not extents or not all(
             isinstance(extent, list) and len(extent) == 2
             and all(type(part) is int and part >= 0 for part in extent)
             for extent in extents):
         raise WireError('a batch in memory that is not known')
     try:
-        return connection.leases.lend(
+        return leases.lend(
             get_field(slot, 'number', int), segment,
             [(offset, size) for offset, size in extents],
             lambda buffers: decode(fields.get('items'), buffers))

@@ -49,6 +49,7 @@ class Delivery(NamedTuple):
     fields: dict[str, Any]
     frames: list[Any]
     base: Any
+    leases: Leases
 
 
 class Options(NamedTuple):
@@ -90,7 +91,8 @@ class Connection:
     Whoever waits for the server uses the socket itself: handing each
     message over to another thread would cost more than most messages take.
     While nobody waits, a thread of the connection answers the server.  They
-    take turns by a lock, which guards all that is here.
+    take turns by a lock, which guards all that is here.  Users take it by
+    `with` alone: anything else may keep it for ever when Ctrl-C comes.
 
     Parameters
     ----------
@@ -113,10 +115,7 @@ class Connection:
         # Of what the user keeps beyond this, copies are made.
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
-        # A plain lock: the collector may call us in the middle of anything,
-        # and must then find it taken.
-        self._turn = threading.Lock()
-        self._user = 0
+        self._turn = threading.RLock()
         self._stacks: str | None = None
         self._since = time.monotonic()
         self._was_there = False
@@ -130,23 +129,27 @@ class Connection:
         self._next_try = 0.0
         self._thread = threading.Thread(
             target=self._run, name='fuel-client', daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            # Ctrl-C: the thread may run, and nobody else would end it.
+            self._closing.set()
+            raise
 
     def is_usable(self) -> bool:
         """Tell whether the connection is this process's, and open."""
         return not self._closing.is_set() and self.owner == os.getpid()
 
     def tell(self, **fields: Any) -> None:
-        """Send a message to the server."""
+        """Send a message to the server, at once."""
         self._outgoing.append(fields)
-        if not self._begin_turn(0):
-            # Whoever has the socket sends it.
-            self._wake_up()
-            return
-        try:
+        with self._turn:
             self._flush()
-        finally:
-            self._end_turn()
+
+    def mention(self, **fields: Any) -> None:
+        """Have a message sent soon; the garbage collector may call this."""
+        self._outgoing.append(fields)
+        self._wake_up()
 
     def close(self) -> None:
         """Say goodbye and let go of socket and thread."""
@@ -155,19 +158,9 @@ class Connection:
         self._closing.set()
         self._wake_up()
         # The collector may have called this where the socket is in use.
-        if threading.get_ident() not in (self._thread.ident, self._user):
+        is_mine: bool = self._turn._is_owned()  # type: ignore[attr-defined]
+        if not is_mine and threading.current_thread() is not self._thread:
             self._thread.join(_PATIENCE)
-
-    def _begin_turn(self, timeout: float) -> bool:
-        """Take the lock within some seconds; return whether that worked."""
-        if not self._turn.acquire(timeout=timeout):
-            return False
-        self._user = threading.get_ident()
-        return True
-
-    def _end_turn(self) -> None:
-        self._user = 0
-        self._turn.release()
 
     def greet(self) -> dict[str, Any]:
         """Wait until a server is there.
@@ -228,8 +221,7 @@ class Connection:
 
         """
         self.greet()
-        self._begin_turn(-1)
-        try:
+        with self._turn:
             if self.welcome is None:
                 raise LostError
             generation = self.generation
@@ -238,8 +230,6 @@ class Connection:
             self.queue.clear()
             self._outgoing.append({'type': 'join', 'join': self.join_number,
                                    'resume': resume})
-        finally:
-            self._end_turn()
 
         def answer() -> Any:
             self._check_generation(generation)
@@ -313,26 +303,22 @@ class Connection:
             What `find` returned last.
 
         """
-        if not self._begin_turn(timeout):
-            return None
-        try:
+        with self._turn:
             found = find()
             if not found:
                 self._exchange(timeout)
                 found = find()
             return found
-        finally:
-            self._end_turn()
 
     def _run(self) -> None:
         """Answer the server while nobody waits for it."""
         try:
             while not self._closing.wait(_GLANCE):
-                if self._begin_turn(0):
+                if self._turn.acquire(blocking=False):
                     try:
                         self._exchange(0)
                     finally:
-                        self._end_turn()
+                        self._turn.release()
         finally:
             with self._turn:
                 self._say_goodbye()
@@ -369,8 +355,9 @@ class Connection:
             self._cut()
         except BaseException:
             # In the middle of a message, say by Ctrl-C: what the server had
-            # sent is asked for again.
+            # sent is asked for again.  It has not vanished.
             self._cut()
+            self._was_there = False
             raise
 
     def _connect(self) -> None:
@@ -494,7 +481,7 @@ class Connection:
             self.joined = fields
         else:
             base = None if self.joined is None else self.joined['base']
-            self.queue.append(Delivery(fields, frames, base))
+            self.queue.append(Delivery(fields, frames, base, self.leases))
 
     def _open_segment(self, slot: dict[str, Any]) -> None:
         opening = get_field(slot, 'open', list, None)

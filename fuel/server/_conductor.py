@@ -144,10 +144,9 @@ class Conductor:
         if epoch is None or not self._is_open:
             self._account(bool(self._outstanding))
             return
-        self._ask(epoch)
         while (returned := epoch.take_returned(self._making)) is not None:
             self._deliver(returned[0], returned[1])
-            self._ask(epoch)
+        self._ask(epoch)
         lender = epoch.lender()
         if lender is not None:
             lender.asked_back = time.monotonic()
@@ -165,7 +164,10 @@ class Conductor:
 
     def _admit(self) -> None:
         """Let clients that wait join the epoch that they can join."""
-        waiting, self._joiners = self._joiners, []
+        # Those who go on first, lest the others begin the next epoch.
+        waiting = sorted(self._joiners, key=lambda joiner: (
+            self.epoch is None or not self._goes_on(self.epoch, joiner[2])))
+        self._joiners = []
         for place, joiner in enumerate(waiting):
             session, number, _ = joiner
             if session.join != number \
@@ -289,7 +291,7 @@ class Conductor:
 
     def _seek(self, epoch: Epoch, resume: Any) -> None:
         """Go back to what a client that came back has to get once more."""
-        wanted = epoch.lowest_wanted()
+        wanted = epoch.lowest_wanted(self._making)
         if wanted >= epoch.cursor:
             return
         state, start = epoch.base, epoch.start
@@ -309,7 +311,7 @@ class Conductor:
         if epoch.waits_for and time.monotonic() < self._deadline:
             return
         while (self._outstanding < _AHEAD and not epoch.exhausted
-                and self._is_open):
+                and self._is_open and not epoch.has_earlier()):
             targets = epoch.targets(epoch.cursor)
             if targets is None:
                 return
@@ -323,7 +325,8 @@ class Conductor:
             self.pipeline.produce(
                 epoch=epoch, index=epoch.cursor, targets=targets, slot=slot,
                 discard=not targets)
-            self._making.add(epoch.cursor)
+            if targets:
+                self._making.add(epoch.cursor)
             epoch.cursor += 1
             self._outstanding += 1
 

@@ -208,8 +208,13 @@ class Epoch:
                 taken |= self.handed_by.pop(client)
         return taken
 
-    def lowest_wanted(self) -> int:
+    def lowest_wanted(self, making: set[int]) -> int:
         """Return the first batch below the cursor that has to be remade.
+
+        Parameters
+        ----------
+        making : set of int
+            The batches that the pipeline is making.
 
         Returns
         -------
@@ -221,7 +226,7 @@ class Epoch:
             return min([self.cursor, *(
                 self._first_missing(member)
                 for member in self.members.values())])
-        there = self._on_the_way()
+        there = self._on_the_way() | making
         index = self.done.floor
         while index < self.cursor and (index in self.done or index in there):
             index += 1
@@ -306,6 +311,14 @@ class Epoch:
                 member.waiting = False
                 return item, member
         return None
+
+    def has_earlier(self) -> bool:
+        """Tell whether batches that came back go out before new ones.
+
+        They need the room, or one client alone would not see them in order.
+        """
+        return self.sharing == SPLIT and any(
+            index < self.cursor for index in self.returned)
 
     def hand(self, client: str, index: int) -> Item | None:
         """Note that a client handed a batch to its user."""

@@ -1,0 +1,256 @@
+"""Ctrl-C, long batches and failures at the end: nobody waits for ever."""
+import random
+import signal
+import socket
+import threading
+import time
+
+import numpy
+import pytest
+import zmq
+
+from fuel.datasets import IndexableDataset
+from fuel.exceptions import ServerError
+from fuel.schemes import SequentialScheme
+from fuel.server import Server
+from fuel.server._epoch import RANK, Epoch, Item
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import Mapping
+from fuel.wire import pack_header
+from fuel.wire._status import ask_status
+
+pytestmark = pytest.mark.timeout(60)
+
+NUM_BATCHES = 300
+
+
+def numbered(num_batches=NUM_BATCHES):
+    """Return a stream whose batches are large enough for memory."""
+    return DataStream(
+        IndexableDataset({'x': numpy.ones((num_batches, 5000), 'float32'),
+                          'y': numpy.arange(num_batches)}),
+        iteration_scheme=SequentialScheme(num_batches, 1))
+
+
+def number_of(batch):
+    """Return which of the numbered batches this is."""
+    return int(batch[1][0])
+
+
+class Gate:
+    """A stage that waits before each batch, once it is shut."""
+
+    def __init__(self):
+        self.is_open = threading.Event()
+        self.is_open.set()
+        self.reached = threading.Event()
+
+    def __call__(self, data):
+        if not self.is_open.is_set():
+            self.reached.set()
+            self.is_open.wait(50)
+        return data
+
+
+@pytest.fixture
+def interrupt():
+    """Return what lets Ctrl-C come some seconds later; 0: not at all."""
+    def come(*_):
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, come)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, previous)
+
+
+def test_ctrl_c_while_waiting_for_a_batch(interrupt):
+    """The iterator goes on as if nothing had happened."""
+    gate = Gate()
+    with Server(Mapping(numbered(20), gate), port=0) as server, \
+            ServerDataStream(('x', 'y'), port=server.port,
+                             reconnect=0) as client:
+        epoch = client.get_epoch_iterator()
+        seen = [number_of(next(epoch))]
+        gate.is_open.clear()
+        interrupt(0.5)
+        with pytest.raises(KeyboardInterrupt):
+            while True:
+                seen.append(number_of(next(epoch)))
+        assert gate.reached.is_set()
+        gate.is_open.set()
+        seen.extend(number_of(batch) for batch in epoch)
+        assert seen == list(range(20))
+
+
+@pytest.mark.parametrize('shared_memory', [True, False])
+@pytest.mark.filterwarnings('ignore::pytest.PytestUnraisableExceptionWarning')
+def test_ctrl_c_at_any_moment(interrupt, shared_memory):
+    """No batch twice, no wait without end, no lock that stays taken.
+
+    What the interrupt kept from being bound to the loop's name is gone.
+    """
+    rng = random.Random(5)
+    hits = 0
+    with Server(numbered(), port=0) as server, ServerDataStream(
+            ('x', 'y'), port=server.port, reconnect=0, timeout=20,
+            shared_memory=shared_memory) as client:
+        epoch = client.get_epoch_iterator()
+        seen = []
+        while hits < 8:
+            try:
+                interrupt(rng.uniform(0.0005, 0.005))
+                while (batch := next(epoch, None)) is not None:
+                    seen.append(number_of(batch))
+                interrupt(0)
+                break
+            except KeyboardInterrupt:
+                hits += 1
+            seen.extend(number_of(batch) for batch in [next(epoch, None)]
+                        if batch is not None)
+        seen.extend(number_of(batch) for batch in epoch)
+    assert len(seen) == len(set(seen))
+    assert len(seen) >= NUM_BATCHES - hits
+    assert not [thread for thread in threading.enumerate()
+                if thread.name == 'fuel-client']
+
+
+def test_batches_asked_for_again_come_in_order():
+    """They go out before new ones, for which they leave no room."""
+    with Server(numbered(), port=0) as server, ServerDataStream(
+            ('x', 'y'), port=server.port) as client:
+        epoch = client.get_epoch_iterator()
+        seen = []
+        for place, batch in enumerate(epoch):
+            seen.append(number_of(batch))
+            if place % 7 == 0:
+                # As after Ctrl-C.
+                client.feed._generation = 0
+    assert seen == list(range(NUM_BATCHES))
+
+
+def test_what_came_back_goes_out_before_new_batches():
+    """Where one client gets them all; others have batches of their own."""
+    epoch = Epoch(1)
+    epoch.join('a', 5)
+    epoch.cursor = 9
+    epoch.deliver(Item(4, {}, []), [])
+    assert epoch.has_earlier()
+    assert epoch.lowest_wanted(making={0, 1, 2}) == 3
+    epoch.cursor = 4
+    assert not epoch.has_earlier()
+    ranks = Epoch(1, RANK, 2)
+    ranks.cursor = 9
+    ranks.deliver(Item(4, {}, []), [])
+    assert not ranks.has_earlier()
+
+
+def test_long_batch_keeps_nobody_from_an_answer():
+    """Another thread stands in: for the status, for clients, for the end."""
+    gate = Gate()
+    server = Server(Mapping(numbered(20), gate), port=0)
+    server.start()
+    gate.is_open.clear()
+    with ServerDataStream(('x', 'y'), port=server.port,
+                          reconnect=0) as client, \
+            ServerDataStream(('x', 'y'), port=server.port) as other:
+        def read():
+            with pytest.raises(ServerError, match='has vanished'):
+                next(client.get_epoch_iterator())
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        assert gate.reached.wait(20)
+        assert ask_status(server.address, timeout=20)['clients'] == 1
+        other.connect()
+        assert ask_status(server.address, timeout=20)['clients'] == 2
+        server.stop(timeout=0.1)
+        assert not gate.is_open.is_set()
+        assert server.wait(0)
+        reader.join(20)
+        assert not reader.is_alive()
+    gate.is_open.set()
+
+
+def test_failure_to_close_ends_the_server():
+    """`wait` says so, and `stop` leaves no socket behind."""
+    server = Server(numbered(5), port=0)
+    server.start()
+    server._endpoint = 'tcp://127.0.0.1:1'
+    server.stop()
+    with pytest.raises(zmq.ZMQError):
+        server.wait(20)
+
+
+def test_question_of_somebody_gone_ends_nothing(monkeypatch):
+    """Who asks and leaves before the answer disturbs nobody."""
+    asked, is_gone = threading.Event(), threading.Event()
+
+    def answer_late():
+        asked.set()
+        is_gone.wait(20)
+        return {}
+
+    with Server(numbered(20), port=0) as server:
+        monkeypatch.setattr(server, '_status', answer_late)
+        with zmq.Context() as context, context.socket(zmq.DEALER) as asker:
+            asker.linger = 0
+            asker.connect(server.address)
+            asker.send(pack_header({'type': 'status'}))
+            assert asked.wait(20)
+        # The connection is cut by a thread of its own.
+        time.sleep(0.5)
+        is_gone.set()
+        with ServerDataStream(('x', 'y'), port=server.port) as client:
+            assert len(list(client.get_epoch_iterator())) == 20
+        assert server.wait(0) is False
+
+
+def test_second_greeting_replaces_the_first():
+    """Nobody stays in an epoch without a connection."""
+    with Server(numbered(20), port=0) as server, zmq.Context() as context, \
+            context.socket(zmq.DEALER) as twice:
+        twice.linger = 0
+        twice.connect(server.address)
+        for name in 'ab':
+            twice.send(pack_header({
+                'type': 'hello', 'version': 1, 'client': name, 'hwm': 5,
+                'sources': 2}))
+            twice.recv_multipart()
+            twice.send(pack_header({'type': 'join', 'join': 1}))
+        deadline = time.monotonic() + 20
+        while (epoch := server.conductor.epoch) is None \
+                or 'b' not in epoch.members:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert list(epoch.members) == ['b']
+
+
+def shake_hands(raw):
+    """Do by hand what ZeroMQ does first, as a client."""
+    raw.sendall(b'\xff' + bytes(8) + b'\x7f' + b'\x03\x00'
+                + b'NULL'.ljust(20, b'\0') + bytes(32))
+    ready = b'\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER'
+    raw.sendall(b'\x04' + bytes([len(ready)]) + ready)
+
+
+def test_failed_handshake_is_told_of_who_failed():
+    """Not of a client whose handshake came after it had connected."""
+    with Server(numbered(5), port=0) as server:
+        counts = server.counts
+        place = '127.0.0.1', server.port
+        with socket.create_connection(place) as client:
+            time.sleep(0.1)
+            with socket.create_connection(place) as stranger:
+                time.sleep(0.1)
+                shake_hands(client)
+                time.sleep(0.5)
+                client.close()
+                time.sleep(0.7)
+                assert counts['dropped connections'] == 0
+                stranger.sendall(b'GET / HTTP/1.1\r\n\r\n')
+            deadline = time.monotonic() + 20
+            while not counts['dropped connections']:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        assert counts['dropped connections'] == 1
