@@ -61,10 +61,10 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
         last = int(numpy.flatnonzero(weights)[-1])
         places = numpy.searchsorted(borders, drawn, side='right')
         return numpy.asarray(numpy.minimum(places, last), numpy.intp)
-    with numpy.errstate(divide='ignore'):
+    with numpy.errstate(divide='ignore', over='ignore', invalid='ignore'):
         times = -numpy.log1p(-uniforms(rng, len(weights))) / weights
-    times[weights == 0] = numpy.inf
-    return numpy.argsort(times, kind='stable')[:size]
+    # The time of a tiny weight can be infinite, but it comes before zeros.
+    return numpy.lexsort((times, weights == 0))[:size]
 
 
 class WeightedRequests(ShuffledBatchRequests):

@@ -222,6 +222,10 @@ def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
         raise ValueError(
             f'weights must be numbers from 0, but the one of example '
             f'{wrong[0]} is {checked[wrong[0]]}')
+    with numpy.errstate(over='ignore'):
+        if numpy.isinf(checked.sum()):
+            raise ValueError('the sum of the weights must be finite: divide '
+                             'them by their largest')
     return checked
 
 

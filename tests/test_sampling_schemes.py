@@ -10,6 +10,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.schemes import BalancedScheme, BlockShuffledScheme, WeightedScheme
@@ -156,6 +157,80 @@ def test_weighted_draws_without_replacement_have_the_right_odds():
         assert abs(counts[first, second] - 6000 * odds) < 200
 
 
+def test_examples_of_no_weight_are_never_drawn_before_tiny_ones():
+    """Although the time of a tiny weight is as infinite as theirs."""
+    scheme = WeightedScheme([0, 1e-320, 0, 1, 5e-324], 3, num_examples=3,
+                            replacement=False)
+    for _ in range(20):
+        assert {1, 3, 4} == set(flat(scheme))
+
+
+def assert_likely(counts, odds):
+    """Chi-square: what happens once in ten thousand runs is refused. Seeds
+    are fixed, so that it happens always or never."""
+    counts, odds = numpy.asarray(counts), numpy.asarray(odds, float)
+    expected = counts.sum() * odds / odds.sum()
+    assert chisquare(counts, expected).pvalue > 1e-4
+
+
+@pytest.mark.parametrize('generator', GENERATORS)
+def test_weighted_draws_pass_a_chi_square_test(generator):
+    """With replacement, and neighbours do not depend on each other."""
+    weights = numpy.array([1., 2, 3, 4, .5])
+    drawn = flat(WeightedScheme(weights, 100, num_examples=20000,
+                                rng=generator(1)))
+    assert_likely(numpy.bincount(drawn, minlength=5), weights)
+    pairs = numpy.bincount(numpy.multiply(drawn[::2], 5) + drawn[1::2],
+                           minlength=25)
+    assert_likely(pairs, numpy.outer(weights, weights).ravel())
+
+
+@pytest.mark.parametrize('generator', GENERATORS)
+def test_draws_without_replacement_pass_a_chi_square_test(generator):
+    """Whole orders of four examples, each drawn from those left."""
+    weights = [1, 2, 3, 6]
+    scheme = WeightedScheme(weights, 4, replacement=False, rng=generator(2))
+    counts = collections.Counter(tuple(flat(scheme)) for _ in range(4000))
+    orders = list(itertools.permutations(range(4)))
+    odds = []
+    for order in orders:
+        left = [sum(weights[one] for one in order[place:])
+                for place in range(4)]
+        odds.append(numpy.prod([weights[one] / rest for one, rest in zip(
+            order, left, strict=True)]))
+    assert_likely([counts[order] for order in orders], odds)
+
+
+@pytest.mark.parametrize('generator', GENERATORS)
+def test_balanced_draws_pass_a_chi_square_test(generator):
+    """Which class comes where, and which of its examples comes first."""
+    scheme = BalancedScheme([0] * 5 + [1] * 2 + [2], 9, num_examples=9,
+                            rng=generator(3))
+    epochs = [flat(scheme) for _ in range(3000)]
+    classes = numpy.array([0, 0, 0, 0, 0, 1, 1, 2])
+    for place in 0, 4, 8:
+        assert_likely(numpy.bincount(
+            classes[[epoch[place] for epoch in epochs]]), [1, 1, 1])
+    firsts = [next(one for one in epoch if one < 5) for epoch in epochs]
+    assert_likely(numpy.bincount(firsts), numpy.ones(5))
+
+
+@pytest.mark.parametrize('generator', GENERATORS)
+def test_block_shuffle_passes_a_chi_square_test(generator):
+    """Every example is as likely at every place; within a window every
+    order is as likely as another."""
+    scheme = BlockShuffledScheme(8, 3, block_size=2, window=2,
+                                 rng=generator(4))
+    epochs = numpy.array([flat(scheme) for _ in range(4000)])
+    for place in range(8):
+        assert_likely(numpy.bincount(epochs[:, place]), numpy.ones(8))
+    for half in epochs[:, :4], epochs[:, 4:]:
+        orders = collections.Counter(
+            tuple(row) for row in half.argsort(axis=1).tolist())
+        assert 24 == len(orders)
+        assert_likely(list(orders.values()), numpy.ones(24))
+
+
 @pytest.mark.parametrize('labels', [
     numpy.array([0] * 50 + [1] * 5 + [2] * 1),
     numpy.array([[0]] * 50 + [[1]] * 5 + [[2]] * 1, 'u1'),
@@ -179,6 +254,7 @@ def test_balanced_scheme_draws_classes_equally(labels):
     (lambda: WeightedScheme([1, -1], 2), ValueError, 'example 1 is -1'),
     (lambda: WeightedScheme([1, float('nan')], 2), ValueError, 'is nan'),
     (lambda: WeightedScheme([1, float('inf')], 2), ValueError, 'is inf'),
+    (lambda: WeightedScheme([1e308, 1e308], 2), ValueError, 'finite'),
     (lambda: WeightedScheme([0, 0], 2), ValueError, 'only 0 of 2 weights'),
     (lambda: WeightedScheme([], 2), ValueError, r'shape \(0,\)'),
     (lambda: WeightedScheme([1, 0, 1], 2, replacement=False), ValueError,
