@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
 import itertools
 from array import array
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ class RecordIndex:
     ----------
     path : str
     quote : str or None
-        The character around cells, doubled inside them.
+        The character around cells, doubled inside them. Elsewhere in a cell
+        it is a character like others.
+    delimiter : str
 
     Attributes
     ----------
@@ -40,7 +43,8 @@ class RecordIndex:
 
     """
 
-    def __init__(self, path: str, quote: str | None) -> None:
+    def __init__(self, path: str, quote: str | None,
+                 delimiter: str = ',') -> None:
         starts, lines = array('q'), array('q')
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
@@ -52,8 +56,9 @@ class RecordIndex:
                     starts.append(position + 3 * (
                         number == 1 and line.startswith(codecs.BOM_UTF8)))
                     lines.append(number)
-                if mark and line.count(mark) % 2:
-                    is_open = not is_open
+                if quote and mark and line.count(mark) % 2:
+                    is_open = not is_open and _stays_open(
+                        line, quote, delimiter)
                 position += len(line)
         if is_open:
             raise ValueError(
@@ -65,6 +70,20 @@ class RecordIndex:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+
+def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
+    """Tell whether a quoted cell begins in a line, with an odd number of
+    quotes, and does not end."""
+    if not (quote.isascii() and delimiter.isascii()):
+        return True
+    try:
+        for _ in csv.reader([line.decode('latin-1')], delimiter=delimiter,
+                            quotechar=quote, strict=True):
+            pass
+    except csv.Error as error:
+        return 'unexpected end' in str(error)
+    return False
 
 
 class CSVFile:
@@ -130,8 +149,17 @@ class CSVFile:
         """Return the cells of one record."""
         try:
             text = content.decode(self._encoding)
-            return next(csv.reader(
-                text.rstrip('\r\n').splitlines(keepends=True),
-                strict=True, **self._options))
+            # Not `splitlines`: text may hold separators of Unicode.
+            rows = csv.reader(io.StringIO(text.rstrip('\r\n'), newline=''),
+                              strict=True, **self._options)
+            cells = next(rows)
+            more = next(rows, None)
         except (UnicodeDecodeError, csv.Error, StopIteration) as error:
             raise ValueError(f'{self.where(record)}: {error}') from error
+        if more is not None:
+            raise ValueError(
+                f'{self.where(record)}: another record begins where none '
+                f'should: by a line that ends in a carriage return alone, or '
+                f'a quote inside of a cell; if the file does not quote, pass '
+                f'quote=None')
+        return cells

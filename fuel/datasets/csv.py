@@ -133,8 +133,8 @@ class CSVDataset(Dataset):
         else:
             options['quotechar'] = self.quote
         file = raw_file_at(self.path)
-        self.records = CSVFile(file, RecordIndex(self.path, self.quote),
-                               self.encoding, **options)
+        self.records = CSVFile(file, RecordIndex(
+            self.path, self.quote, self.delimiter), self.encoding, **options)
 
     def _sample(self, count: int) -> list[list[str]]:
         count = min(count, len(self.records.index))
@@ -249,6 +249,9 @@ def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
         batch = numpy.empty(len(cells), object)
         batch[:] = cells
         return batch
+    if dtype.kind in 'iuf' and any('_' in cell for cell in cells):
+        # To Python, 1_000 is a number.
+        raise ValueError('numbers have no underscores')
     if dtype.kind == 'b':
         return numpy.array([_truth(cell) for cell in cells], bool)
     if dtype.kind in 'iu':
@@ -259,6 +262,10 @@ def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
                 info.min <= numbers.min() and numbers.max() <= info.max):
             raise OverflowError(f'outside of {dtype}')
         return numbers.astype(dtype)
+    if dtype.kind in 'US' and dtype.itemsize and cells:
+        room = dtype.itemsize // numpy.dtype(f'{dtype.kind}1').itemsize
+        if max(map(len, cells)) > room:
+            raise ValueError('it is longer')
     return numpy.array(cells).astype(dtype)
 
 

@@ -179,3 +179,34 @@ def test_missing_file_is_told(tmp_path):
     """As by open()."""
     with pytest.raises(FileNotFoundError, match='none.csv'):
         CSVDataset(os.fspath(tmp_path / 'none.csv'))
+
+
+def test_quotes_inside_of_cells_and_separators_of_unicode_are_text(tmp_path):
+    """No record is cut, and none is lost, as the csv module has it."""
+    path = tmp_path / 'a.csv'
+    path.write_text(
+        'a,b\n1,5" pipe\n2,z" k\n3,x\u2028y\n4,z\x0bw\n5,p\x85q\n'
+        '6,"two\nlines, 3"" wide"\n7,1_000\n', encoding='utf-8', newline='')
+    dataset = CSVDataset(path)
+    numbers, texts = dataset.get_data(None, slice(None))
+    assert [*range(1, 8)] == numbers.tolist()
+    assert ['5" pipe', 'z" k', 'x\u2028y', 'z\x0bw', 'p\x85q',
+            'two\nlines, 3" wide', '1_000'] == texts.tolist()
+
+
+@pytest.mark.parametrize('text, options, message', [
+    ('a,b\n1,2\r3,4\n', {}, 'line 2: another record begins'),
+    ('a,b\n1,"x\n2"",y" z\n3,4\n', {}, 'line 2'),
+    ('a,b\n1,"x\nend", 5" z\n3,4\n6,7"\n', {}, 'line 2'),
+    ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'U2'}},
+     "line 3, column 1: 'longer' is no <U2"),
+    ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'S2'}},
+     "line 3, column 1: 'longer' is no"),
+    ('a,b\n1_0,2\n', {'dtypes': {'a': 'float32'}}, "'1_0' is no float32"),
+])
+def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
+    """Of a record or of a cell; file and line are told."""
+    path = tmp_path / 'a.csv'
+    path.write_text(text, newline='')
+    with pytest.raises(ValueError, match=message):
+        CSVDataset(path, **options).get_data(None, slice(None))
