@@ -133,6 +133,8 @@ class Pipeline:
         extents = None
         if slot is not None:
             extents = self._fill(slot, placement, buffers)
+        else:
+            own(buffers)
         if extents is not None:
             buffers = []
         return Result(BATCH, request, fields, buffers, extents, placement)
@@ -169,6 +171,20 @@ class Pipeline:
             return self.stream.state_dict()
         except Exception:  # noqa: BLE001 - a stream without states is fine
             return None
+
+
+def own(buffers: list[Any]) -> None:
+    """Copy the arrays that a stage goes on looking at, and may overwrite.
+
+    They wait for being sent, and may be sent once more.
+    """
+    for place in range(len(buffers)):
+        root = buffers[place]
+        while isinstance(getattr(root, 'base', None), numpy.ndarray):
+            root = root.base
+        # Ours are: the list or the array over it, `root`, and the call's.
+        if isinstance(root, numpy.ndarray) and sys.getrefcount(root) > 3:
+            buffers[place] = buffers[place].copy()
 
 
 def as_bytes(buffer: Any) -> Any:

@@ -541,6 +541,23 @@ def test_last_stage_may_write_where_the_client_reads(serve, connect, keep):
             actual[0][...] = -5
 
 
+@MEMORY
+def test_stage_may_use_its_array_again(serve, connect, shared_memory):
+    """What waits for being sent is not overwritten by later batches."""
+    array = numpy.empty((1, 50000))
+
+    def fill(data):
+        array[:] = data[0][0]
+        return (array,)
+
+    stream = DataStream(IndexableDataset(numpy.arange(100.0)),
+                        iteration_scheme=SequentialScheme(100, 1))
+    client = connect(serve(Mapping(stream, fill)), ('x',),
+                     shared_memory=shared_memory)
+    for number, (batch,) in enumerate(client.get_epoch_iterator()):
+        assert (batch == number).all()
+
+
 def test_ragged_and_other_data_arrive(serve, connect):
     """A rectangular list as an array, a ragged one as a list (issue 277)."""
     stream = DataStream(
