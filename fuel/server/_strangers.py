@@ -35,20 +35,26 @@ class Strangers:
         self._router = router
         self._counts = counts
         self.monitor = router.get_monitor_socket(
-            zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-            | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+            zmq.EVENT_ACCEPTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+            | zmq.EVENT_DISCONNECTED)
+        # Connections that have not shaken hands.  A success does not say
+        # whose it is, so this may hold one in the place of another.
+        self._pending: list[int] = []
         self._next_line = 0.0
         self._untold = 0
 
     def look(self) -> None:
-        """Take in who failed to shake hands."""
+        """Take in who came and went."""
         while self.monitor.poll(0):
-            event = recv_monitor_message(self.monitor)['event']
-            self._drop('connections', (
-                'its key is not among those of the clients'
-                if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH else
-                'it does not speak ZeroMQ as clients of this Fuel do'))
+            event = recv_monitor_message(self.monitor)
+            if event['event'] == zmq.EVENT_ACCEPTED:
+                self._pending.append(event['value'])
+            elif event['event'] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                del self._pending[-1:]
+            elif event['value'] in self._pending:
+                self._pending.remove(event['value'])
+                self._drop('connections', 'it does not speak ZeroMQ as '
+                           'clients of this Fuel do')
 
     def drop_message(self, error: Exception) -> None:
         """Count a message that is none."""

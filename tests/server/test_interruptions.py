@@ -1,7 +1,6 @@
 """Ctrl-C, long batches and failures at the end: nobody waits for ever."""
 import random
 import signal
-import socket
 import threading
 import time
 
@@ -224,33 +223,3 @@ def test_second_greeting_replaces_the_first():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         assert list(epoch.members) == ['b']
-
-
-def shake_hands(raw):
-    """Do by hand what ZeroMQ does first, as a client."""
-    raw.sendall(b'\xff' + bytes(8) + b'\x7f' + b'\x03\x00'
-                + b'NULL'.ljust(20, b'\0') + bytes(32))
-    ready = b'\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER'
-    raw.sendall(b'\x04' + bytes([len(ready)]) + ready)
-
-
-def test_failed_handshake_is_told_of_who_failed():
-    """Not of a client whose handshake came after it had connected."""
-    with Server(numbered(5), port=0) as server:
-        counts = server.counts
-        place = '127.0.0.1', server.port
-        with socket.create_connection(place) as client:
-            time.sleep(0.1)
-            with socket.create_connection(place) as stranger:
-                time.sleep(0.1)
-                shake_hands(client)
-                time.sleep(0.5)
-                client.close()
-                time.sleep(0.7)
-                assert counts['dropped connections'] == 0
-                stranger.sendall(b'GET / HTTP/1.1\r\n\r\n')
-            deadline = time.monotonic() + 20
-            while not counts['dropped connections']:
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-        assert counts['dropped connections'] == 1
