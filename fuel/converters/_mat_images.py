@@ -16,6 +16,7 @@ import numpy
 from fuel.converters._inflate import ZLIB, Inflated
 from fuel.converters._inputs import BadInputFile
 from fuel.converters._matlab import describe_variable, read_matlab
+from fuel.converters._room import check_room
 
 __all__ = ['MatlabImages']
 
@@ -61,6 +62,7 @@ class MatlabImages:
         """Write the images from row `start` on."""
         for block in self._blocks():
             dataset[start:start + len(block)] = block
+            check_room()
             start += len(block)
 
     def _blocks(self) -> Iterator[Array]:

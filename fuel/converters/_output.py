@@ -12,6 +12,7 @@ import h5py
 import numpy
 
 from fuel.converters._inputs import Digests
+from fuel.converters._room import check_room, promise, writing
 from fuel.utils._files import atomic_path
 
 __all__ = ['Pieces', 'Settings', 'converted_file', 'create_source',
@@ -95,6 +96,7 @@ class Pieces:
         for array in self.arrays:
             if len(array):
                 dataset[start:start + len(array)] = array
+                check_room()
             start += len(array)
 
 
@@ -138,6 +140,9 @@ def create_source(h5file: h5py.File, name: str, shape: tuple[int, ...],
         kwargs.setdefault('compression', chosen.compression)
         if chosen.compression_level is not None:
             kwargs.setdefault('compression_opts', chosen.compression_level)
+    if not kwargs.keys() & {'chunks', 'compression', 'maxshape'}:
+        # Found out before hours of decoding, rather than after.
+        promise(math.prod(shape) * numpy.dtype(dtype).itemsize)
     return h5file.create_dataset(name, shape=shape, dtype=dtype, **kwargs)
 
 
@@ -190,10 +195,16 @@ def converted_file(directory: str, filename: str,
     h5py.File
         Open for writing. If the context is left by an exception nothing is
         left on the disk, and a file of that name is what it was.
+
+    Raises
+    ------
+    OSError
+        If the disk is full. It names the disk, what the file needs and what
+        there is.
     """
-    with (Digests(inputs) as digests,
-          atomic_path(os.path.join(directory, filename)) as path,
-          h5py.File(path, mode='w', locking=False) as h5file):
+    target = os.path.join(directory, filename)
+    with (Digests(inputs) as digests, atomic_path(target) as path,
+          writing(path, target) as h5file):
         yield h5file
         tag(h5file, settings().attributes)
         if digests:

@@ -11,6 +11,7 @@ import numpy
 
 from fuel import config
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
+from fuel.converters._room import check_room
 
 __all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
            'write_names']
@@ -60,6 +61,7 @@ class Rows:
         for i in range(0, len(self), ROWS_AT_ONCE):
             block = self._array[self._rows[i:i + ROWS_AT_ONCE]]
             dataset[start + i:start + i + len(block)] = block
+            check_room()
 
 
 def add_split_options(subparser: ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES
 from fuel.converters._parallel import ordered_map
 from fuel.converters._pictures import decode
+from fuel.converters._room import check_room
 from fuel.converters.base import (check_exists, converted_file,
                                   create_source, label_axes, progress_bar,
                                   write_splits)
@@ -152,6 +153,7 @@ def _write_images(features: Any, path: str, size: tuple[int, int],
             filled += 1
             if filled == ROWS_AT_ONCE or start + filled == count:
                 features[start:start + filled] = rows[:filled]
+                check_room()
                 start, filled = start + filled, 0
                 bar.update(start)
 

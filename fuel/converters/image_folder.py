@@ -18,6 +18,7 @@ from fuel.converters._own import (add_split_options, advise, as_classes,
 from fuel.converters._parallel import ordered_map
 from fuel.converters._pictures import MAX_PIXELS, decode
 from fuel.converters._ragged import create_ragged, write_ragged
+from fuel.converters._room import check_room
 from fuel.converters.base import (converted_file, create_source, label_axes,
                                   progress_bar, write_splits)
 
@@ -267,6 +268,7 @@ def _write(features: h5py.Dataset, arrays: Iterator[Any],
                 write_ragged(features, start, waiting)
             else:
                 features[start:start + len(waiting)] = numpy.stack(waiting)
+                check_room()
             start += len(waiting)
             waiting = []
 

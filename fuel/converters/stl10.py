@@ -11,6 +11,7 @@ from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
                                       read_member, walk_tar)
 from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
+from fuel.converters._room import check_room
 from fuel.converters.base import (check_exists, converted_file,
                                   create_source, label_axes, progress_bar,
                                   write_splits)
@@ -124,6 +125,7 @@ def _write_images(features: h5py.Dataset, path: str,
                     -1, *SHAPE).swapaxes(2, 3)
                 features[start:start + len(images)] = (
                     numpy.ascontiguousarray(images))
+                check_room()
                 start += len(images)
                 bar.advance(len(images))
 
