@@ -71,7 +71,7 @@ def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
         help='one of ' + ', '.join(datasets))
     for name, fill_subparser in datasets.items():
         subparser = subparsers.add_parser(
-            name, help=f'convert the {name} data set')
+            name, help=f'convert {name}')
         _common_arguments(subparser)
         subparser.set_defaults(func=fill_subparser(subparser))
     return parser

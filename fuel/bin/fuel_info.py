@@ -1,6 +1,7 @@
 """The command ``fuel-info``."""
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -140,6 +141,9 @@ def main(args: Sequence[str] | None = None) -> int:
                         'such as out.png')
     arguments = parser.parse_args(args)
     check_settings(parser.prog)
+    if os.path.isdir(arguments.filename):
+        parser.error(f'expected an HDF5 file, got the folder '
+                     f'{arguments.filename!r}')
     try:
         with open_hdf5(arguments.filename) as h5file:
             facts = describe(h5file)

@@ -112,19 +112,20 @@ def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:
     with open(path, encoding='utf-8-sig', newline='') as lines:
         try:
             # Strictly: a quotation mark without its like eats what follows.
-            rows = [row for row in csv.reader(lines, delimiter=delimiter,
-                                              strict=True) if row]
+            reader = csv.reader(lines, delimiter=delimiter, strict=True)
+            numbered = [(reader.line_num, row) for row in reader if row]
         except TypeError as error:
             raise ValueError('expected one character between fields, got '
                              f'{delimiter!r}') from error
         except (csv.Error, UnicodeDecodeError) as error:
             raise BadInputFile(path, f'not a table ({error})') from error
+    rows = [row for _, row in numbered]
     if len(rows) < 1 + header:
         raise BadInputFile(path, 'there are no examples')
-    for number, row in enumerate(rows, 1):
+    for line, row in numbered:
         if len(row) != len(rows[0]):
-            raise BadInputFile(path, f'expected {len(rows[0])} fields in row '
-                               f'{number}, got {len(row)}; what is between '
+            raise BadInputFile(path, f'expected {len(rows[0])} fields in line '
+                               f'{line}, got {len(row)}; what is between '
                                f'fields (--delimiter) is {delimiter!r}')
     names = ([name.strip() for name in rows[0]] if header else
              [str(i) for i in range(len(rows[0]))])

@@ -191,7 +191,8 @@ def test_csv_without_header_names_columns_by_number(here):
 @pytest.mark.parametrize('content, arguments, text', [
     (TABLE, [], "column 'colour' does not hold numbers"),
     (TABLE, ['--target', 'size'], "no column 'size'; it has width, height"),
-    ('a,b\n1,2\n3\n', [], 'expected 2 fields in row 3, got 1'),
+    ('a,b\n1,2\n3\n', [], 'expected 2 fields in line 3, got 1'),
+    ('a,b\n\n\n1,2\n\n3\n', [], 'expected 2 fields in line 6, got 1'),
     ('a,b\n', [], 'no examples'), ('', [], 'empty'),
     ('a,a\n1,2\n', [], 'one name'),
     ('a,b\n1,2\n', ['--delimiter', '::'], 'one character'),
