@@ -172,12 +172,19 @@ def _folders(directory: str) -> list[str]:
 def _find(directory: str, split: str) -> list[Picture]:
     """Return the images of all classes, sorted."""
     found: list[Picture] = []
+    others: list[str] = []
     for name in _folders(directory):
         for parent, folders, files in os.walk(os.path.join(directory, name)):
             folders.sort()
             found += [(split, name, os.path.join(parent, file))
                       for file in sorted(files)
                       if _is_picture(file)]
+            others += [os.path.join(parent, file) for file in sorted(files)
+                       if not (_is_picture(file) or file.startswith('.'))]
+    if found and others:
+        log.warning('%d files beside the images, such as %s, have the '
+                    'extension of no image, and are left out', len(others),
+                    others[0])
     return found
 
 

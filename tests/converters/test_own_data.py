@@ -375,3 +375,16 @@ def test_command_with_spaces_can_be_run_again(here, capsys):
     assert 0 == fuel_info.main(['my table.hdf5'])
     assert "fuel-convert csv 'my table.csv' -d ../own" in (
         capsys.readouterr().out)
+
+
+def test_files_that_are_no_images_by_name_are_told_of(here, caplog):
+    """An unknown extension may be that of images; hidden files are not."""
+    write_images(here)
+    convert('image_folder')
+    assert 'left out' not in caplog.text
+    folder = next(path for path in here.iterdir() if path.is_dir())
+    for name in ('a.heic', 'b.txt', '.hidden'):
+        (folder / name).write_bytes(b'')
+    convert('image_folder')
+    assert '2 files beside the images' in caplog.text
+    assert 'a.heic' in caplog.text
