@@ -90,7 +90,9 @@ def writing(path: str, target: str) -> Iterator[h5py.File]:
     output = _Output(os.path.realpath(path), target)
     token = _output.set(output)
     try:
-        with h5py.File(output.sink, mode='w') as h5file:
+        # Rows that begin at a cache line are the fastest to read.
+        with h5py.File(output.sink, mode='w', alignment_threshold=4096,
+                       alignment_interval=64) as h5file:
             yield h5file
     except Exception:
         output.check()  # the cause of whatever HDF5 then met

@@ -312,7 +312,8 @@ def test_error_names_stage_item_and_source():
     stream = Fails(pairs(), True, which_sources=('targets',))
     with pytest.raises(ZeroDivisionError) as raised:
         next(stream.get_epoch_iterator())
-    assert ["in source 'targets'", 'in stage Fails, item 0 of the epoch'
+    assert ["in source 'targets'", 'example 0 of the data set',
+            'in stage Fails, item 0 of the epoch'
             ] == raised.value.__notes__
 
 
