@@ -11,6 +11,8 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from fuel.kernels._prefetch cimport fuel_ask_for
+
 import numpy
 
 cnp.import_array()
@@ -18,25 +20,6 @@ cnp.import_array()
 cdef extern from *:
     """
     #include <stdint.h>
-    #if defined(__GNUC__) || defined(__clang__)
-    #define fuel_prefetch(address) __builtin_prefetch((address), 0, 0)
-    #else
-    #define fuel_prefetch(address) ((void)0)
-    #endif
-
-    /* Ask for the beginning of a row in each page that it touches.  Within a
-       page the processor then reads on by itself; where the next row is, it
-       cannot guess. */
-    static void fuel_ask_for(const char *row, ptrdiff_t nbytes)
-    {
-        const char *end = row + (nbytes < 16384 ? nbytes : 16384);
-        while (row < end) {
-            fuel_prefetch(row);
-            fuel_prefetch(row + 64);
-            row = (const char *)(((uintptr_t)row | 4095) + 1);
-        }
-    }
-
     typedef void (*fuel_work)(void *);
 
     #ifdef _WIN32
@@ -111,7 +94,6 @@ cdef extern from *:
     }
     #endif
     """
-    void fuel_ask_for(const char *row, Py_ssize_t nbytes) nogil
     int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
                      const char *low, const char *high) nogil
 
