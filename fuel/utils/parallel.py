@@ -5,7 +5,9 @@ import logging
 import multiprocessing
 import os
 import pickle
+import secrets
 import shutil
+import sys
 import tempfile
 import threading
 import time
@@ -31,6 +33,8 @@ _GRACE = 2.
 _DELIVERY = 1.
 # How often to look whether the producer lives, in seconds.
 _INTERVAL = 0.1
+# Whether local sockets may have names that are no paths.
+_HAS_NAMES = sys.platform == 'linux'
 
 
 def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
@@ -47,7 +51,7 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
         Called in this process with the PULL socket of what is pushed.
     addr : str, optional
         The interface to meet at, for TCP. With the default, and no `port`,
-        the two meet at a path that only this user can open.
+        the two meet at an address that lets only the producer in.
     port : int, optional
         The TCP port to listen on. By default a free one.
     context : zmq.Context, optional
@@ -96,15 +100,19 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     other = _Producer(producer)
     folder = None
     own_context = None
+    private = addr == _DEFAULT_ADDRESS and port is None and zmq.has('ipc')
     try:
-        if addr == _DEFAULT_ADDRESS and port is None and zmq.has('ipc'):
+        if private and not _HAS_NAMES:
             folder = tempfile.mkdtemp(prefix='fuel-', dir=_short_folder())
         if context is None:
             own_context = context = zmq.Context()
         socket = _PlainSocket(context, zmq.PULL)
         socket.producer = other
         try:
-            other.send_address(_bind(socket, addr, port, folder))
+            other.send_address(
+                _bind_to_name(socket, other.process.pid)
+                if private and _HAS_NAMES
+                else _bind(socket, addr, port, folder))
             result = consumer(socket)
             other.finish()
         finally:
@@ -122,6 +130,18 @@ def _short_folder() -> str:
     """Return a folder for temporary files; a socket's path has a limit."""
     folder = tempfile.gettempdir()
     return folder if len(folder) < 60 else '/tmp'  # noqa: S108
+
+
+def _bind_to_name(socket: zmq.Socket[Any], pid: int) -> str:
+    """Listen where nobody but one process is let in; return the address.
+
+    A name that is no path leaves nothing behind, even if we are killed. It
+    has no permissions either, so the system is asked who connects.
+    """
+    socket.setsockopt(zmq.SocketOption.IPC_FILTER_PID, pid)
+    address = f'ipc://@fuel-{secrets.token_hex(16)}'
+    socket.bind(address)
+    return address
 
 
 def _bind(socket: zmq.Socket[Any], addr: str, port: int | None,

@@ -85,17 +85,40 @@ def test_a16_producer_meets_the_consumer_at_the_given_address(which):
         assert endpoints[0].endswith(f':{where["port"]}')
 
 
-def test_producer_consumer_default_is_a_private_path():
-    """Nobody else can push, and nothing is left of the path."""
+def test_producer_consumer_private_path(monkeypatch):
+    """Where there are no names, a folder that nobody else can open."""
     def consume(socket):
         endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
         folder = os.path.dirname(endpoint.removeprefix('ipc://'))
         assert endpoint != folder
         return folder, os.stat(folder).st_mode & 0o777, consume_ten(socket)
 
+    monkeypatch.setattr(parallel, '_HAS_NAMES', False)
     folder, mode, result = producer_consumer(produce_numbers, consume)
     assert (0o700, EXPECTED) == (mode, result)
     assert not os.path.exists(folder)
+
+
+def test_producer_consumer_private_name():
+    """What another process of the same user pushes does not come."""
+    def push(endpoint):
+        with zmq.Context() as context, context.socket(zmq.PUSH) as socket:
+            socket.linger = 1000
+            socket.connect(endpoint)
+            socket.send(b'stranger')
+
+    def consume(socket):
+        endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        assert endpoint.startswith('ipc://@')
+        stranger = multiprocessing.get_context('fork').Process(
+            target=push, args=(endpoint,))
+        stranger.start()
+        stranger.join()
+        received = consume_ten(socket)
+        assert not socket.poll(100)
+        return received
+
+    assert EXPECTED == producer_consumer(produce_numbers, consume)
 
 
 def test_producer_consumer_users_context_stays_open():
@@ -302,7 +325,8 @@ def test_producer_consumer_bounded_waits_stay_bounded():
 
 
 def test_producer_consumer_killed_consumer_takes_the_producer_along(tmp_path):
-    """A producer does not outlive the process it works for."""
+    """A producer does not outlive the process it works for, and of the
+    socket nothing is left."""
     code = ('import os, signal, time\n'
             'from fuel.utils.parallel import producer_consumer\n'
             'def produce(socket):\n'
@@ -318,3 +342,4 @@ def test_producer_consumer_killed_consumer_takes_the_producer_along(tmp_path):
         timeout=60, check=False, env={**os.environ, 'TMPDIR': str(tmp_path)})
     assert -signal.SIGKILL == result.returncode
     assert int(result.stdout) > 0
+    assert [] == os.listdir(tmp_path)
