@@ -9,6 +9,7 @@ import h5py  # noqa: F401 (scripts reach it through this module)
 import numpy
 
 from fuel.datasets._ahead import requests_ahead
+from fuel.datasets._direct import direct_batches
 from fuel.datasets._hdf5_files import access_to
 from fuel.datasets._hdf5_format import SplitFormat, costliest_source
 from fuel.datasets._hdf5_rows import Selection, checked_subset, pick
@@ -23,6 +24,7 @@ from fuel.datasets._rows import (
 )
 from fuel.datasets.base import Dataset
 from fuel.exceptions import StateMismatchError
+from fuel.kernels._direct import Batches
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage import Reader
 from fuel.utils import Subset, do_not_pickle_attributes
@@ -274,6 +276,7 @@ class H5PYDataset(SplitFormat, Dataset):
                 f'{selection.num_examples}: it is another file, or was made '
                 'again; make the data set again too')
         self._selection = selection
+        self._access.direct = None
         return selection
 
     def _parse_dataset_info(self) -> None:
@@ -296,6 +299,7 @@ class H5PYDataset(SplitFormat, Dataset):
 
         Sets `data_sources` and `source_shapes`.
         """
+        self._access.direct = None
         if not self.load_in_memory:
             self.data_sources = self.source_shapes = None
             return
@@ -397,6 +401,11 @@ class H5PYDataset(SplitFormat, Dataset):
             range.
 
         """
+        direct = self._access.direct
+        if direct is not None:
+            batch: tuple[Any, ...] | None = direct.read(request)
+            if batch is not None:
+                return batch
         if self.load_in_memory:
             data, shapes = self._in_memory_get_data(state, request)
         else:
@@ -492,7 +501,19 @@ class H5PYDataset(SplitFormat, Dataset):
                 for source, order in zip(
                     sources, selection.orders, strict=True)]
             kept = self._access.kept = opened, selection, sources, parts
+            self._access.direct = self._direct_batches(opened, parts)
         return opened, kept[3]
+
+    def _direct_batches(self, opened: Any, parts: Any) -> Batches | None:
+        """Return what reads plain batches without this object.
+
+        Not from a handle of the user's, who may close it, nor if a subclass
+        reads in its own way.
+        """
+        if (self.load_in_memory or not self.takes_arrays
+                or opened.file is self._access.external):
+            return None
+        return direct_batches(parts, self.num_examples, held=opened)
 
 
 # Pickles and error texts name the public path.

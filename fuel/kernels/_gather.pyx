@@ -1,314 +1,28 @@
-"""Rows out of a mapped file or out of decoded chunks.
+"""Rows out of a mapped file or out of decoded chunks, however they lie.
 
-A row of an HDF5 data set lies in one chunk, or, where chunks divide the
-trailing axes too, in one *tile* of several chunks.  `Tiles` knows how; it
-turns a request into `Copies`, a list of pieces of memory to copy, which then
+A request becomes `Copies`, a list of pieces of memory to copy, which then
 runs without the GIL, whole or in parts on several threads.
 """
 cimport numpy as cnp
-from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from fuel.kernels._prefetch cimport fuel_ask_for
-
-import numpy
+from fuel.kernels._copy_row cimport AHEAD, fuel_copy_row
+from fuel.kernels._guard cimport guarded
+from fuel.kernels._slots cimport Slots
+from fuel.kernels._tiles cimport Segment, Tiles
 
 cnp.import_array()
-
-cdef extern from *:
-    """
-    #include <stdint.h>
-    typedef void (*fuel_work)(void *);
-
-    #ifdef _WIN32
-    /* Windows refuses to cut a file that is mapped. */
-    static int fuel_guarded(fuel_work work, void *job, const char *low,
-                            const char *high)
-    {
-        work(job);
-        return 0;
-    }
-    #else
-    #include <setjmp.h>
-    #include <signal.h>
-    #include <string.h>
-
-    /* A page of a map whose file was cut, or cannot be read, raises SIGBUS
-       in the thread that touches it.  While a copy is guarded, the handler
-       jumps back to it; any other SIGBUS goes where it went before. */
-    static __thread sigjmp_buf fuel_jump;
-    static __thread const char *volatile fuel_low = NULL;
-    static __thread const char *volatile fuel_high = NULL;
-    static struct sigaction fuel_previous;
-    static volatile sig_atomic_t fuel_passed_on = 0;
-
-    static void fuel_on_bus_error(int number, siginfo_t *info, void *context)
-    {
-        const char *address = (const char *)info->si_addr;
-        if (fuel_low != NULL && address >= fuel_low && address < fuel_high) {
-            siglongjmp(fuel_jump, 1);
-        }
-        /* Once more means that the previous handler handed it back. */
-        if (fuel_passed_on) {
-            signal(number, SIG_DFL);
-        } else {
-            fuel_passed_on = 1;
-            sigaction(number, &fuel_previous, NULL);
-        }
-        if (info->si_code <= 0) {
-            raise(number);  /* Sent by a process: nothing will repeat it. */
-        }
-    }
-
-    static int fuel_guarded(fuel_work work, void *job, const char *low,
-                            const char *high)
-    {
-        struct sigaction action;
-        if (low == NULL) {
-            work(job);
-            return 0;
-        }
-        /* Others, such as faulthandler, may have put theirs in between. */
-        sigaction(SIGBUS, NULL, &action);
-        if (action.sa_sigaction != fuel_on_bus_error) {
-            fuel_previous = action;
-            fuel_passed_on = 0;
-            memset(&action, 0, sizeof(action));
-            sigemptyset(&action.sa_mask);
-            action.sa_sigaction = fuel_on_bus_error;
-            /* Not deferred: the jump leaves the handler for good. */
-            action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-            sigaction(SIGBUS, &action, NULL);
-        }
-        fuel_high = high;
-        fuel_low = low;
-        if (sigsetjmp(fuel_jump, 0)) {
-            fuel_low = NULL;
-            return -1;
-        }
-        work(job);
-        fuel_low = NULL;
-        return 0;
-    }
-    #endif
-    """
-    int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
-                     const char *low, const char *high) nogil
 
 cdef enum:
     # A piece is cut here, so that several threads can share one slice.
     LONGEST = 1 << 20
-    # How many rows or pieces ahead of the copy memory is asked for.
-    AHEAD = 2
-    # Rows that are looked up before they are copied.
-    WINDOW = 128
-
-cdef extern from *:
-    """
-    #include <sys/types.h>
-    #include <sys/stat.h>
-    #if defined(__APPLE__)
-    #define fuel_nanoseconds(status) ((status).st_mtimespec.tv_nsec)
-    #elif defined(_WIN32)
-    #define fuel_nanoseconds(status) 0
-    #else
-    #define fuel_nanoseconds(status) ((status).st_mtim.tv_nsec)
-    #endif
-
-    /* Size, and time of the last change in nanoseconds; 0 if it worked. */
-    static int fuel_state(int descriptor, int64_t *size, int64_t *changed)
-    {
-        struct stat status;
-        if (fstat(descriptor, &status)) {
-            return -1;
-        }
-        *size = status.st_size;
-        *changed = (int64_t)status.st_mtime * 1000000000
-            + fuel_nanoseconds(status);
-        return 0;
-    }
-    """
-    int fuel_state(int descriptor, int64_t *size, int64_t *changed)
-
-
-def file_state(int descriptor):
-    """Return the size of an open file, and when it was last changed.
-
-    Parameters
-    ----------
-    descriptor : int
-
-    Returns
-    -------
-    size, changed : int
-        Bytes, and nanoseconds since 1970.
-
-    Raises
-    ------
-    OSError
-        If the descriptor is not open.
-
-    """
-    cdef int64_t size = 0, changed = 0
-    if fuel_state(descriptor, &size, &changed):
-        raise OSError(f'file descriptor {descriptor} is not open')
-    return size, changed
-
 
 # What a table of addresses holds for a chunk that is not in the file, and
 # for one that cannot be where the file says it is.
 MISSING = -1
 OUTSIDE = -2
-
-
-cdef struct Piece:
-    # NULL: the row of fill values.
-    const char *source
-    Py_ssize_t first
-    Py_ssize_t rows
-    Py_ssize_t tile
-
-
-cdef struct Segment:
-    Py_ssize_t in_row
-    Py_ssize_t in_chunk
-    Py_ssize_t nbytes
-
-
-cdef class Tiles:
-    """Where the bytes of a row lie in the chunks that hold it.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the data set; at least one axis, none of the others empty.
-    chunk_shape : tuple of int
-        Same length.  A contiguous data set is one chunk.
-    itemsize : int
-        Bytes of an element.
-
-    Attributes
-    ----------
-    num_rows, block_rows : int
-        Rows of the data set, and of one chunk.
-    num_tiles : int
-        Chunks that together hold a row.
-    row_nbytes, chunk_nbytes : int
-        Decoded sizes in bytes.
-
-    Raises
-    ------
-    ValueError
-        If the axes do not match, or a row falls into too many segments to
-        be worth it.
-
-    """
-
-    cdef readonly Py_ssize_t num_rows, block_rows, num_tiles
-    cdef readonly Py_ssize_t row_nbytes, chunk_nbytes
-    # From one row of a chunk to the next.
-    cdef Py_ssize_t stride
-    # Whether a row is one segment at the start of the chunk's row and fills
-    # it, so that neighbours in a chunk are neighbours in the batch.
-    cdef bint whole
-    cdef Segment *segments
-    cdef Py_ssize_t *tile_starts
-
-    MOST_SEGMENTS = 1 << 16
-    MOST_ELEMENTS = 1 << 22
-
-    def __cinit__(self):
-        self.segments = NULL
-        self.tile_starts = NULL
-
-    def __dealloc__(self):
-        free(self.segments)
-        free(self.tile_starts)
-
-    def __init__(self, tuple shape, tuple chunk_shape, Py_ssize_t itemsize):
-        if not shape or len(shape) != len(chunk_shape):
-            raise ValueError(f'chunks of shape {chunk_shape} cannot hold '
-                             f'rows of a data set of shape {shape}')
-        if min(chunk_shape) < 1 or 0 in shape[1:] or itemsize < 1:
-            raise ValueError(
-                f'rows of shape {shape[1:]}, chunks of shape {chunk_shape} '
-                f'or elements of {itemsize} bytes are empty')
-        self.num_rows = shape[0]
-        self.block_rows = chunk_shape[0]
-        self.row_nbytes = itemsize
-        self.stride = itemsize
-        for length in shape[1:]:
-            self.row_nbytes *= length
-        for length in chunk_shape[1:]:
-            self.stride *= length
-        self.chunk_nbytes = self.stride * self.block_rows
-        self.whole = shape[1:] == chunk_shape[1:]
-        if self.whole:
-            tiles = [[(0, 0, self.row_nbytes)]]
-        else:
-            tiles = self.divide(shape[1:], chunk_shape[1:], itemsize)
-        self.keep(tiles)
-
-    cdef list divide(self, tuple row, tuple chunk, Py_ssize_t itemsize):
-        """Return the segments of each tile of a row."""
-        if max(self.row_nbytes, self.stride) > self.MOST_ELEMENTS * itemsize:
-            raise ValueError('rows are too large to be divided')
-        in_row = numpy.arange(numpy.prod(row, dtype=numpy.intp)).reshape(row)
-        in_chunk = numpy.arange(
-            numpy.prod(chunk, dtype=numpy.intp)).reshape(chunk)
-        grid = tuple([-(-whole // part) for whole, part in zip(row, chunk)])
-        tiles, total = [], 0
-        for place in numpy.ndindex(grid):
-            corner = [index * part for index, part in zip(place, chunk)]
-            source = in_row[tuple([
-                slice(start, start + part)
-                for start, part in zip(corner, chunk)])]
-            target = in_chunk[tuple([
-                slice(length) for length in source.shape])]
-            segments = runs(source.ravel(), target.ravel(), itemsize)
-            tiles.append(segments)
-            total += len(segments)
-            if total > self.MOST_SEGMENTS:
-                raise ValueError('a row falls into too many segments')
-        return tiles
-
-    cdef int keep(self, list tiles) except -1:
-        cdef Py_ssize_t total = sum(map(len, tiles))
-        cdef Py_ssize_t place = 0, tile
-        free(self.segments)
-        free(self.tile_starts)
-        self.num_tiles = len(tiles)
-        self.segments = <Segment *>malloc(total * sizeof(Segment))
-        self.tile_starts = <Py_ssize_t *>malloc(
-            (len(tiles) + 1) * sizeof(Py_ssize_t))
-        if self.segments == NULL or self.tile_starts == NULL:
-            raise MemoryError
-        for tile, segments in enumerate(tiles):
-            self.tile_starts[tile] = place
-            for in_row, in_chunk, nbytes in segments:
-                self.segments[place].in_row = in_row
-                self.segments[place].in_chunk = in_chunk
-                self.segments[place].nbytes = nbytes
-                place += 1
-        self.tile_starts[self.num_tiles] = place
-        return 0
-
-    def __reduce__(self):
-        raise TypeError('Tiles belong to an open file and cannot be pickled')
-
-
-cdef list runs(cnp.ndarray in_row, cnp.ndarray in_chunk, Py_ssize_t itemsize):
-    """Return `(in_row, in_chunk, nbytes)` for runs consecutive in both."""
-    breaks = numpy.flatnonzero(
-        (numpy.diff(in_row) != 1) | (numpy.diff(in_chunk) != 1)) + 1
-    starts = numpy.concatenate([[0], breaks])
-    lengths = numpy.diff(numpy.append(starts, in_row.size))
-    return [(int(row) * itemsize, int(chunk) * itemsize,
-             int(length) * itemsize)
-            for row, chunk, length in zip(
-                in_row[starts], in_chunk[starts], lengths)]
 
 
 cdef struct Job:
@@ -326,18 +40,20 @@ cdef struct Job:
 cdef void copy_pieces(void *argument) noexcept nogil:
     cdef Job *job = <Job *>argument
     cdef const Piece *piece
+    cdef const char *coming
     cdef Py_ssize_t place
     for place in range(job.count):
-        if place + AHEAD < job.count:
-            piece = job.pieces + place + AHEAD
-            if piece.source != NULL:
-                fuel_ask_for(piece.source, job.row_nbytes)
         piece = job.pieces + place
-        if job.whole and piece.source != NULL:
+        if not job.whole or piece.source == NULL:
+            copy_segments(job, piece)
+        elif piece.rows == 1:
+            coming = job.pieces[min(place + AHEAD, job.count - 1)].source
+            fuel_copy_row(job.out + piece.first * job.row_nbytes,
+                          piece.source, job.row_nbytes,
+                          coming if coming != NULL else piece.source)
+        else:
             memcpy(job.out + piece.first * job.row_nbytes, piece.source,
                    piece.rows * job.row_nbytes)
-        else:
-            copy_segments(job, piece)
 
 
 cdef void copy_segments(const Job *job, const Piece *piece) noexcept nogil:
@@ -361,7 +77,7 @@ cdef void copy_segments(const Job *job, const Piece *piece) noexcept nogil:
 cdef class Copies:
     """Pieces of memory to copy into one batch.
 
-    Made by `MappedRows`, `cached_rows` and `chunk_rows`.
+    Made by `MappedRows.plan`, `cached_rows` and `chunk_rows`.
 
     Attributes
     ----------
@@ -372,17 +88,6 @@ cdef class Copies:
         `positions` are the places in the batch.
 
     """
-
-    cdef readonly Py_ssize_t count
-    cdef readonly list absent
-    cdef Tiles tiles
-    cdef Piece *pieces
-    cdef Py_ssize_t room
-    cdef cnp.ndarray out, fill
-    # What must not be freed while memory is read.
-    cdef object held
-    cdef const char *low
-    cdef const char *high
 
     def __cinit__(self):
         self.pieces = NULL
@@ -433,7 +138,7 @@ cdef class Copies:
         """
         cdef Py_ssize_t stop = self.count if end is None else end
         cdef Job job
-        cdef int failed
+        cdef bint intact
         if not 0 <= begin <= stop <= self.count:
             raise ValueError(f'pieces {begin} to {stop} of {self.count}')
         job.pieces = self.pieces + begin
@@ -446,8 +151,8 @@ cdef class Copies:
         job.stride = self.tiles.stride
         job.whole = self.tiles.whole
         with nogil:
-            failed = fuel_guarded(copy_pieces, &job, self.low, self.high)
-        return failed == 0
+            intact = guarded(copy_pieces, &job, self.low, self.high)
+        return intact
 
 
 cdef int check(Tiles tiles, cnp.ndarray rows, cnp.ndarray out) except -1:
@@ -492,6 +197,14 @@ cdef int check_table(Tiles tiles, Py_ssize_t length) except -1:
     return 0
 
 
+cdef int check_slots(Tiles tiles, Slots slots) except -1:
+    check_table(tiles, slots.num_chunks)
+    if slots.chunk_nbytes < tiles.chunk_nbytes:
+        raise ValueError(f'chunks of {tiles.chunk_nbytes} bytes, but slots '
+                         f'of {slots.chunk_nbytes}')
+    return 0
+
+
 cdef const char *address_of(const char *base, Py_ssize_t size,
                             const int64_t *addresses, Py_ssize_t chunk,
                             Py_ssize_t nbytes) except? NULL:
@@ -506,186 +219,6 @@ cdef const char *address_of(const char *base, Py_ssize_t size,
 
 cdef enum:
     MISSING_CHUNK = -1
-
-
-cdef struct PlainJob:
-    const cnp.npy_intp *rows
-    Py_ssize_t count
-    Py_ssize_t num_rows
-    Py_ssize_t block_rows
-    Py_ssize_t row_nbytes
-    const char *base
-    Py_ssize_t size
-    const int64_t *addresses
-    char *out
-    bint done
-
-
-cdef inline const char *find_plain(const PlainJob *job,
-                                   Py_ssize_t row) noexcept nogil:
-    """Return where a row is mapped; NULL if something is odd about it."""
-    cdef Py_ssize_t block, first, end
-    cdef int64_t address
-    if row < 0 or row >= job.num_rows:
-        return NULL
-    block = row // job.block_rows
-    first = block * job.block_rows
-    end = min(first + job.block_rows, job.num_rows)
-    address = job.addresses[block]
-    if address < 0 or address > job.size - (end - first) * job.row_nbytes:
-        return NULL
-    return job.base + address + (row - first) * job.row_nbytes
-
-
-cdef void copy_plain(void *argument) noexcept nogil:
-    """Copy row after row; stop, not done, where something is odd."""
-    cdef PlainJob *job = <PlainJob *>argument
-    cdef const char *found[WINDOW]
-    cdef Py_ssize_t start = 0, place, count, run
-    while start < job.count:
-        count = min(job.count - start, <Py_ssize_t>WINDOW)
-        for place in range(count):
-            found[place] = find_plain(job, job.rows[start + place])
-            if found[place] == NULL:
-                return
-        place = 0
-        while place < count:
-            # Rows that follow each other are one copy.
-            run = 1
-            while (place + run < count and found[place + run]
-                   == found[place] + run * job.row_nbytes):
-                run += 1
-            if place + run - 1 + AHEAD < count:
-                fuel_ask_for(found[place + run - 1 + AHEAD], job.row_nbytes)
-            memcpy(job.out + (start + place) * job.row_nbytes, found[place],
-                   run * job.row_nbytes)
-            place += run
-        start += count
-    job.done = True
-
-
-cdef class MappedRows:
-    """Rows of a data set in a mapped file.
-
-    Parameters
-    ----------
-    tiles : Tiles
-    memory : buffer
-        The mapped file.
-    addresses : int64 array, shape (chunks,)
-        Where each chunk starts in `memory`; `MISSING` for one that was never
-        written, `OUTSIDE` for one that the file cannot hold.
-    fill : numpy.ndarray
-        A row of fill values.
-
-    """
-
-    cdef Tiles tiles
-    cdef const unsigned char[::1] memory
-    cdef const int64_t[::1] addresses
-    cdef cnp.ndarray fill
-    cdef const char *base
-    cdef Py_ssize_t size
-
-    def __init__(self, Tiles tiles not None,
-                 const unsigned char[::1] memory,
-                 const int64_t[::1] addresses, cnp.ndarray fill not None):
-        check_table(tiles, addresses.shape[0])
-        check_fill(tiles, fill)
-        self.tiles = tiles
-        self.memory = memory
-        self.addresses = addresses
-        self.fill = fill
-        self.size = memory.shape[0]
-        self.base = NULL
-        if self.size:
-            self.base = <const char *>&memory[0]
-
-    cdef const int64_t *table(self):
-        return &self.addresses[0] if self.addresses.shape[0] else NULL
-
-    def copy(self, rows, cnp.ndarray out not None):
-        """Copy rows into a batch, in this thread.
-
-        Parameters
-        ----------
-        rows, out
-            As for :meth:`plan`.
-
-        Returns
-        -------
-        bool
-            As of :meth:`Copies.run`.
-
-        Raises
-        ------
-        IndexError, LookupError
-            As of :meth:`plan`.
-
-        """
-        cdef PlainJob job
-        cdef cnp.ndarray wanted
-        cdef int failed
-        # By far the commonest request needs no list of pieces.
-        if self.tiles.whole and cnp.PyArray_Check(rows):
-            wanted = rows
-            check(self.tiles, wanted, out)
-            job.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(wanted)
-            job.count = cnp.PyArray_DIM(wanted, 0)
-            job.num_rows = self.tiles.num_rows
-            job.block_rows = self.tiles.block_rows
-            job.row_nbytes = self.tiles.row_nbytes
-            job.base = self.base
-            job.size = self.size
-            job.addresses = self.table()
-            job.out = <char *>cnp.PyArray_DATA(out)
-            job.done = False
-            with nogil:
-                failed = fuel_guarded(copy_plain, &job, self.base,
-                                      self.base + self.size)
-            if failed:
-                return False
-            if job.done:
-                return True
-        # Something is missing or wrong: this path says what.
-        return self.plan(rows, out).run()
-
-    def plan(self, rows, cnp.ndarray out not None):
-        """Plan the copying of rows into a batch.
-
-        Parameters
-        ----------
-        rows : numpy.ndarray, shape (batch,), dtype intp; or tuple of two int
-            Which rows, or the first one and the one after the last.
-        out : numpy.ndarray
-            C-contiguous, of the batch's size.
-
-        Returns
-        -------
-        Copies
-
-        Raises
-        ------
-        IndexError
-            If a row is out of range.
-        LookupError
-            Its argument is the first chunk needed that is `OUTSIDE`.
-
-        """
-        cdef Copies copies = Copies.__new__(Copies)
-        copies.held = self
-        copies.low = self.base
-        copies.high = self.base + self.size
-        if isinstance(rows, tuple):
-            plan_range(copies, self.tiles, self.base, self.size,
-                       self.table(), rows, out, self.fill)
-        else:
-            plan_list(copies, self.tiles, self.base, self.size,
-                      self.table(), rows, out, self.fill)
-        return copies
-
-    def __reduce__(self):
-        raise TypeError('rows of a mapped file cannot be pickled')
 
 
 cdef int plan_list(Copies copies, Tiles tiles, const char *base,
@@ -752,20 +285,19 @@ cdef int plan_range(Copies copies, Tiles tiles, const char *base,
     return 0
 
 
-def cached_rows(Tiles tiles not None, list slots not None,
-                int64_t[::1] used, int64_t now, cnp.ndarray rows not None,
-                cnp.ndarray out not None, cnp.ndarray fill not None):
+def cached_rows(Tiles tiles not None, Slots slots not None, int64_t now,
+                cnp.ndarray rows not None, cnp.ndarray out not None,
+                cnp.ndarray fill not None):
     """Plan the copying of rows out of the chunks that are remembered.
 
     Parameters
     ----------
     tiles : Tiles
-    slots : list
-        For each chunk its decoded bytes, a contiguous array, or None.
-    used : int64 array, shape (chunks,)
-        Set to `now` for each chunk that is needed.
+    slots : Slots
+        What is remembered.
     now : int
-        The time, by the cache's own count.
+        The time, by the cache's own count: for each chunk that is needed
+        the one when it was last used.
     rows, out, fill : numpy.ndarray
         As for `MappedRows`.
 
@@ -778,8 +310,7 @@ def cached_rows(Tiles tiles not None, list slots not None,
     """
     check(tiles, rows, out)
     check_fill(tiles, fill)
-    check_table(tiles, len(slots))
-    check_table(tiles, used.shape[0])
+    check_slots(tiles, slots)
     cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
         cnp.PyArray_DATA(rows))
     cdef Py_ssize_t place, row, block, tile, chunk
@@ -800,12 +331,12 @@ def cached_rows(Tiles tiles not None, list slots not None,
         for tile in range(tiles.num_tiles):
             chunk = block * tiles.num_tiles + tile
             if chunk != last:
-                used[chunk] = now
+                slots.used[chunk] = now
                 last = chunk
-                decoded = <object>PyList_GET_ITEM(slots, chunk)
+                decoded = slots.get(chunk)
                 if decoded is not None:
                     held.append(decoded)
-                    start = start_of(tiles, decoded)
+                    start = <const char *>cnp.PyArray_DATA(decoded)
             if decoded is None:
                 absent.setdefault(chunk, []).append(place)
                 continue

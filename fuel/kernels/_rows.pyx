@@ -9,17 +9,13 @@ from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
 from fuel.kernels._memory cimport new_array
-from fuel.kernels._prefetch cimport fuel_ask_for
+from fuel.kernels._copy_row cimport AHEAD, fuel_copy_row
 
 import operator
 
 import numpy
 
 cnp.import_array()
-
-# How many rows ahead of the copy memory is asked for.
-cdef enum:
-    AHEAD = 2
 
 # Below this many bytes the copy takes less time than handing the GIL over.
 cdef enum:
@@ -184,15 +180,20 @@ cdef bint is_plain(cnp.ndarray array):
 cdef void gather(const char *source, char *out, const cnp.npy_intp *indices,
                  Py_ssize_t count, Py_ssize_t row) noexcept nogil:
     cdef Py_ssize_t place = 0, run
+    cdef Py_ssize_t last = count - 1
     while place < count:
-        if place + AHEAD < count:
-            fuel_ask_for(source + indices[place + AHEAD] * row, row)
         # Rows that follow each other are one copy: twice as fast.
         run = 1
         while (place + run < count
                and indices[place + run] == indices[place] + run):
             run += 1
-        memcpy(out + place * row, source + indices[place] * row, run * row)
+        if run > 1:
+            memcpy(out + place * row, source + indices[place] * row,
+                   run * row)
+        else:
+            fuel_copy_row(out + place * row, source + indices[place] * row,
+                          row, source + indices[min(place + AHEAD, last)]
+                          * row)
         place += run
 
 

@@ -5,7 +5,6 @@ set in this process share a `ChunkStore`; both live as long as a reader.
 """
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 import weakref
@@ -16,6 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.config_parser import config
+from fuel.kernels._slots import Clock, Slots
 from fuel.storage._buffers import Buffers
 from fuel.storage._memory import usable_memory
 
@@ -60,6 +60,7 @@ class ChunkCache:
     Attributes
     ----------
     budget : int
+    clock : Clock
     used : int
         Bytes that are remembered now.
 
@@ -70,7 +71,7 @@ class ChunkCache:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._clock = itertools.count(1)
+        self.clock = Clock()
         self._stores: weakref.WeakValueDictionary[Hashable, ChunkStore] = (
             weakref.WeakValueDictionary())
         self.unlock()
@@ -86,10 +87,6 @@ class ChunkCache:
     def stores(self) -> list[ChunkStore]:
         """Return the stores that are in use."""
         return list(self._stores.values())
-
-    def now(self) -> int:
-        """Return the time, counted in requests."""
-        return next(self._clock)
 
     def store(self, name: Hashable, num_chunks: int,
               chunk_nbytes: int) -> ChunkStore:
@@ -139,7 +136,7 @@ class ChunkCache:
         stores = [store for store in self.stores() if store.used_bytes]
         chunks = [store.remembered() for store in stores]
         times = numpy.concatenate([
-            store.last_used[mine] for store, mine in zip(
+            store.slots.last_used[mine] for store, mine in zip(
                 stores, chunks, strict=True)])
         owners = numpy.repeat(numpy.arange(len(stores)),
                               [len(mine) for mine in chunks])
@@ -155,10 +152,8 @@ class ChunkStore:
 
     Attributes
     ----------
-    slots : list of numpy.ndarray or None
-        Each chunk, if it is remembered.
-    last_used : numpy.ndarray, dtype int64
-        When each chunk was last needed, by the cache's clock.
+    slots : Slots
+        Each chunk, if it is remembered, and when it was last needed.
     used_bytes : int
     num_decoded : int
         How many times a chunk was decoded.
@@ -168,8 +163,7 @@ class ChunkStore:
     def __init__(self, cache: ChunkCache, num_chunks: int,
                  chunk_nbytes: int) -> None:
         self.cache = cache
-        self.slots: list[Decoded | None] = [None] * num_chunks
-        self.last_used = numpy.zeros(num_chunks, numpy.int64)
+        self.slots = Slots(num_chunks, chunk_nbytes)
         self.used_bytes = 0
         self.num_decoded = 0
         self._chunk_nbytes = chunk_nbytes

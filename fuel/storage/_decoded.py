@@ -8,6 +8,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels._direct import RememberedRows
 from fuel.kernels._gather import (
     MISSING, OUTSIDE, Copies, cached_rows, chunk_rows)
 from fuel.storage._ahead import Background
@@ -67,6 +68,8 @@ class DecodedReader(DirectReader):
         name = dataset.name or object()
         self.store = cache_of(self._file.identity, cache_bytes).store(
             name, self._table.addresses.size, self._tiles.chunk_nbytes)
+        self._rows = RememberedRows(
+            self._tiles, self.store.slots, self.store.cache.clock)
 
     def needs_ahead(self) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
@@ -83,8 +86,8 @@ class DecodedReader(DirectReader):
         cost = chunks.size * self._tiles.chunk_nbytes
         if cost > room:
             return None
-        soon = self.store.cache.now() + PROTECTED
-        self.store.last_used[chunks] = soon
+        soon = self.store.cache.clock.tick() + PROTECTED
+        self.store.slots.last_used[chunks] = soon
         for chunk in chunks.tolist():
             if self.store.slots[chunk] is None:
                 self._background.add(
@@ -93,7 +96,7 @@ class DecodedReader(DirectReader):
 
     def _decode_ahead(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""
-        if self.store.last_used[chunk] == expected:
+        if self.store.slots.last_used[chunk] == expected:
             self.store.get(chunk, self._decode)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
@@ -131,8 +134,8 @@ class DecodedReader(DirectReader):
     def _plan(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
               ) -> Copies:
         return cached_rows(
-            self._tiles, self.store.slots, self.store.last_used,
-            self.store.cache.now(), rows, batch, self._fill)
+            self._tiles, self.store.slots, self.store.cache.clock.tick(),
+            rows, batch, self._fill)
 
     def _address(self, absent: tuple[int, int, list[int]]) -> int:
         return int(self._table.addresses[absent[0]])

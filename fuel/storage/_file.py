@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels._gather import file_state
+from fuel.kernels._direct import MappedRows
+from fuel.kernels._guard import file_state
 
 
 _lock = threading.Lock()
@@ -181,6 +182,17 @@ class RawFile:
             f'{self.path} was written to while it was in use, so old and '
             f'new rows would be mixed: open the data set again (to replace '
             f'a file in use, rename the new one onto it)')
+
+    def watch(self, rows: MappedRows) -> None:
+        """Let rows of this file's map be checked as :meth:`check` does.
+
+        Parameters
+        ----------
+        rows : MappedRows
+            Used while this object lives.
+
+        """
+        rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:
         """Tell whether a byte of the file is in memory.

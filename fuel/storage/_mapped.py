@@ -8,8 +8,10 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels._gather import OUTSIDE, MappedRows, Tiles
+from fuel.kernels._direct import MappedRows, Rows
+from fuel.kernels._gather import OUTSIDE
 from fuel.kernels._memory import empty
+from fuel.kernels._tiles import Tiles
 from fuel.storage._ahead import PageAhead
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
 from fuel.storage._file import RawFile, raw_file
@@ -36,6 +38,8 @@ class DirectReader(Reader):
 
     """
 
+    _rows: Rows
+
     def __init__(self, file: RawFile, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any],
                  chunk_shape: tuple[int, ...] | None = None,
@@ -47,6 +51,12 @@ class DirectReader(Reader):
         self._tiles = Tiles(shape, chunk_shape or shape, dtype.itemsize)
         self._row_shape = shape[1:]
         self._fill = numpy.full(self._row_shape, fill_value, dtype)
+
+    def direct(self) -> Rows | None:
+        """See :meth:`Reader.direct`."""
+        if self._is_native and self.dtype.subdtype is None:
+            return self._rows
+        return None
 
     def _new_batch(self, count: int) -> NDArray[Any]:
         return empty((count, *self._row_shape), self._stored_type)
@@ -77,6 +87,8 @@ class MappedReader(DirectReader):
 
     """
 
+    _rows: MappedRows
+
     # Measured on two cores, for random rows of 3 KB: where both were free,
     # two threads took 1/1.5 of the time of one from 8 MB on, and gained
     # little or lost below 4 MB; where others used a core, they lost.
@@ -89,6 +101,7 @@ class MappedReader(DirectReader):
         self._addresses = addresses
         self._rows = MappedRows(
             self._tiles, file.memory, addresses, self._fill)
+        file.watch(self._rows)
         self._ahead: PageAhead | None = None
 
     def needs_ahead(self) -> int | None:
@@ -99,6 +112,7 @@ class MappedReader(DirectReader):
         first = int(stored.min())
         last = int(stored.max()) + self._tiles.chunk_nbytes
         self._ahead = PageAhead(self._file, first, last - first)
+        self._rows.declines = self._ahead.active
         return PAGES_AHEAD if self._ahead.active else None
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
@@ -134,10 +148,10 @@ class MappedReader(DirectReader):
     def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
               batch: NDArray[Any]) -> NDArray[Any]:
         try:
+            copies = self._rows.plan(rows, batch)
             if batch.nbytes < self.THREADS_FROM:
-                intact = self._rows.copy(rows, batch)
+                intact = copies.run()
             else:
-                copies = self._rows.plan(rows, batch)
                 intact = all(map_chunks(copies.run, copies.count))
         except IndexError as error:
             raise IndexError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels import native, take
 from fuel.storage._layout import Layout, name_of
-from fuel.storage._reader import Reader, Rows
+from fuel.storage._reader import Places, Reader
 
 # A list that covers at least this part of its range is picked from the
 # whole range, since HDF5 needs longer to select rows than to read them.
@@ -41,7 +41,7 @@ class OrdinaryReader(Reader):
             self._is_ragged and not elements.isnative
             and _h5py_forgets_byte_order())
 
-    def read(self, rows: Rows) -> Any:
+    def read(self, rows: Places) -> Any:
         """See :meth:`Reader.read`."""
         # Where the file is open for writing, it may have been resized.
         self.shape = self._dataset.shape

@@ -8,9 +8,10 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
+from fuel.kernels._direct import Rows
 from fuel.storage._layout import Layout, native_type
 
-Rows = int | slice | NDArray[numpy.intp]
+Places = int | slice | NDArray[numpy.intp]
 
 
 class Reader(ABC):
@@ -45,7 +46,7 @@ class Reader(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
-    def read(self, rows: Rows) -> Any:
+    def read(self, rows: Places) -> Any:
         """Return rows of the data set.
 
         Parameters
@@ -110,6 +111,17 @@ class Reader(ABC):
 
         """
         return 0
+
+    def direct(self) -> Rows | None:
+        """Return what copies rows into batches without this reader.
+
+        Returns
+        -------
+        Rows or None
+            None if there is none.
+
+        """
+        return None
 
     @abstractmethod
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:

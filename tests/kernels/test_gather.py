@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels._gather import (
-    MISSING, OUTSIDE, MappedRows, Tiles, cached_rows, chunk_rows)
+from fuel.kernels._direct import MappedRows
+from fuel.kernels._gather import MISSING, OUTSIDE, cached_rows, chunk_rows
+from fuel.kernels._slots import Slots
+from fuel.kernels._tiles import Tiles
 
 
 def grid_of(shape, chunk_shape):
@@ -68,9 +70,6 @@ def test_mapped_rows_equal_those_of_numpy(case, seed):
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
     assert mapped.plan(rows, out).run()
     assert content[rows].tolist() == out.tolist()
-    out[...] = 77
-    assert mapped.copy(rows, out)
-    assert content[rows].tolist() == out.tolist()
     if len(rows):
         start, stop = int(rows.min()), int(rows.max()) + 1
         out = numpy.empty((stop - start, *data.shape[1:]), 'u1')
@@ -87,13 +86,14 @@ def test_cached_rows_equal_those_of_numpy(case, absent):
     by chunk."""
     data, chunk_shape, missing, rows = case
     chunks, content = cut(data, chunk_shape, missing)
-    slots = [None if number in absent else chunk
-             for number, chunk in enumerate(chunks)]
-    used = numpy.zeros(len(chunks), numpy.int64)
     tiles = Tiles(data.shape[:-1], chunk_shape, data.shape[-1])
+    slots = Slots(len(chunks), tiles.chunk_nbytes)
+    for number, chunk in enumerate(chunks):
+        if number not in absent:
+            slots[number] = chunk
     fill = numpy.zeros(data.shape[1:], 'u1')
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
-    copies = cached_rows(tiles, slots, used, 5, rows, out, fill)
+    copies = cached_rows(tiles, slots, 5, rows, out, fill)
     copies.run()
     for chunk, tile, places in copies.absent:
         assert slots[chunk] is None
@@ -102,7 +102,7 @@ def test_cached_rows_equal_those_of_numpy(case, absent):
     assert content[rows].tolist() == out.tolist()
     blocks = set((rows // chunk_shape[0]).tolist())
     assert {number // tiles.num_tiles
-            for number in numpy.flatnonzero(used == 5)} == blocks
+            for number in numpy.flatnonzero(slots.last_used == 5)} == blocks
 
 
 def test_large_pieces_are_cut_for_threads():
@@ -119,8 +119,7 @@ def test_large_pieces_are_cut_for_threads():
     assert (data == out).all()
 
 
-@pytest.mark.parametrize('method', ['plan', 'copy'])
-def test_wrong_arguments_are_refused(method):
+def test_wrong_arguments_are_refused():
     """The wrapper checks, so that the kernel need not."""
     tiles = Tiles((4, 2), (2, 2), 1)
     memory, addresses = bytes(8), numpy.array([0, 4], numpy.int64)
@@ -128,8 +127,7 @@ def test_wrong_arguments_are_refused(method):
     one = numpy.array([0])
 
     def plan(rows=one, out=out, fill=fill, addresses=addresses):
-        mapped = MappedRows(tiles, memory, addresses, fill)
-        return getattr(mapped, method)(rows, out)
+        return MappedRows(tiles, memory, addresses, fill).plan(rows, out)
 
     for rows in (numpy.array([4]), numpy.array([-1])):
         with pytest.raises(IndexError, match='0 to 3'):
@@ -151,9 +149,10 @@ def test_wrong_arguments_are_refused(method):
             plan(numpy.array([2]),
                  addresses=numpy.array([0, address], numpy.int64))
         assert 1 == caught.value.args[0]
-    with pytest.raises(ValueError, match='decoded chunk must have 4'):
-        cached_rows(tiles, [numpy.zeros(3, 'u1'), None],
-                    numpy.zeros(2, numpy.int64), 1, one, out, fill)
+    with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
+        cached_rows(tiles, Slots(1, 4), 1, one, out, fill)
+    with pytest.raises(ValueError, match='chunks of 4 bytes, but slots of 3'):
+        cached_rows(tiles, Slots(2, 3), 1, one, out, fill)
     with pytest.raises(ValueError, match='pieces 0 to 7 of 1'):
         MappedRows(tiles, memory, addresses, fill).plan(one, out).run(0, 7)
     with pytest.raises(ValueError, match='cannot hold'):
@@ -162,3 +161,22 @@ def test_wrong_arguments_are_refused(method):
         Tiles((4, 0), (2, 1), 1)
     with pytest.raises(ValueError, match='too many segments'):
         Tiles((4, 300000), (4, 1), 1)
+
+
+def test_slots_take_nothing_but_decoded_chunks():
+    """The kernels rely on it."""
+    slots = Slots(2, 4)
+    slots[1] = numpy.arange(4, dtype='u1')
+    assert [None, [0, 1, 2, 3]] == [
+        chunk if chunk is None else chunk.tolist() for chunk in slots]
+    with pytest.raises(ValueError, match='must have 4 bytes, got 3'):
+        slots[0] = numpy.zeros(3, 'u1')
+    with pytest.raises(ValueError, match='must have 4 bytes'):
+        slots[0] = numpy.zeros(8, 'u1')[::2]
+    with pytest.raises(TypeError, match='must be an array'):
+        slots[0] = b'1234'
+    for place in (-1, 2):
+        with pytest.raises(IndexError, match='of 2'):
+            slots[place] = None
+        with pytest.raises(IndexError, match='of 2'):
+            slots[place]

@@ -190,7 +190,7 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
     store = cache.store('x', 10, 1)
     model = []
     for chunk in wanted:
-        store.last_used[chunk] = cache.now()
+        store.slots.last_used[chunk] = cache.clock.tick()
         store.get(chunk, lambda chunk: numpy.full(1, chunk, 'u1'))
         model = ([chunk] + [one for one in model if one != chunk])[:budget]
         assert sorted(model) == store.remembered().tolist()

@@ -1,0 +1,37 @@
+cdef extern from *:
+    """
+    #include <stddef.h>
+    #include <string.h>
+    #if defined(__GNUC__) || defined(__clang__)
+    #define fuel_prefetch(address) __builtin_prefetch((address), 0, 3)
+    #else
+    #define fuel_prefetch(address) ((void)0)
+    #endif
+
+    /* So much of a row is asked for ahead: beyond, the processor has
+       understood that it is read in order. */
+    #define FUEL_ASKED 4096
+    #define FUEL_LINE 64
+    /* Which row to ask for while one is copied: so many after it. */
+    #define FUEL_AHEAD 2
+
+    /* Copy a row and meanwhile ask, line by line, for the one that comes
+       soon: random rows are not where the processor would look for them. */
+    static void fuel_copy_row(char *out, const char *row, ptrdiff_t nbytes,
+                              const char *coming)
+    {
+        ptrdiff_t asked = nbytes < FUEL_ASKED ? nbytes : FUEL_ASKED;
+        ptrdiff_t place = 0;
+        for (; place + FUEL_LINE <= asked; place += FUEL_LINE) {
+            fuel_prefetch(coming + place);
+            memcpy(out + place, row + place, FUEL_LINE);
+        }
+        if (place < nbytes) {
+            fuel_prefetch(coming + place);
+            memcpy(out + place, row + place, nbytes - place);
+        }
+    }
+    """
+    const int AHEAD "FUEL_AHEAD"
+    void fuel_copy_row(char *out, const char *row, Py_ssize_t nbytes,
+                       const char *coming) noexcept nogil

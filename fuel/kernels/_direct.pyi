@@ -1,0 +1,32 @@
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels._gather import Copies
+from fuel.kernels._slots import Clock, Slots
+from fuel.kernels._tiles import Tiles
+
+class Rows:
+    declines: bool
+
+class MappedRows(Rows):
+    def __init__(
+        self, tiles: Tiles, memory: Any, addresses: NDArray[Any],
+        fill: NDArray[Any],
+    ) -> None: ...
+    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
+    def plan(
+        self, rows: NDArray[Any] | tuple[int, int], out: NDArray[Any],
+    ) -> Copies: ...
+
+class RememberedRows(Rows):
+    def __init__(self, tiles: Tiles, slots: Slots, clock: Clock) -> None: ...
+
+class Batches:
+    def __init__(
+        self, parts: list[tuple[Rows, int, tuple[int, ...],
+                                numpy.dtype[Any]]],
+        num_examples: int, most_nbytes: int, held: object,
+    ) -> None: ...
+    def read(self, request: object) -> tuple[NDArray[Any], ...] | None: ...

@@ -1,0 +1,161 @@
+"""Reading a mapped file although somebody may cut it.
+
+A page of the map that is behind the end of the file, or cannot be read from
+the disk, would end the process with SIGBUS; a copy that is guarded fails
+instead. Whether the file is still what it was, its size and its time tell.
+"""
+from libc.stdint cimport int64_t
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    typedef void (*fuel_work)(void *);
+
+    #ifdef _WIN32
+    /* Windows refuses to cut a file that is mapped. */
+    static int fuel_guarded(fuel_work work, void *job, const char *low,
+                            const char *high)
+    {
+        work(job);
+        return 0;
+    }
+    #else
+    #include <setjmp.h>
+    #include <signal.h>
+    #include <string.h>
+
+    /* A page of a map whose file was cut, or cannot be read, raises SIGBUS
+       in the thread that touches it.  While a copy is guarded, the handler
+       jumps back to it; any other SIGBUS goes where it went before. */
+    static __thread sigjmp_buf fuel_jump;
+    static __thread const char *volatile fuel_low = NULL;
+    static __thread const char *volatile fuel_high = NULL;
+    static struct sigaction fuel_previous;
+    static volatile sig_atomic_t fuel_passed_on = 0;
+
+    static void fuel_on_bus_error(int number, siginfo_t *info, void *context)
+    {
+        const char *address = (const char *)info->si_addr;
+        if (fuel_low != NULL && address >= fuel_low && address < fuel_high) {
+            siglongjmp(fuel_jump, 1);
+        }
+        /* Once more means that the previous handler handed it back. */
+        if (fuel_passed_on) {
+            signal(number, SIG_DFL);
+        } else {
+            fuel_passed_on = 1;
+            sigaction(number, &fuel_previous, NULL);
+        }
+        if (info->si_code <= 0) {
+            raise(number);  /* Sent by a process: nothing will repeat it. */
+        }
+    }
+
+    static int fuel_guarded(fuel_work work, void *job, const char *low,
+                            const char *high)
+    {
+        struct sigaction action;
+        if (low == NULL) {
+            work(job);
+            return 0;
+        }
+        /* Others, such as faulthandler, may have put theirs in between. */
+        sigaction(SIGBUS, NULL, &action);
+        if (action.sa_sigaction != fuel_on_bus_error) {
+            fuel_previous = action;
+            fuel_passed_on = 0;
+            memset(&action, 0, sizeof(action));
+            sigemptyset(&action.sa_mask);
+            action.sa_sigaction = fuel_on_bus_error;
+            /* Not deferred: the jump leaves the handler for good. */
+            action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+            sigaction(SIGBUS, &action, NULL);
+        }
+        fuel_high = high;
+        fuel_low = low;
+        if (sigsetjmp(fuel_jump, 0)) {
+            fuel_low = NULL;
+            return -1;
+        }
+        work(job);
+        fuel_low = NULL;
+        return 0;
+    }
+    #endif
+    """
+    int fuel_guarded(void (*work)(void *) noexcept nogil, void *job,
+                     const char *low, const char *high) noexcept nogil
+
+
+cdef bint guarded(void (*work)(void *) noexcept nogil, void *job,
+                  const char *low, const char *high) noexcept nogil:
+    """Do a piece of work that reads a map, from `low` to before `high`.
+
+    Returns
+    -------
+    bool
+        False if the map could not be read, and the work is half done.
+
+    """
+    return fuel_guarded(work, job, low, high) == 0
+
+
+cdef extern from *:
+    """
+    #include <sys/types.h>
+    #include <sys/stat.h>
+    #if defined(__APPLE__)
+    #define fuel_nanoseconds(status) ((status).st_mtimespec.tv_nsec)
+    #elif defined(_WIN32)
+    #define fuel_nanoseconds(status) 0
+    #else
+    #define fuel_nanoseconds(status) ((status).st_mtim.tv_nsec)
+    #endif
+
+    /* Size, and time of the last change in nanoseconds; 0 if it worked. */
+    static int fuel_state(int descriptor, int64_t *size, int64_t *changed)
+    {
+        struct stat status;
+        if (fstat(descriptor, &status)) {
+            return -1;
+        }
+        *size = status.st_size;
+        *changed = (int64_t)status.st_mtime * 1000000000
+            + fuel_nanoseconds(status);
+        return 0;
+    }
+    """
+    int fuel_state(int descriptor, int64_t *size,
+                   int64_t *changed) noexcept nogil
+
+
+def file_state(int descriptor):
+    """Return the size of an open file, and when it was last changed.
+
+    Parameters
+    ----------
+    descriptor : int
+
+    Returns
+    -------
+    size, changed : int
+        Bytes, and nanoseconds since 1970.
+
+    Raises
+    ------
+    OSError
+        If the descriptor is not open.
+
+    """
+    cdef int64_t size = 0, changed = 0
+    if fuel_state(descriptor, &size, &changed):
+        raise OSError(f'file descriptor {descriptor} is not open')
+    return size, changed
+
+
+cdef bint is_unchanged(int descriptor, int64_t size,
+                       int64_t changed) noexcept nogil:
+    """Tell whether a file is as `file_state` once said."""
+    cdef int64_t size_now = 0, changed_now = 0
+    return (fuel_state(descriptor, &size_now, &changed_now) == 0
+            and size_now == size and changed_now == changed)

@@ -1,0 +1,14 @@
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+
+cdef class Clock:
+    cdef readonly int64_t time
+
+
+cdef class Slots:
+    cdef readonly Py_ssize_t num_chunks, chunk_nbytes
+    cdef readonly cnp.ndarray last_used
+    cdef int64_t *used
+    cdef list chunks
+    cdef object get(self, Py_ssize_t chunk)

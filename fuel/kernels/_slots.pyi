@@ -1,0 +1,20 @@
+from collections.abc import Iterator
+
+import numpy
+from numpy.typing import NDArray
+
+class Clock:
+    time: int
+    def tick(self) -> int: ...
+
+class Slots:
+    num_chunks: int
+    chunk_nbytes: int
+    last_used: NDArray[numpy.int64]
+    def __init__(self, num_chunks: int, chunk_nbytes: int) -> None: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[NDArray[numpy.uint8] | None]: ...
+    def __getitem__(self, chunk: int) -> NDArray[numpy.uint8] | None: ...
+    def __setitem__(
+        self, chunk: int, decoded: NDArray[numpy.uint8] | None,
+    ) -> None: ...

@@ -1,0 +1,85 @@
+"""Decoded chunks of a data set, where C finds them."""
+cimport numpy as cnp
+from cpython.list cimport PyList_GET_ITEM
+from libc.stdint cimport int64_t
+
+import numpy
+
+cnp.import_array()
+
+
+cdef class Clock:
+    """Time, counted in requests.
+
+    Attributes
+    ----------
+    time : int
+
+    """
+
+    def __cinit__(self):
+        self.time = 0
+
+    def tick(self):
+        """Return the time, which is later at each call (int)."""
+        self.time += 1
+        return self.time
+
+
+cdef class Slots:
+    """A slot for each chunk of a data set: its bytes, or None.
+
+    Parameters
+    ----------
+    num_chunks : int
+    chunk_nbytes : int
+        Of a decoded chunk.
+
+    Attributes
+    ----------
+    last_used : numpy.ndarray, shape (num_chunks,), dtype int64
+        When each chunk was last needed.
+
+    """
+
+    def __init__(self, Py_ssize_t num_chunks, Py_ssize_t chunk_nbytes):
+        self.num_chunks = num_chunks
+        self.chunk_nbytes = chunk_nbytes
+        self.chunks = [None] * num_chunks
+        self.last_used = numpy.zeros(num_chunks, numpy.int64)
+        self.used = <int64_t *>cnp.PyArray_DATA(self.last_used)
+
+    def __len__(self):
+        return self.num_chunks
+
+    def __getitem__(self, Py_ssize_t chunk):
+        return self.chunks[self.checked(chunk)]
+
+    def __setitem__(self, Py_ssize_t chunk, decoded):
+        if decoded is not None:
+            self.check(decoded)
+        self.chunks[self.checked(chunk)] = decoded
+
+    def checked(self, Py_ssize_t chunk):
+        """Return a number if it is that of a chunk."""
+        if not 0 <= chunk < self.num_chunks:
+            raise IndexError(f'chunk {chunk} of {self.num_chunks}')
+        return chunk
+
+    def check(self, decoded):
+        """Refuse what a kernel could read outside of."""
+        if not isinstance(decoded, numpy.ndarray):
+            raise TypeError(
+                f'a decoded chunk must be an array, got {decoded!r}')
+        if (decoded.nbytes != self.chunk_nbytes
+                or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>decoded)):
+            raise ValueError(f'a decoded chunk must have {self.chunk_nbytes} '
+                             f'bytes, got {decoded.nbytes}')
+
+    cdef object get(self, Py_ssize_t chunk):
+        """Return what is in a slot whose number is known to be right."""
+        return <object>PyList_GET_ITEM(self.chunks, chunk)
+
+    def __reduce__(self):
+        raise TypeError('chunks belong to an open file and cannot be '
+                        'pickled')

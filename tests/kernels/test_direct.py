@@ -1,0 +1,256 @@
+"""Batches by one call, against NumPy; and what is declined."""
+import math
+import os
+import threading
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.kernels._direct import Batches, MappedRows, RememberedRows
+from fuel.kernels._gather import MISSING, OUTSIDE
+from fuel.kernels._guard import file_state
+from fuel.kernels._slots import Clock, Slots
+from fuel.kernels._tiles import Tiles
+
+MOST = 1 << 20
+
+
+@st.composite
+def stored(draw):
+    """Draw rows, how many lie in a chunk, and a request."""
+    num_rows = draw(st.integers(1, 400))
+    shape = draw(st.sampled_from([(), (1,), (3, 2), (100,)]))
+    dtype = draw(st.sampled_from(['u1', 'i2', 'f8', 'S3']))
+    itemsize = numpy.dtype(dtype).itemsize
+    data = numpy.random.RandomState(draw(st.integers(0, 99))).randint(
+        1, 127, (num_rows, math.prod(shape) * itemsize)).astype(
+            'u1').view(dtype).reshape(num_rows, *shape)
+    first = draw(st.integers(0, num_rows - 1))
+    request = draw(st.lists(
+        st.integers(0, num_rows - first - 1), min_size=1, max_size=300))
+    if draw(st.booleans()):
+        request = range(num_rows - first)
+    return (data, draw(st.integers(1, 500)), first,
+            numpy.array(request, numpy.intp))
+
+
+def chunks_of(data, block_rows):
+    """Return chunks of so many rows as bytes, the last one filled up."""
+    row = data[:1].nbytes
+    chunks = []
+    for start in range(0, len(data), block_rows):
+        part = data[start:start + block_rows].tobytes()
+        chunks.append(numpy.frombuffer(
+            part.ljust(block_rows * row, b'x'), 'u1'))
+    return chunks
+
+
+def mapped(data, block_rows, seed=0):
+    """Return rows in chunks that lie in any order in a map."""
+    chunks = chunks_of(data, block_rows)
+    addresses = numpy.empty(len(chunks), numpy.int64)
+    memory = b'head'
+    for number in numpy.random.RandomState(seed).permutation(len(chunks)):
+        addresses[number] = len(memory)
+        memory += chunks[number].tobytes()
+    tiles = Tiles(data.shape, (block_rows, *data.shape[1:]), data.itemsize)
+    return MappedRows(
+        tiles, memory, addresses, numpy.zeros(data.shape[1:], data.dtype))
+
+
+def remembered(data, block_rows):
+    """Return rows in decoded chunks, and the slots."""
+    chunks = chunks_of(data, block_rows)
+    tiles = Tiles(data.shape, (block_rows, *data.shape[1:]), data.itemsize)
+    slots = Slots(len(chunks), tiles.chunk_nbytes)
+    for number, chunk in enumerate(chunks):
+        slots[number] = chunk
+    return RememberedRows(tiles, slots, Clock()), slots
+
+
+def batches(data, *sources, first=0):
+    """Return batches of sources that all hold the same rows."""
+    return Batches(
+        [(rows, first, data.shape[1:], data.dtype) for rows in sources],
+        len(data) - first, MOST, None)
+
+
+@given(case=stored(), seed=st.integers(0, 99))
+def test_batches_equal_those_of_numpy(case, seed):
+    """From a map, and from decoded chunks."""
+    data, block_rows, first, request = case
+    direct = batches(data, mapped(data, block_rows, seed),
+                     remembered(data, block_rows)[0], first=first)
+    expected = data[first:][request]
+    for batch in direct.read(request):
+        assert expected.dtype == batch.dtype
+        assert expected.tolist() == batch.tolist()
+        assert batch.flags.owndata
+        assert batch.flags.writeable
+
+
+@given(block_rows=st.integers(1, 10 ** 6), row=st.integers(0, 10 ** 12))
+def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
+    """A row of any number, in blocks of any length."""
+    num_blocks = row // block_rows + 1
+    if num_blocks > 10 ** 5:
+        block_rows = row // 10 ** 5 + 1
+        num_blocks = row // block_rows + 1
+    tiles = Tiles((row + 1, 1), (block_rows, 1), 1)
+    place, inside = divmod(row, block_rows)
+    # Only the end of the one chunk that counts is in the memory.
+    addresses = numpy.full(num_blocks, MISSING, numpy.int64)
+    memory = bytes([7])
+    if inside == 0:
+        addresses[place] = 0
+        direct = Batches([(
+            MappedRows(tiles, memory, addresses, numpy.zeros(1, 'u1')), 0,
+            (1,), numpy.dtype('u1'))], row + 1, MOST, None)
+        assert [[7]] == direct.read(numpy.array([row]))[0].tolist()
+        for other in (row - 1, row - block_rows):
+            if other >= 0:
+                assert direct.read(numpy.array([other])) is None
+
+
+@pytest.mark.parametrize('request_', [
+    [0, 1], (0, 1), 0, slice(0, 2), None, range(2),
+    numpy.array([], numpy.intp), numpy.array([0, 10]), numpy.array([-1]),
+    numpy.array([[0]]), numpy.array([0, 1], 'i4'), numpy.array([0.]),
+    numpy.array([0, 1], '>i8'), numpy.arange(4)[::2],
+    numpy.array([True, False]),
+    numpy.frombuffer(b'0' + bytes(8), 'u1')[1:].view(numpy.intp),
+], ids=repr)
+def test_requests_that_are_not_plain_are_declined(request_):
+    """The way that knows all cases answers them."""
+    data = numpy.arange(10, dtype='u1').reshape(10, 1)
+    direct = batches(data, mapped(data, 10))
+    assert direct.read(request_) is None
+    assert [[9]] == direct.read(numpy.array([9]))[0].tolist()
+
+
+def test_large_batches_are_left_to_several_threads():
+    """One byte more than allowed is too much."""
+    data = numpy.zeros((10, 100), 'u1')
+    direct = Batches([(mapped(data, 10), 0, (100,), data.dtype)], 10, 500,
+                     None)
+    assert direct.read(numpy.zeros(5, numpy.intp)) is not None
+    assert direct.read(numpy.zeros(6, numpy.intp)) is None
+
+
+@pytest.mark.parametrize('address', [MISSING, OUTSIDE, 9, 1 << 62])
+def test_chunks_that_are_not_in_the_file_are_declined(address):
+    """Others of the same source are not."""
+    tiles = Tiles((4, 2), (2, 2), 1)
+    rows = MappedRows(tiles, bytes(range(12)), numpy.array([0, address]),
+                      numpy.zeros(2, 'u1'))
+    direct = Batches([(rows, 0, (2,), numpy.dtype('u1'))], 4, MOST, None)
+    assert [[2, 3]] == direct.read(numpy.array([1]))[0].tolist()
+    assert direct.read(numpy.array([1, 2])) is None
+
+
+def test_rows_in_several_tiles_are_declined():
+    """They are put together elsewhere."""
+    tiles = Tiles((2, 4), (2, 2), 1)
+    rows = MappedRows(tiles, bytes(8), numpy.array([0, 4]),
+                      numpy.zeros(4, 'u1'))
+    slots = Slots(2, 4)
+    slots[0] = slots[1] = numpy.zeros(4, 'u1')
+    for source in (rows, RememberedRows(tiles, slots, Clock())):
+        direct = Batches([(source, 0, (4,), numpy.dtype('u1'))], 2, MOST,
+                         None)
+        assert direct.read(numpy.array([0])) is None
+
+
+def test_chunks_that_are_not_remembered_are_declined():
+    """What a request needs counts as used all the same."""
+    data = numpy.arange(6, dtype='u1')
+    rows, slots = remembered(data, 2)
+    direct = batches(data, rows)
+    assert [5, 0] == direct.read(numpy.array([5, 0]))[0].tolist()
+    assert [1, 0, 1] == slots.last_used.tolist()
+    slots[1] = None
+    assert direct.read(numpy.array([0, 2, 4])) is None
+    assert 2 == slots.last_used[1]
+    assert [4, 0] == direct.read(numpy.array([4, 0]))[0].tolist()
+
+
+def test_sources_can_decline_for_a_time():
+    """While their pages are fetched in another way."""
+    data = numpy.arange(6, dtype='u1')
+    rows = mapped(data, 6)
+    direct = batches(data, rows)
+    rows.declines = True
+    assert direct.read(numpy.array([0])) is None
+    rows.declines = False
+    assert [0] == direct.read(numpy.array([0]))[0].tolist()
+
+
+@pytest.mark.parametrize('change', ['cut', 'written'])
+def test_files_that_were_changed_are_declined(tmp_path, change):
+    """Also where the bytes could still be read."""
+    path = tmp_path / 'rows'
+    path.write_bytes(bytes(range(100)))
+    with path.open('rb+') as file:
+        tiles = Tiles((100, 1), (100, 1), 1)
+        rows = MappedRows(tiles, path.read_bytes(),
+                          numpy.zeros(1, numpy.int64), numpy.zeros(1, 'u1'))
+        rows.watch(file.fileno(), *file_state(file.fileno()))
+        direct = Batches([(rows, 0, (1,), numpy.dtype('u1'))], 100, MOST,
+                         None)
+        assert [[99]] == direct.read(numpy.array([99]))[0].tolist()
+        if change == 'cut':
+            file.truncate(50)
+        else:
+            os.utime(path, ns=(0, 12345))
+        assert direct.read(numpy.array([99])) is None
+        assert direct.read(numpy.array([0])) is None
+
+
+def test_wrong_arguments_are_refused():
+    """What a kernel could read or write outside of."""
+    data = numpy.zeros((4, 2), 'u1')
+    rows = mapped(data, 2)
+    for shape, dtype in (((3,), 'u1'), ((2,), 'u2'), ((), 'u1')):
+        with pytest.raises(ValueError, match='rows of 2 bytes do not hold'):
+            Batches([(rows, 0, shape, numpy.dtype(dtype))], 4, MOST, None)
+    with pytest.raises(ValueError, match='do not hold'):
+        Batches([(mapped(numpy.zeros((1, 8), 'u1'), 1), 0, (),
+                  numpy.dtype('O'))], 1, MOST, None)
+    with pytest.raises(ValueError, match='too many axes'):
+        Batches([(rows, 0, (1,) * 32, numpy.dtype('u2'))], 4, MOST, None)
+    with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
+        RememberedRows(Tiles((4, 2), (2, 2), 1), Slots(1, 4), Clock())
+
+
+def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():
+    """Their memory may be used again only when no batch is copied of it."""
+    data = numpy.repeat(numpy.arange(64, dtype='u1'), 4096).reshape(64, -1)
+    rows, slots = remembered(data, 1)
+    direct = batches(data, rows)
+    chunks = list(slots)
+    stop = threading.Event()
+
+    def forget():
+        rng = numpy.random.RandomState(0)
+        while not stop.is_set():
+            number = rng.randint(64)
+            slots[number] = None
+            slots[number] = chunks[number].copy()
+
+    thread = threading.Thread(target=forget)
+    thread.start()
+    try:
+        answered = 0
+        rng = numpy.random.RandomState(1)
+        for _ in range(2000):
+            request = rng.randint(0, 64, 64)
+            batch = direct.read(request)
+            if batch is not None:
+                answered += 1
+                assert (request[:, None] == batch[0]).all()
+    finally:
+        stop.set()
+        thread.join()
+    assert answered
