@@ -31,6 +31,7 @@ def write(path, splits=None, x=X, **options):
 
 @pytest.fixture
 def path(tmp_path):
+    """Write a file of two splits."""
     return write(tmp_path / 'x.hdf5')
 
 

@@ -127,7 +127,8 @@ def requests(num_examples):
         lambda parts: slice(min(parts[:2]), max(parts[:2]) + 1, parts[2]))
     return st.one_of(
         index, index.map(numpy.int16), slices, indices,
-        indices.map(numpy.array), indices.map(lambda some: numpy.array(some, dtype='uint16')))
+        indices.map(numpy.array),
+        indices.map(lambda some: numpy.array(some, dtype='uint16')))
 
 
 def check(dataset, case, request):
