@@ -71,6 +71,11 @@ class Epoch(Buffer):
     read_ahead : int
         How many examples to read at a time, as the rows of a batch: 0 where
         they have to be asked for singly, 1 until their size is known.
+    is_dict : bool
+        Whether the data are handed out as dicts, made of tuples.
+    in_order : callable or None
+        Returns an iterator over the data of the next requests of the
+        request iterator, if the data set can read on by itself.
     ahead : callable or None
         Called with the number of each request, it tells the data set of the
         next ones. None before the first.
@@ -90,6 +95,8 @@ class Epoch(Buffer):
         self.attributes: dict[str, Any] = {}
         self.direct = False
         self.read_ahead = 0
+        self.is_dict = False
+        self.in_order: Any = None
         self.ahead: Any = None
         self.take_request: Any = None
         self.taken = 0
@@ -98,18 +105,19 @@ class Epoch(Buffer):
         self.settle()
         return new_object, (type(self),), {
             **vars(self), 'direct': False, 'read_ahead': 0,
-            'ahead': None, 'take_request': None}
+            'in_order': None, 'ahead': None, 'take_request': None}
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
         if self.finished:
             raise StopIteration
-        if self.read_ahead > 1:
+        if self.read_ahead > 1 or self.in_order is not None:
             self._fill(stream)
             if self.items is not None:
                 for item in self.items:
                     self.taken += 1
                     return item
+                self.items = None
         try:
             if self.direct:
                 data = self._get_direct(stream)
@@ -163,6 +171,9 @@ class Epoch(Buffer):
         """Read the next examples, of the next requests if there are any."""
         self.settle()
         requests: Any = self.request_iterator
+        if self.in_order is not None:
+            self.items = self.in_order(requests)
+            return
         state = self.attributes['data_state']
         if requests is None:
             self._fill_in_order(state)
@@ -206,6 +217,9 @@ class Epoch(Buffer):
         if self.ahead is None:
             # Not before, since it may open a file.
             self.ahead = requests_ahead(dataset, self.request_iterator)
+            if self.ahead is _look_at_nothing and not self.is_dict:
+                self.in_order = batches_in_order(
+                    dataset, self.request_iterator)
         if self.ahead is not _look_at_nothing:
             self.ahead(self.requested - 1)
         try:
@@ -380,6 +394,20 @@ def request_source(dataset: Any, requests: Any) -> Any:
             and takes_arrays(dataset)):
         return requests.next_compact
     return requests.__next__
+
+
+def batches_in_order(dataset: Any, requests: Any) -> Any:
+    """Return what makes an iterator over the data of the next requests.
+
+    None if a data set cannot read on by itself, or what it would read is not
+    what the requests say.
+    """
+    if (isinstance(requests, RequestIterator) and is_own(type(requests))
+            and takes_arrays(dataset)
+            and defines_together(
+                type(dataset), 'get_data', 'batches_in_order')):
+        return dataset.batches_in_order
+    return None
 
 
 def _no_request() -> None:

@@ -79,6 +79,18 @@ class RequestIterator(Iterator[Any]):
             return None
         return self._compact(position)
 
+    def plain_order(self) -> Any:
+        """Return the indices of the whole epoch, for consecutive batches.
+
+        Returns
+        -------
+        numpy.ndarray, range or None
+            Batch number `n` is the part from ``n * batch_size`` on. None if
+            the requests are something else than that.
+
+        """
+        return None
+
     def advance(self, count: int) -> None:
         """Leave out the next `count` requests, in constant time."""
         self.position = int(min(self.position + count, self.num_requests))
@@ -127,6 +139,11 @@ class BatchRequests(RequestIterator):
             return list(part)
         return numpy.arange(
             part.start, part.stop, part.step, dtype=numpy.intp)
+
+    def plain_order(self) -> range | None:
+        if isinstance(self.indices, range) and self.indices.step == 1:
+            return self.indices
+        return None
 
 
 class _Shuffled(RequestIterator):
@@ -224,6 +241,11 @@ class ShuffledBatchRequests(_Shuffled):
         if self.sorted_indices:
             batch.sort()
         return batch
+
+    def plain_order(self) -> NDArray[Any] | None:
+        if self._is_identity and not self.sorted_indices:
+            return self._drawn()
+        return None
 
 
 class BatchSizeRequests(RequestIterator):

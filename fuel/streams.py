@@ -594,6 +594,7 @@ class DataStream(AbstractDataStream):
             type(self).get_data is DataStream.get_data
             and 'get_data' not in vars(self)
             and 'data_state' in epoch.attributes)
+        epoch.is_dict = iterator.as_dict
         if (epoch.direct and not iterator.as_dict
                 and isinstance(epoch.request_iterator, IndexRequests)
                 and rows_are_examples(self.dataset)):

@@ -199,5 +199,7 @@ def test_fuel_itself_sees_arrays(path, monkeypatch):
     monkeypatch.setattr(H5PYDataset, '_read', look)
     monkeypatch.setattr('fuel._requests.ShuffledBatchRequests._request',
                         no_list)
-    first_batch(H5PYDataset(path, ('train',)))
+    with h5py.File(path) as handle:
+        # Whose batches are not read by one call.
+        first_batch(H5PYDataset(handle, ('train',)))
     assert [numpy.ndarray] == kinds

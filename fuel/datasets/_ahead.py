@@ -33,7 +33,7 @@ def requests_ahead(upcoming: Callable[[int], Any],
     """
     needed = [(reader, order, room) for reader, order in zip(
         readers, orders, strict=True)
-        if (room := reader.needs_ahead()) is not None]
+        if (room := reader.needs_ahead(order)) is not None]
     if not needed:
         return None
 

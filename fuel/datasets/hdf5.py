@@ -24,7 +24,7 @@ from fuel.datasets._rows import (
 )
 from fuel.datasets.base import Dataset
 from fuel.exceptions import StateMismatchError
-from fuel.kernels._direct import Batches
+from fuel.kernels._direct import Batches, BatchesInOrder
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage import Reader
 from fuel.utils import Subset, do_not_pickle_attributes
@@ -473,6 +473,29 @@ class H5PYDataset(SplitFormat, Dataset):
             return None
         readers, _, orders = zip(*self._parts()[1], strict=True)
         return requests_ahead(upcoming, readers, orders, self.num_examples)
+
+    def batches_in_order(self, requests: Any) -> BatchesInOrder | None:
+        """Return an iterator over the batches of the next requests.
+
+        Parameters
+        ----------
+        requests : iterator
+            Stays where it is.
+
+        Returns
+        -------
+        iterator or None
+            It ends where a batch cannot be read without this object. None
+            if that is so from the beginning.
+
+        """
+        if self._access.direct is None:
+            return None
+        order = requests.plain_order()
+        if order is None:
+            return None
+        return BatchesInOrder(self._access, order, requests.batch_size,
+                              requests.position)
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""

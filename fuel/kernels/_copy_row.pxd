@@ -22,12 +22,13 @@ cdef extern from *:
     {
         ptrdiff_t asked = nbytes < FUEL_ASKED ? nbytes : FUEL_ASKED;
         ptrdiff_t place = 0;
+        /* A row that does not begin with a line ends in one more. */
+        fuel_prefetch(coming + asked - 1);
         for (; place + FUEL_LINE <= asked; place += FUEL_LINE) {
             fuel_prefetch(coming + place);
             memcpy(out + place, row + place, FUEL_LINE);
         }
         if (place < nbytes) {
-            fuel_prefetch(coming + place);
             memcpy(out + place, row + place, nbytes - place);
         }
     }

@@ -423,16 +423,18 @@ cdef class Batches:
             be copied in this way.
 
         """
-        cdef cnp.ndarray rows, batch
-        cdef Part part
-        cdef cnp.npy_intp shape[MOST_AXES]
-        cdef Py_ssize_t place, count
-        cdef tuple data
         if type(request) is not cnp.ndarray or not self.accepts(request):
             return None
-        rows = request
-        count = cnp.PyArray_DIM(rows, 0)
-        data = PyTuple_New(len(self.parts))
+        return self.copy(
+            <const cnp.npy_intp *>cnp.PyArray_DATA(<cnp.ndarray>request),
+            cnp.PyArray_DIM(<cnp.ndarray>request, 0))
+
+    cdef tuple copy(self, const cnp.npy_intp *rows, Py_ssize_t count):
+        cdef cnp.npy_intp shape[MOST_AXES]
+        cdef tuple data = PyTuple_New(len(self.parts))
+        cdef Py_ssize_t place
+        cdef Part part
+        cdef cnp.ndarray batch
         for place in range(len(self.parts)):
             part = <Part>self.parts[place]
             if (part.rows.declines
@@ -445,14 +447,12 @@ cdef class Batches:
             Py_INCREF(batch)
             PyTuple_SET_ITEM(data, place, batch)
             if not part.rows.copy_plain(
-                    <const cnp.npy_intp *>cnp.PyArray_DATA(rows), count,
-                    part.first, <char *>cnp.PyArray_DATA(batch)):
+                    rows, count, part.first,
+                    <char *>cnp.PyArray_DATA(batch)):
                 return None
         return data
 
     cdef bint accepts(self, cnp.ndarray request):
-        cdef const cnp.npy_intp *indices
-        cdef Py_ssize_t place
         if (cnp.PyArray_TYPE(request) != cnp.NPY_INTP
                 or cnp.PyArray_NDIM(request) != 1
                 or not cnp.PyArray_IS_C_CONTIGUOUS(request)
@@ -460,11 +460,101 @@ cdef class Batches:
                 or not cnp.PyArray_ISNOTSWAPPED(request)
                 or cnp.PyArray_DIM(request, 0) == 0):
             return False
-        indices = <const cnp.npy_intp *>cnp.PyArray_DATA(request)
-        for place in range(cnp.PyArray_DIM(request, 0)):
-            if indices[place] < 0 or indices[place] >= self.num_examples:
+        return self.are_examples(
+            <const cnp.npy_intp *>cnp.PyArray_DATA(request),
+            cnp.PyArray_DIM(request, 0))
+
+    cdef bint are_examples(self, const cnp.npy_intp *rows, Py_ssize_t count):
+        cdef Py_ssize_t place
+        for place in range(count):
+            if rows[place] < 0 or rows[place] >= self.num_examples:
                 return False
         return True
+
+    def __reduce__(self):
+        raise TypeError('batches of an open file cannot be pickled')
+
+
+@cython.final
+cdef class BatchesInOrder:
+    """Iterator over the next batches of an epoch, as long as all is plain.
+
+    It ends where the epoch does, or where a batch cannot be read in this
+    way: then that batch is still to come.
+
+    Parameters
+    ----------
+    owner : object
+        Its attribute ``direct`` is the `Batches` to read, or None while
+        there are none. They are not kept here, so that it can close them.
+    order : numpy.ndarray of uint32 or int64, or range
+        The examples of the whole epoch, in order.
+    batch_size : int
+    position : int
+        Number of the first batch to return.
+
+    """
+
+    cdef object owner
+    cdef cnp.ndarray rows
+    cdef const cnp.uint32_t[::1] short_order
+    cdef const int64_t[::1] long_order
+    # Of a range the first element; then there is no array.
+    cdef Py_ssize_t start, size, batch_size, position
+
+    def __init__(self, owner, order, Py_ssize_t batch_size,
+                 Py_ssize_t position):
+        if batch_size < 1 or position < 0:
+            raise ValueError(f'batch {position} of size {batch_size}')
+        self.owner = owner
+        self.size = len(order)
+        self.batch_size = batch_size
+        self.position = position
+        self.rows = numpy.empty(min(batch_size, self.size), numpy.intp)
+        self.short_order = self.long_order = None
+        if isinstance(order, range):
+            if order.step != 1:
+                raise ValueError(f'a range of step 1 is needed, got {order}')
+            self.start = order.start
+        elif order.dtype == numpy.uint32:
+            self.short_order = order
+        else:
+            self.long_order = order
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Py_ssize_t first, count
+        cdef cnp.npy_intp *rows
+        cdef Batches batches = self.owner.direct
+        if (batches is None
+                or self.position > self.size // self.batch_size):
+            raise StopIteration
+        first = self.position * self.batch_size
+        count = min(self.batch_size, self.size - first)
+        rows = <cnp.npy_intp *>cnp.PyArray_DATA(self.rows)
+        self.list_rows(rows, first, count)
+        if not count or not batches.are_examples(rows, count):
+            raise StopIteration
+        data = batches.copy(rows, count)
+        if data is None:
+            raise StopIteration
+        self.position += 1
+        return data
+
+    cdef void list_rows(self, cnp.npy_intp *rows, Py_ssize_t first,
+                        Py_ssize_t count) noexcept:
+        cdef Py_ssize_t place
+        if self.short_order is not None:
+            for place in range(count):
+                rows[place] = self.short_order[first + place]
+        elif self.long_order is not None:
+            for place in range(count):
+                rows[place] = self.long_order[first + place]
+        else:
+            for place in range(count):
+                rows[place] = self.start + first + place
 
     def __reduce__(self):
         raise TypeError('batches of an open file cannot be pickled')

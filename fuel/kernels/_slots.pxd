@@ -11,4 +11,8 @@ cdef class Slots:
     cdef readonly cnp.ndarray last_used
     cdef int64_t *used
     cdef list chunks
+    # In which call of `expect` each chunk was met last, how many calls
+    # there were, and what the present one met.
+    cdef cnp.ndarray met, found
+    cdef int64_t num_calls
     cdef object get(self, Py_ssize_t chunk)

@@ -3,6 +3,8 @@ from collections.abc import Iterator
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels._tiles import Tiles
+
 class Clock:
     time: int
     def tick(self) -> int: ...
@@ -18,3 +20,7 @@ class Slots:
     def __setitem__(
         self, chunk: int, decoded: NDArray[numpy.uint8] | None,
     ) -> None: ...
+    def expect(
+        self, tiles: Tiles, rows: NDArray[numpy.intp],
+        addresses: NDArray[numpy.int64], most: int, soon: int,
+    ) -> tuple[int, list[int]]: ...

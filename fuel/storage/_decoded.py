@@ -71,28 +71,43 @@ class DecodedReader(DirectReader):
         self._rows = RememberedRows(
             self._tiles, self.store.slots, self.store.cache.clock)
 
-    def needs_ahead(self) -> int | None:
+    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
-        missing = self.store.used_bytes < (
+        if self._remembers_all() or self._remembers(rows):
+            return None
+        return self.store.cache.budget // 2
+
+    def _remembers_all(self) -> bool:
+        return self.store.used_bytes == (
             self._num_stored * self._tiles.chunk_nbytes)
-        return self.store.cache.budget // 2 if missing else None
+
+    def _remembers(self, rows: slice | NDArray[numpy.intp]) -> bool:
+        """Tell whether all chunks of some rows are remembered."""
+        tiles = self._tiles
+        wanted = numpy.zeros(-(-len(self) // tiles.block_rows), bool)
+        if isinstance(rows, slice):
+            wanted[rows.start // tiles.block_rows:
+                   (rows.stop - 1) // tiles.block_rows + 1] = True
+        else:
+            wanted[rows // tiles.block_rows] = True
+        stored = self._table.addresses >= 0
+        needed = numpy.flatnonzero(numpy.repeat(
+            wanted, tiles.num_tiles) & stored[:wanted.size * tiles.num_tiles])
+        slots = self.store.slots
+        return all(slots[chunk] is not None for chunk in needed.tolist())
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """See :meth:`Reader.expect`."""
-        tiles = self._tiles.num_tiles
-        blocks = numpy.unique(rows // self._tiles.block_rows)
-        chunks = (blocks[:, None] * tiles + numpy.arange(tiles)).ravel()
-        chunks = chunks[self._table.addresses[chunks] >= 0]
-        cost = chunks.size * self._tiles.chunk_nbytes
-        if cost > room:
-            return None
+        nbytes = self._tiles.chunk_nbytes
         soon = self.store.cache.clock.tick() + PROTECTED
-        self.store.slots.last_used[chunks] = soon
-        for chunk in chunks.tolist():
-            if self.store.slots[chunk] is None:
-                self._background.add(
-                    partial(self._decode_ahead, chunk, soon))
-        return int(cost)
+        count, absent = self.store.slots.expect(
+            self._tiles, rows, self._table.addresses, room // nbytes, soon)
+        if count * nbytes > room:
+            return None
+        # In the order of their numbers, which is mostly that of the file.
+        for chunk in sorted(absent):
+            self._background.add(partial(self._decode_ahead, chunk, soon))
+        return count * nbytes
 
     def _decode_ahead(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""

@@ -104,7 +104,7 @@ class MappedReader(DirectReader):
         file.watch(self._rows)
         self._ahead: PageAhead | None = None
 
-    def needs_ahead(self) -> int | None:
+    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
         stored = self._addresses[self._addresses >= 0]
         if not stored.size:

@@ -82,8 +82,13 @@ class Reader(ABC):
                 numpy.arange(start, stop, step, dtype=numpy.intp))
         return self._read_range(rows, rows + 1)[0]
 
-    def needs_ahead(self) -> int | None:
+    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Tell whether reading ahead would help now.
+
+        Parameters
+        ----------
+        rows : slice or numpy.ndarray, dtype intp
+            Those that may be asked for.
 
         Returns
         -------

@@ -7,6 +7,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
+from fuel.exceptions import DamagedFileError
+from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.streams import DataStream
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
 Y = numpy.arange(100, dtype='uint8').reshape(100, 1)
@@ -148,3 +151,96 @@ def test_wrong_requests_are_refused_as_before(path):
                 dataset.get_data(None, numpy.array(wrong))
         with pytest.raises(ValueError, match='boolean'):
             dataset.get_data(None, numpy.ones(60, bool))
+
+
+def epoch_of(dataset, scheme=None):
+    """Return an epoch iterator in the middle of a shuffled epoch."""
+    epoch = DataStream(
+        dataset, iteration_scheme=scheme or ShuffledScheme(60, 8)
+    ).get_epoch_iterator()
+    next(epoch)
+    next(epoch)
+    return epoch
+
+
+def rows_left(scheme=None):
+    """Return what `epoch_of` leaves to read."""
+    requests = list((scheme or ShuffledScheme(60, 8)).get_request_iterator())
+    return [X[batch].tolist() for batch in requests[2:]]
+
+
+def test_epochs_go_on_when_the_file_was_closed(path):
+    """A closed stream holds no file, although its iterator lives."""
+    dataset = H5PYDataset(path, ('train',), sources=('x',))
+    epoch = epoch_of(dataset)
+    assert epoch.epoch.items is not None
+    dataset.close(None)
+    with h5py.File(path, 'a') as file:
+        file.attrs['unused'] = 0
+    assert rows_left() == [x.tolist() for x, in epoch]
+
+
+def test_sources_changed_in_the_middle_of_an_epoch_count(path):
+    """From the next batch on."""
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        epoch = epoch_of(dataset)
+        dataset.sources = ('y', 'x')
+        expected = rows_left()
+        for (y, x), wanted in zip(epoch, expected, strict=True):
+            assert wanted == x.tolist()
+            assert (x[:, 0] // 4 == y[:, 0]).all()
+
+
+def test_positions_in_the_middle_of_direct_batches_are_exact(path):
+    """Batches that were read without asking count like others."""
+    scheme = SequentialScheme(60, 8)
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        stream = DataStream(dataset, iteration_scheme=scheme)
+        epoch = stream.get_epoch_iterator()
+        for number in range(8):
+            state = epoch.state_dict()
+            assert number == state['position'] == state['requested']
+            assert number == epoch.request_iterator.position
+            again = DataStream(dataset, iteration_scheme=scheme)
+            again.load_state_dict(state)
+            assert [X[start:min(60, start + 8)].tolist()
+                    for start in range(number * 8, 60, 8)] == [
+                x.tolist() for x, in again.get_epoch_iterator()]
+            next(epoch)
+        with pytest.raises(StopIteration):
+            next(epoch)
+        assert 'finished' == stream.state_dict()['epoch']
+
+
+def test_batches_for_dicts_are_dicts(path):
+    """Every one of them."""
+    with H5PYDataset(path, ('train',)) as dataset:
+        stream = DataStream(
+            dataset, iteration_scheme=SequentialScheme(60, 8))
+        for batch in stream.get_epoch_iterator(as_dict=True):
+            assert {'x', 'y'} == batch.keys()
+
+
+def test_damage_in_the_middle_of_an_epoch_is_told(path):
+    """The batch before it was good, this one is not handed out."""
+    dataset = H5PYDataset(path, ('train',), sources=('x',))
+    epoch = epoch_of(dataset, SequentialScheme(60, 8))
+    os.utime(path, ns=(0, 0))
+    with pytest.raises(DamagedFileError, match='written to') as caught:
+        next(epoch)
+    assert any('item 2 of the epoch' in note
+               for note in caught.value.__notes__)
+    dataset.close(None)
+
+
+def test_part_that_is_remembered_is_not_read_ahead(tmp_path):
+    """Chunks that no example of the split lies in are never needed."""
+    path = write(tmp_path / 'x.hdf5', chunks=(10, 4), compression='gzip')
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        stream = DataStream(dataset, iteration_scheme=ShuffledScheme(60, 8))
+        list(stream.get_epoch_iterator())
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        next(epoch)
+        assert epoch.epoch.items is not None
+        assert 8 == len(list(epoch)) + 2

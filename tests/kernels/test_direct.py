@@ -2,13 +2,15 @@
 import math
 import os
 import threading
+from types import SimpleNamespace
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels._direct import Batches, MappedRows, RememberedRows
+from fuel.kernels._direct import (
+    Batches, BatchesInOrder, MappedRows, RememberedRows)
 from fuel.kernels._gather import MISSING, OUTSIDE
 from fuel.kernels._guard import file_state
 from fuel.kernels._slots import Clock, Slots
@@ -254,3 +256,90 @@ def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():
         stop.set()
         thread.join()
     assert answered
+
+
+@given(num_rows=st.integers(1, 300), batch_size=st.integers(1, 310),
+       data=st.data())
+def test_batches_in_order_are_the_parts_of_the_order(
+        num_rows, batch_size, data):
+    """From any batch on, of every kind of order."""
+    values = numpy.arange(1, num_rows + 1, dtype='i4')
+    owner = SimpleNamespace(direct=batches(values, mapped(values, 7)))
+    start = data.draw(st.integers(0, num_rows - 1))
+    order = data.draw(st.sampled_from([
+        numpy.random.RandomState(0).permutation(num_rows).astype('u4'),
+        numpy.random.RandomState(0).randint(0, num_rows, 500),
+        range(start, num_rows)]))
+    parts = [values[list(order[place:place + batch_size])].tolist()
+             for place in range(0, len(order), batch_size)]
+    position = data.draw(st.integers(0, len(parts) + 2))
+    found = BatchesInOrder(owner, order, batch_size, position)
+    assert parts[position:] == [batch.tolist() for batch, in found]
+    assert [] == list(found)
+
+
+def test_batches_in_order_end_where_one_is_declined():
+    """That one is still to come, as soon as it can be read."""
+    values = numpy.arange(8, dtype='u1')
+    rows, slots = remembered(values, 2)
+    owner = SimpleNamespace(direct=batches(values, rows))
+    chunk, slots[2] = slots[2], None
+    found = BatchesInOrder(owner, range(8), 2, 0)
+    assert [[0, 1], [2, 3]] == [batch.tolist() for batch, in found]
+    slots[2] = chunk
+    direct, owner.direct = owner.direct, None
+    assert [] == list(found)
+    owner.direct = direct
+    assert [[4, 5], [6, 7]] == [batch.tolist() for batch, in found]
+
+
+def test_wrong_orders_are_refused_or_declined():
+    """The kernel reads nothing outside of the order and the rows."""
+    values = numpy.arange(8, dtype='u1')
+    owner = SimpleNamespace(direct=batches(values, mapped(values, 8)))
+    for order in (range(7, 10), numpy.array([0, 8], 'u4'),
+                  numpy.array([0, -1])):
+        assert [] == list(BatchesInOrder(owner, order, 9, 0))
+    for order, size, position in ((range(0, 8, 2), 2, 0), (range(8), 0, 0),
+                                  (range(8), 2, -1),
+                                  (numpy.array([0], 'i2'), 2, 0)):
+        with pytest.raises(ValueError, match='of size|step 1|mismatch'):
+            BatchesInOrder(owner, order, size, position)
+
+
+@given(num_rows=st.integers(1, 50), block_rows=st.integers(1, 9),
+       tiles=st.integers(1, 3), data=st.data())
+def test_what_is_expected_is_what_the_rows_lie_in(
+        num_rows, block_rows, tiles, data):
+    """Each chunk once, without those that the file does not have."""
+    shape = Tiles((num_rows, tiles), (block_rows, 1), 1)
+    count = -(-num_rows // block_rows) * tiles
+    slots = Slots(count, shape.chunk_nbytes)
+    assert tiles == shape.num_tiles
+    here = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+    there = data.draw(st.sets(st.integers(0, count - 1)))
+    for chunk in there:
+        slots[chunk] = numpy.zeros(shape.chunk_nbytes, 'u1')
+    addresses = numpy.where(here, 0, MISSING)
+    for time in (5, 6):
+        rows = data.draw(st.lists(st.integers(0, num_rows - 1)))
+        most = data.draw(st.integers(0, count))
+        wanted = {row // block_rows * tiles + tile
+                  for row in rows for tile in range(tiles)}
+        wanted = {chunk for chunk in wanted if here[chunk]}
+        before = slots.last_used.copy()
+        found, absent = slots.expect(
+            shape, numpy.array(rows, numpy.intp), addresses, most, time)
+        assert len(wanted) == found
+        if found > most:
+            assert [] == absent
+            assert (before == slots.last_used).all()
+        else:
+            assert sorted(wanted - there) == sorted(absent)
+            assert wanted == set(numpy.flatnonzero(
+                slots.last_used == time).tolist())
+    for row in (-1, num_rows + block_rows):
+        with pytest.raises(IndexError, match='in no chunk'):
+            slots.expect(shape, numpy.array([row]), addresses, 9, 9)
+    with pytest.raises(ValueError, match='intp'):
+        slots.expect(shape, numpy.array([0], 'i2'), addresses, 9, 9)
