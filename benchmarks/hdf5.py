@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import json
 import mmap
+import os
 import statistics
 import tempfile
 import time
@@ -62,6 +63,8 @@ def write_files(folder, count):
             file.create_dataset('x', data=content // step * step, **options)
             file.attrs['split'] = H5PYDataset.create_split_array(
                 {'train': {'x': (0, count)}})
+    # Not while they are measured.
+    os.sync()
     return paths
 
 
