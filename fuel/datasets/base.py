@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 
 from fuel._nearest import did_you_mean
+from fuel._wanted import wanted_types
 from fuel.datasets._rows import (
     as_position,
     check_equal_lengths,
@@ -521,6 +522,8 @@ class IndexableDataset(Dataset):
     # Batches may be asked for by arrays: who wrote an indexable of another
     # kind sees a list all the same.
     takes_arrays = True
+    # What will be cast may come in the new type at once.
+    gives_types = True
 
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:
@@ -610,5 +613,7 @@ class IndexableDataset(Dataset):
             raise ValueError(
                 f'{type(self).__name__} needs a request and has no state, '
                 f'got state {state!r} and request {request!r}')
-        return tuple([get_rows(self._get_indexable(source), request)
-                      for source in self.sources])
+        dtypes = wanted_types(self)
+        return tuple([
+            get_rows(self._get_indexable(source), request, dtypes.get(source))
+            for source in self.sources])

@@ -12,6 +12,10 @@ from libc.stdint cimport (
     uint64_t,
 )
 
+# How many rows ahead of the conversion memory is asked for.
+cdef enum:
+    AHEAD = 2
+
 cdef extern from *:
     """
     #include <fenv.h>
@@ -38,6 +42,27 @@ cdef extern from *:
         for (ptrdiff_t place = 0; place < size; place++)
             target[place] = (float)((double)source[place] * scale + shift);
     }
+
+    #if defined(__GNUC__) || defined(__clang__)
+    #define fuel_ask_for(address) __builtin_prefetch((address), 0, 3)
+    #else
+    #define fuel_ask_for(address) ((void)0)
+    #endif
+
+    /* Cast a row, and meanwhile ask for one that comes later. */
+    FUEL_FOR_EACH_PROCESSOR
+    static void fuel_cast_pixels(const uint8_t *source, float *target,
+                                 ptrdiff_t size, const uint8_t *coming)
+    {
+        ptrdiff_t start = 0;
+        for (; start + 64 <= size; start += 64) {
+            fuel_ask_for(coming + start);
+            for (ptrdiff_t place = start; place < start + 64; place++)
+                target[place] = (float)source[place];
+        }
+        for (; start < size; start++)
+            target[start] = (float)source[start];
+    }
     """
     const int FE_INVALID
     const int FE_OVERFLOW
@@ -46,6 +71,8 @@ cdef extern from *:
     void fuel_convert_pixels(const uint8_t *source, float *target,
                              Py_ssize_t size, double scale,
                              double shift) nogil
+    void fuel_cast_pixels(const uint8_t *source, float *target,
+                          Py_ssize_t size, const uint8_t *coming) nogil
 
 ctypedef fused number:
     int8_t
@@ -85,3 +112,20 @@ def scale_and_shift(const number[::1] source, floating[::1] target,
         convert(source, target, scale, shift)
         trouble = fetestexcept(FE_OVERFLOW | FE_INVALID)
     return trouble == 0
+
+
+def take_pixels(const uint8_t[:, ::1] array, const Py_ssize_t[::1] indices,
+                float[:, ::1] target):
+    """Write rows of `array`, cast, to `target`.
+
+    The caller sees to it that all indices are those of rows, and that there
+    are as many as rows of `target`, of the same length.
+    """
+    cdef Py_ssize_t place, count = indices.shape[0], row = array.shape[1]
+    if not row:
+        return
+    with nogil:
+        for place in range(count):
+            fuel_cast_pixels(
+                &array[indices[place], 0], &target[place, 0], row,
+                &array[indices[min(place + AHEAD, count - 1)], 0])

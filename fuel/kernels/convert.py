@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from fuel.kernels import _convert
 from fuel.kernels._outputs import empty
 
-__all__ = ['scale_and_shift']
+__all__ = ['scale_and_shift', 'take_as']
 
 # Elements converted at a time where NumPy does it: 64 KB of doubles, which
 # stay in the processor's cache.
@@ -66,6 +66,41 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
     if dtype.char not in 'fd' or not _convert.scale_and_shift(
             source, flat, scale, shift):
         _convert_in_blocks(source, flat, scale, shift)
+    return target
+
+
+def take_as(array: NDArray[Any], indices: NDArray[Any],
+            dtype: Any) -> NDArray[Any] | None:
+    """Return rows of an array in another type, without a copy on the way.
+
+    Parameters
+    ----------
+    array : numpy.ndarray, shape (examples, ...)
+    indices : numpy.ndarray, dtype intp, C-contiguous
+        All of them must lie in ``[0, examples)``.
+    dtype : numpy.dtype
+
+    Returns
+    -------
+    numpy.ndarray or None
+        New, C-contiguous and writable.  None for types other than those of
+        pixels (uint8, C-contiguous) and float32: NumPy is as good there.
+
+    Examples
+    --------
+    >>> pixels = numpy.array([[0, 1], [2, 3]], dtype='uint8')
+    >>> take_as(pixels, numpy.array([1, 0, 1]), numpy.dtype('float32'))
+    array([[2., 3.],
+           [0., 1.],
+           [2., 3.]], dtype=float32)
+
+    """
+    if array.dtype != numpy.uint8 or dtype != numpy.float32 \
+            or not array.size or not array.flags.c_contiguous:
+        return None
+    target = empty((len(indices), *array.shape[1:]), dtype)
+    _convert.take_pixels(array.reshape(len(array), -1), indices,
+                         target.reshape(len(indices), -1))
     return target
 
 

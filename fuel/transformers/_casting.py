@@ -7,18 +7,22 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel import config
+from fuel._epoch import defines_together
+from fuel._wanted import wanted_from
 from fuel.kernels._outputs import empty
+from fuel.streams import DataStream
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
-from fuel.transformers._scaling import ScaleAndShift, wanted_from
+from fuel.transformers._scaling import ScaleAndShift
 from fuel.transformers._sourcewise import AgnosticSourcewiseTransformer
 
 
 class _Caster(AgnosticSourcewiseTransformer):
     """What the stages share that change types.
 
-    Directly after :class:`ScaleAndShift` they let it write its results in
-    their type, so that no batch is held in float64 on the way.
+    Directly after :class:`ScaleAndShift`, or a data set in memory, they let
+    that write its results in their type, so that no batch is held in
+    another on the way.
     """
 
     def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
@@ -28,14 +32,19 @@ class _Caster(AgnosticSourcewiseTransformer):
         self.dtype = as_dtype(dtype)
 
     def _pull(self) -> Any:
+        giver = self._giver()
         # A subclass of either stage may look at the values in between.
-        if type(self.data_stream) is not ScaleAndShift or (
-                type(self) not in (Cast, ForceFloatX)
-                or self.dtype.kind not in 'biuf' or self.dtype.itemsize > 8):
+        if giver is None or type(self) not in (Cast, ForceFloatX) or (
+                self.dtype.kind not in 'biuf' or self.dtype.itemsize > 8):
             return super()._pull()
         dtypes = dict.fromkeys(self.which_sources, self.dtype)
-        with wanted_from(self.data_stream, dtypes):
+        with wanted_from(giver, dtypes):
             return super()._pull()
+
+    def _giver(self) -> Any:
+        """Return who may write the type at once, None if nobody can."""
+        return (self.data_stream if type(self.data_stream) is ScaleAndShift
+                else None)
 
 
 class Cast(_Caster):
@@ -81,6 +90,14 @@ class Cast(_Caster):
 
     def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
         super().__init__(data_stream, dtype, **kwargs)
+
+    def _giver(self) -> Any:
+        stream = self.data_stream
+        # A stream may give its sources other names.
+        if type(stream) is DataStream and '_sources' not in vars(stream) \
+                and gives_types(stream.dataset):
+            return stream.dataset
+        return super()._giver()
 
     def transform_any_source(self, source_data: Any,
                              source_name: str) -> Any:
@@ -134,6 +151,13 @@ class ForceFloatX(_Caster):
         if source_data.dtype.kind != 'f':
             return source_data
         return cast(source_data, self.dtype)
+
+
+def gives_types(dataset: Any) -> bool:
+    """Tell whether no user's code sees what a data set's batches are."""
+    return (getattr(dataset, 'gives_types', False)
+            and 'get_data' not in vars(dataset)
+            and defines_together(type(dataset), 'get_data', 'gives_types'))
 
 
 def as_dtype(dtype: Any) -> Any:

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
+from fuel._wanted import wanted_types
 from fuel.kernels.convert import scale_and_shift
 from fuel.transformers._names import labels_of
 from fuel.transformers._ragged import as_array, is_ragged, map_elements
@@ -30,32 +28,6 @@ from fuel.transformers._sourcewise import AgnosticSourcewiseTransformer
 
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)
-
-# The stage that is asked at present, and the types that the asking stage
-# will cast its sources to.
-_wanted: ContextVar[tuple[Any, dict[str, Any]] | None] = ContextVar(
-    'wanted', default=None)
-
-
-@contextmanager
-def wanted_from(stage: Any, dtypes: dict[str, Any]) -> Iterator[None]:
-    """Let a :class:`ScaleAndShift` know what its results will be cast to.
-
-    Where a result would be float64, it is then computed in float64, but
-    stored in the type it will have in the end, without a copy in between.
-
-    Parameters
-    ----------
-    stage : ScaleAndShift
-    dtypes : dict
-        Maps names of sources to types.
-
-    """
-    token = _wanted.set((stage, dtypes))
-    try:
-        yield
-    finally:
-        _wanted.reset(token)
 
 
 class ScaleAndShift(AgnosticSourcewiseTransformer):
@@ -116,9 +88,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     def transform_any_source(self, source_data: Any,
                              source_name: str) -> Any:
         """Return ``source_data * scale + shift``."""
-        wanted = _wanted.get()
-        dtype = (wanted[1].get(source_name, FLOAT64)
-                 if wanted is not None and wanted[0] is self else FLOAT64)
+        dtype = wanted_types(self).get(source_name, FLOAT64)
         return _apply(source_data, _as_operand('scale', self.scale),
                       _as_operand('shift', self.shift), dtype)
 

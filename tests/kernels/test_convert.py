@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fuel.kernels.convert import scale_and_shift
+from fuel.kernels.convert import scale_and_shift, take_as
 
 NUMBERS = '?bhilqBHILQefd'
 
@@ -129,3 +129,34 @@ def test_scale_and_shift_of_other_types_raises(array, dtype):
     """What doubles do not hold is refused, not converted."""
     with pytest.raises(TypeError, match='of up to 64 bits'):
         scale_and_shift(array, 1, 0, dtype)
+
+
+@given(st.data())
+def test_take_as_is_take_and_cast(data):
+    """For pixels in a row; it leaves others to NumPy."""
+    array = data.draw(arrays().filter(lambda array: array.ndim))
+    indices = numpy.array(data.draw(st.lists(
+        st.integers(0, len(array) - 1), max_size=9) if len(array)
+        else st.just([])), numpy.intp)
+    dtype = numpy.dtype(data.draw(st.sampled_from('fd')))
+    taken = take_as(array, indices, dtype)
+    if taken is None:
+        assert not (array.dtype == numpy.uint8 and dtype == numpy.float32
+                    and array.flags.c_contiguous and array.size)
+        return
+    assert taken.dtype == dtype
+    assert taken.flags.writeable
+    numpy.testing.assert_array_equal(
+        taken, array.take(indices, axis=0).astype(dtype))
+
+
+@pytest.mark.parametrize('length', [1, 15, 64, 3072, 20000])
+def test_take_as_of_whole_rows(length):
+    """Rows of any length, whatever registers the processor has."""
+    pixels = numpy.random.RandomState(0).randint(
+        0, 256, (9, length)).astype('uint8')
+    pixels.flags.writeable = False
+    indices = numpy.array([8, 0, 3, 3, 7])
+    numpy.testing.assert_array_equal(
+        take_as(pixels, indices, numpy.dtype('float32')),
+        pixels[indices].astype('float32'))

@@ -161,3 +161,57 @@ def test_force_float_x_after_scaling_equals_two_steps():
     # What is not float64 by itself is not touched.
     whole = ForceFloatX(ScaleAndShift(batches_of(data), 2, 1))
     assert 'int64' == next(whole.get_epoch_iterator())[0].dtype
+
+
+PIXELS = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
+REQUESTS = [[4, 1, 1], [5]]
+
+
+def shuffled(dataset, **attributes):
+    """Return batches of some examples, in some order."""
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(
+        sum(REQUESTS, []), 3))
+    vars(stream).update(attributes)
+    return stream
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64', 'int64', 'uint8'])
+def test_cast_of_a_data_set_in_memory_casts_its_rows(dtype):
+    """However that is done, and nothing but the sources to be cast."""
+    dataset = IndexableDataset(
+        {'x': PIXELS, 'y': PIXELS[::-1], 'z': PIXELS[:, 0]})
+    stage = Cast(shuffled(dataset), dtype, which_sources=('x', 'y'))
+    batches = list(stage.get_epoch_iterator())
+    assert len(batches) == 2
+    for (x, y, z), request in zip(batches, REQUESTS, strict=True):
+        assert (dtype, dtype, 'uint8') == (x.dtype, y.dtype, z.dtype)
+        numpy.testing.assert_array_equal(x, PIXELS[request])
+        numpy.testing.assert_array_equal(y, PIXELS[::-1][request])
+        numpy.testing.assert_array_equal(z, PIXELS[request, 0])
+        x[:] = 0
+    assert PIXELS.any()
+
+
+def test_cast_goes_by_the_names_of_the_stream():
+    """They may be those of other sources of the data set."""
+    dataset = IndexableDataset({'x': PIXELS, 'y': PIXELS})
+    stream = shuffled(dataset, _sources=('y', 'x'))
+    first, second = next(Cast(
+        stream, 'float32', which_sources=('y',)).get_epoch_iterator())
+    assert ('float32', 'uint8') == (first.dtype, second.dtype)
+
+
+def test_data_set_of_the_users_sees_its_own_type():
+    """Its get_data computes with what the data are, before the cast."""
+    class Inverted(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            x, = super().get_data(state, request)
+            return (~x,)
+
+    x, = next(Cast(shuffled(Inverted(PIXELS)),
+                   'float32').get_epoch_iterator())
+    numpy.testing.assert_array_equal(x, 255 - PIXELS[REQUESTS[0]])
+    own = IndexableDataset(PIXELS)
+    own.get_data = Inverted(PIXELS).get_data
+    x, = next(Cast(shuffled(own), 'float32').get_epoch_iterator())
+    numpy.testing.assert_array_equal(x, 255 - PIXELS[REQUESTS[0]])
