@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -73,8 +72,7 @@ class Placement:
         return all(reference() is None for reference in self.references)
 
 
-@contextmanager
-def placed(placement: Placement | None) -> Iterator[None]:
+class placed:  # noqa: N801 - used as a function
     """Offer the regions of a slot to the stages that run in this thread.
 
     Parameters
@@ -82,10 +80,14 @@ def placed(placement: Placement | None) -> Iterator[None]:
     placement : Placement or None
 
     """
-    _local.placement = placement
-    try:
-        yield
-    finally:
+
+    def __init__(self, placement: Placement | None) -> None:
+        self.placement = placement
+
+    def __enter__(self) -> None:
+        _local.placement = self.placement
+
+    def __exit__(self, *_: object) -> None:
         _local.placement = None
 
 

@@ -115,10 +115,13 @@ _HEAD = struct.Struct('<BI')
 
 def _is_plain(batch: Any) -> bool:
     """Tell whether a batch is a tuple of ordinary arrays, each another."""
-    return type(batch) is tuple and all(
-        type(part) is numpy.ndarray and part.flags.carray
-        and not part.dtype.hasobject for part in batch) and (
-            len({id(part) for part in batch}) == len(batch))
+    if type(batch) is not tuple:
+        return False
+    for part in batch:
+        if type(part) is not numpy.ndarray or not part.flags.carray \
+                or part.dtype.hasobject:
+            return False
+    return len(batch) == 1 or len(set(map(id, batch))) == len(batch)
 
 
 def _dump_plain(batch: tuple[NDArray[Any], ...],

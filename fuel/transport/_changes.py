@@ -1,10 +1,12 @@
 """States of a pipeline, told by what changed since the first."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fuel import _generators
 
 if TYPE_CHECKING:
-    from fuel._epoch import Mark
+    from fuel._epoch import Epoch, Mark
 
 # A path and the new value there.
 Changes = list[tuple[list[Any], Any]]
@@ -67,8 +69,10 @@ class Course:
     def __init__(self, iterator: Any) -> None:
         self.base = _state_of(iterator)
         self._mark = None
+        self._counters: list[_Counter] | None = None
         if isinstance(self.base, dict) and hasattr(iterator, 'mark'):
             self._mark = iterator.mark()
+            self._counters = _find_counters(iterator)
 
     def changes(self, iterator: Any) -> Changes | Exception | None:
         """Return what has changed since the first state.
@@ -86,6 +90,10 @@ class Course:
         """
         if isinstance(self.base, Exception):
             return None
+        if self._counters is not None:
+            counted = _count(self._counters)
+            if counted is not None:
+                return counted
         if self._mark is not None:
             found: Changes = []
             mark = iterator.mark()
@@ -101,6 +109,64 @@ def _state_of(iterator: Any) -> Any:
         return iterator.state_dict()
     except Exception as error:  # noqa: BLE001 - told to who wants a state
         return error
+
+
+class _Counter(NamedTuple):
+    """A stage of whose state nothing but two numbers changes."""
+
+    epoch: Epoch
+    child: Any
+    position: list[Any]
+    requested: list[Any] | None
+
+
+def _find_counters(iterator: Any) -> list[_Counter] | None:
+    """Return the stages of a pipeline that only counts, None of any other.
+
+    Most pipelines do: no stage keeps something from one batch to the next,
+    or draws at random.  Then two numbers a stage say it all.
+    """
+    from fuel.iterator import DataIterator
+    from fuel.streams import AbstractDataStream
+
+    counters: list[_Counter] = []
+    path: list[Any] = []
+    while True:
+        if type(iterator) is not DataIterator:
+            return None
+        epoch, stream = iterator.epoch, iterator.data_stream
+        if epoch.attributes.keys() - {'child_epoch_iterator', 'data_state'} \
+                or epoch.attributes.get('data_state') is not None \
+                or _generators.is_generator(getattr(stream, 'rng', None)) \
+                or any(getattr(type(stream), hook)
+                       is not getattr(AbstractDataStream, hook)
+                       for hook in ('get_leftover', 'get_child_mark',
+                                    '_child_marks', '_state_of')):
+            return None
+        child = epoch.attributes.get('child_epoch_iterator')
+        counters.append(_Counter(
+            epoch, child, [*path, 'position'],
+            None if epoch.request_iterator is None
+            else [*path, 'requested']))
+        if child is None:
+            return counters
+        path = [*path, 'children', 0]
+        iterator = child
+
+
+def _count(counters: list[_Counter]) -> Changes | None:
+    """Return where the stages are now; None if one has another child."""
+    found: Changes = []
+    for epoch, child, position, requested in counters:
+        if epoch.taken:
+            epoch.settle()
+        if not epoch.finished \
+                and epoch.attributes.get('child_epoch_iterator') is not child:
+            return None
+        found.append((position, epoch.position))
+        if requested is not None:
+            found.append((requested, epoch.requested))
+    return found
 
 
 def _compare_marks(base: Any, first: Mark, mark: Mark, path: list[Any],

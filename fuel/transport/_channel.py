@@ -174,7 +174,7 @@ class Channel:
         return self._messages.popleft()
 
     def drain(self) -> list[Message]:
-        """Return all messages that have arrived, without waiting.
+        """Return messages that have arrived, without waiting.
 
         Raises
         ------
@@ -182,8 +182,8 @@ class Channel:
             If the other side is gone and all it sent was received.
 
         """
-        while self._poll.poll(0) and self._read():
-            pass
+        if self._poll.poll(0):
+            self._read()
         if self._ended and not self._messages:
             raise ChannelClosed('the other side is gone')
         messages = list(self._messages)

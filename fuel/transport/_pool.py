@@ -71,6 +71,7 @@ class SlotPool:
         self.budget = budget
         self.free: list[Slot] = []
         self.used: dict[int, Slot] = {}
+        self._in_use = 0
         self.retired_segments: list[int] = []
         # Slots that something in this process still looks at.
         self._limbo: list[tuple[Slot, list[Any]]] = []
@@ -110,10 +111,13 @@ class SlotPool:
         Slot or None
 
         """
-        self._empty_limbo()
+        if self._limbo:
+            self._empty_limbo()
         capacity = _round(size)
-        in_use = sum(slot.capacity for slot in self.used.values()
-                     if slot.holder not in others)
+        in_use = self._in_use
+        if others:
+            in_use -= sum(slot.capacity for slot in self.used.values()
+                          if slot.holder in others)
         if in_use + capacity > self.budget:
             return None
         slot = self._take_free(capacity)
@@ -122,6 +126,7 @@ class SlotPool:
             slot = self._create(capacity)
         slot.holder = holder
         self.used[slot.number] = slot
+        self._in_use += slot.capacity
         return slot
 
     def _take_free(self, capacity: int) -> Slot | None:
@@ -156,6 +161,7 @@ class SlotPool:
         slot = self.used.pop(number, None)
         if slot is None:
             return
+        self._in_use -= slot.capacity
         slot.holder = None
         if reuse:
             self.free.append(slot)
@@ -165,12 +171,11 @@ class SlotPool:
     def hold(self, number: int, references: list[Any]) -> None:
         """Set a slot aside until weak references to its arrays are dead."""
         slot = self.used.pop(number)
+        self._in_use -= slot.capacity
         slot.holder = None
         self._limbo.append((slot, references))
 
     def _empty_limbo(self) -> None:
-        if not self._limbo:
-            return
         waiting = []
         for slot, references in self._limbo:
             if any(reference() is not None for reference in references):

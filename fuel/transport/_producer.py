@@ -168,21 +168,22 @@ class Producer:
             self._take(message, pipeline_thread)
 
     def _take(self, message: Message, pipeline_thread: int) -> None:
-        if message.kind == Kind.ASK_STACKS:
-            self.channel.send(Message(
-                Kind.STACKS, 0, payload=_stack_of(pipeline_thread)))
-        elif message.kind == Kind.EPOCH:
-            self._commands.append(message)
-        elif message.kind == Kind.RELEASE:
-            self.pool.release(message.first, bool(message.second))
-        elif message.kind == Kind.HANDED:
+        kind = message.kind
+        if kind == Kind.HANDED:
             # It tells of one slot too, which nearly always comes back then.
             if message.second:
                 self.pool.release(message.second - 1, bool(message.third))
             if message.feed in self.feeds:
                 self.feeds[message.feed].handed = message.first
-        elif message.kind == Kind.LEAVE:
+        elif kind == Kind.RELEASE:
+            self.pool.release(message.first, bool(message.second))
+        elif kind == Kind.EPOCH:
+            self._commands.append(message)
+        elif kind == Kind.LEAVE:
             self.feeds.pop(message.feed, None)
+        elif kind == Kind.ASK_STACKS:
+            self.channel.send(Message(
+                Kind.STACKS, 0, payload=_stack_of(pipeline_thread)))
 
     def _take_step(self) -> None:
         """Do one thing: begin an epoch, make a batch, or wait."""
@@ -339,6 +340,44 @@ class Producer:
     def _send_in_slot(self, feed: Feed, slot: Slot | None,
                       placement: Placement | None) -> None:
         assert feed.waiting is not None
+        if not self._lies_as_before(feed, slot, placement) \
+                and not self._put_into(feed, slot, placement):
+            self._release(slot, placement)
+            return
+        assert slot is not None
+        description, buffers, position = feed.waiting
+        feed.waiting = None
+        buffers.clear()
+        if placement is not None and not placement.is_free():
+            # A stage keeps what it returned, so nobody may write there.
+            memory = slot.bytes
+            feed.waiting = (description, [
+                memory[offset:offset + nbytes].copy()
+                for offset, nbytes in feed.extents], position)
+            self._release(slot, placement)
+            return
+        self._send_slot(feed, slot,
+                        pack_batch(feed.extents, position, description))
+
+    def _lies_as_before(self, feed: Feed, slot: Slot | None,
+                        placement: Placement | None) -> bool:
+        """Tell whether a batch is already where the one before was.
+
+        Nearly all are, and then nothing needs to be worked out.
+        """
+        if slot is None or placement is None:
+            return False
+        assert feed.waiting is not None
+        description, buffers, position = feed.waiting
+        start = address_of(slot.bytes)
+        return (len(description) + len(position) <= INLINE // 2
+                and feed.extents == [(address_of(buffer) - start,
+                                      buffer.nbytes) for buffer in buffers])
+
+    def _put_into(self, feed: Feed, slot: Slot | None,
+                  placement: Placement | None) -> bool:
+        """Put a batch into its slot; return whether it is there."""
+        assert feed.waiting is not None
         description, buffers, position = feed.waiting
         tail = align(len(description) + len(position) + INLINE
                      + _EXTENT.size * len(buffers))
@@ -347,40 +386,25 @@ class Producer:
         feed.need = size
         extents = None if slot is None else lay_out(
             slot, buffers, tail, placement)
-        buffer = None
         if slot is None or extents is None:
             feed.waiting = (
                 description, _private(buffers, placement), position)
-            del buffers
-            self._release(slot, placement)
-            return
+            return False
         memory = slot.bytes
         start = address_of(memory)
         for (offset, nbytes), buffer in zip(extents, buffers, strict=True):
             if address_of(buffer) != start + offset:
                 memory[offset:offset + nbytes] = buffer
-        del buffer
-        feed.waiting = None
-        buffers.clear()
-        if placement is not None and not placement.is_free():
-            # A stage keeps what it returned, so nobody may write there.
-            feed.waiting = (description, [
-                memory[offset:offset + nbytes].copy()
-                for offset, nbytes in extents], position)
-            self._release(slot, placement)
-            return
         feed.extents = extents
-        self._expected = feed.need, extents
-        self._send_slot(feed, slot, extents,
-                        pack_batch(extents, position, description))
+        self._expected = size, extents
+        return True
 
-    def _send_slot(self, feed: Feed, slot: Slot,
-                   extents: list[tuple[int, int]], payload: bytes) -> None:
+    def _send_slot(self, feed: Feed, slot: Slot, payload: bytes) -> None:
         start = length = 0
         if len(payload) > INLINE:
             length = len(payload)
-            start = align(max(
-                (offset + nbytes for offset, nbytes in extents), default=0))
+            start = align(max((offset + nbytes for offset, nbytes
+                               in feed.extents), default=0))
             slot.bytes[start:start + length] = numpy.frombuffer(
                 payload, numpy.uint8)
             payload = b''
@@ -392,6 +416,9 @@ class Producer:
         slot.segment.close_descriptor()
 
     def _segment_messages(self, slot: Slot) -> list[Message]:
+        if slot.segment_number in self._announced \
+                and not self.pool.retired_segments:
+            return []
         with self._changed:
             retired, self.pool.retired_segments = (
                 self.pool.retired_segments, [])

@@ -1,10 +1,12 @@
 """States told by what changed."""
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pipelines import PIPELINES, build, write_files
 
-from fuel.transport._changes import changed, changes
+from fuel.transport._changes import Course, changed, changes
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3)
@@ -27,3 +29,14 @@ def test_changes_of_a_position_are_small():
     old = {'scheme': list(range(600)), 'children': [{'position': 1}]}
     new = {'scheme': list(range(600)), 'children': [{'position': 2}]}
     assert changes(old, new) == [(['children', 0, 'position'], 2)]
+
+
+@pytest.mark.parametrize('name', PIPELINES)
+def test_course_follows_every_pipeline(name, tmp_path):
+    """What it finds without making a state makes the state."""
+    write_files(tmp_path)
+    iterator = build(name, tmp_path).get_epoch_iterator()
+    course = Course(iterator)
+    for _ in zip(iterator, range(6), strict=False):
+        assert (json.dumps(changed(course.base, course.changes(iterator)))
+                == json.dumps(iterator.state_dict()))
