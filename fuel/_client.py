@@ -10,6 +10,7 @@ from fuel import config
 from fuel._connection import Connection, Delivery, LostError, Options
 from fuel._epoch import RUNNING, Epoch, runtime_of
 from fuel.exceptions import ServerError
+from fuel.kernels._buffered import Handover
 from fuel.streams import AbstractDataStream
 from fuel.transport._background import RemoteTraceback
 from fuel.transport._changes import changed
@@ -21,7 +22,7 @@ _RESUME = ('run', 'epoch', 'client', 'over', 'members', 'floor', 'done',
            'index', 'state')
 
 
-class Feed:
+class Feed(Handover):
     """One epoch, as far as this client is concerned.
 
     Attributes
@@ -58,29 +59,44 @@ class Feed:
         ServerError
 
         """
-        if self.finished:
-            raise StopIteration
-        while True:
+        try:
+            if self.finished:
+                raise StopIteration
+            if self.held is None or self.left:
+                self._receive(stream)
+        except StopIteration:
+            if not self.is_asked:
+                self.is_over = True
+            raise
+        assert self.held is not None
+        data, error, _ = self.held
+        if not self.is_asked:
+            self.claim()
+        if error is not None:
+            raise error
+        return data
+
+    def _receive(self, stream: ServerDataStream) -> None:
+        """Hold the next batch, or error; Ctrl-C does not lose it."""
+        self._note_handed()
+        while self.held is None or self.left:
             if self.left:
                 raise ServerError(
                     'this epoch was left by reset() or close(): make a new '
                     'epoch iterator')
+            connection = None
             try:
                 connection = self._connect(stream)
-                data, error = self._open(
-                    connection, connection.take(self._generation))
+                self._open(connection, connection.take(self._generation))
             except LostError:
                 # Ask its successor for what was not handed out.
                 self._generation = 0
             except BaseException:
-                # Ctrl-C, say, when a batch had come and was not yet handed
-                # out: it is asked for again.
-                self._generation = 0
+                # Ctrl-C, say, when a batch had come and was not yet held: it
+                # is asked for again.
+                if connection is None or not connection.is_resting:
+                    self._generation = 0
                 raise
-            else:
-                if error is not None:
-                    raise error
-                return data
 
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
@@ -106,9 +122,8 @@ class Feed:
         self.run, self.epoch = joined.get('run', run), epoch
         self.points.append((start, base, []))
 
-    def _open(self, connection: Connection,
-              delivery: Delivery) -> tuple[Any, Exception | None]:
-        """Return what a message holds, to be handed out or raised."""
+    def _open(self, connection: Connection, delivery: Delivery) -> None:
+        """Hold what a message brings, to be handed out or raised."""
         fields = delivery.fields
         kind = fields['type']
         if kind == 'end':
@@ -125,29 +140,32 @@ class Feed:
             error = _as_exception(get_field(fields, 'error', dict))
         else:
             data = _take_data(delivery)
-        self._note_handed(delivery)
+        self.held = data, error, (fields, delivery.base)
         connection.tell(
             type='handed', join=connection.join_number,
             indices=[fields['index']],
             release=[slot for slot, reuse in connection.leases.returned()
                      if reuse])
-        return data, error
 
-    def _note_handed(self, delivery: Delivery) -> None:
-        fields = delivery.fields
+    def _note_handed(self) -> None:
+        """Count what the user has got since the last time."""
+        if self.receipt is None:
+            return
+        fields, base = self.receipt
         index = get_field(fields, 'index', int)
         self.members = get_field(fields, 'members', int, 1)
         self.done.raise_floor(get_field(fields, 'floor', int, 0))
         self.done.add(index)
         steps = fields.get('changes')
-        if delivery.base is not None and steps is not None:
-            self.points.append((index + 1, delivery.base, steps))
+        if base is not None and steps is not None:
+            self.points.append((index + 1, base, steps))
         known = [point for point in self.points
                  if point[0] <= self.done.floor]
         if known:
             best = max(known, key=lambda point: point[0])
             self.points = [best, *(point for point in self.points
                                    if point[0] > self.done.floor)]
+        self.receipt = None
 
     def position(self) -> Any:
         """Return where another client, or another server, may go on.
@@ -160,13 +178,14 @@ class Feed:
         """
         if not self.epoch:
             return self.resume
+        self._note_handed()
         saved: dict[str, Any] = {
             'run': self.run, 'epoch': self.epoch,
             'client': '' if self.connection is None
             else self.connection.client,
-            'over': self.finished, 'members': self.members,
+            'over': self.is_over, 'members': self.members,
             'floor': self.done.floor, 'index': 0, 'state': None}
-        if self.finished:
+        if self.is_over:
             return {**saved, 'state': self.final, 'done': []}
         known = [point for point in self.points
                  if point[0] <= self.done.floor and point[1] is not None]
@@ -438,6 +457,7 @@ class ServerDataStream(AbstractDataStream):
         feed = epoch.attributes.get('feed')
         # A finished epoch lets go of its attributes, but not of this.
         vars(epoch)['feed'] = feed
+        epoch.handover = feed
         if feed is not None:
             # An iterator that is dropped leaves the epoch to the others.
             weakref.finalize(iterator, feed.leave).atexit = False

@@ -100,6 +100,12 @@ class Connection:
     client : str
         Names the client, also after its connection was cut.
 
+    Attributes
+    ----------
+    is_resting : bool
+        Whether an exception that comes out of here, by Ctrl-C say, came while
+        it waited, so that no message is lost.
+
     """
 
     def __init__(self, options: Options, client: str) -> None:
@@ -116,6 +122,7 @@ class Connection:
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
         self._turn = threading.RLock()
+        self.is_resting = False
         self._stacks: str | None = None
         self._since = time.monotonic()
         self._was_there = False
@@ -304,6 +311,7 @@ class Connection:
 
         """
         with self._turn:
+            self.is_resting = False
             found = find()
             if not found:
                 self._exchange(timeout)
@@ -343,6 +351,7 @@ class Connection:
             if self._socket is None:
                 remaining = self._next_try - time.monotonic()
                 if remaining > 0:
+                    self.is_resting = timeout > 0
                     time.sleep(min(timeout, remaining))
                     return
                 self._connect()
@@ -356,8 +365,9 @@ class Connection:
         except BaseException:
             # In the middle of a message, say by Ctrl-C: what the server had
             # sent is asked for again.  It has not vanished.
-            self._cut()
-            self._was_there = False
+            if not self.is_resting:
+                self._cut()
+                self._was_there = False
             raise
 
     def _connect(self) -> None:
@@ -389,7 +399,9 @@ class Connection:
 
     def _listen(self, timeout: float) -> bool:
         """Take in what comes; return whether the server stays."""
+        self.is_resting = timeout > 0
         ready = dict(self._poller.poll(timeout * 1000))
+        self.is_resting = False
         if self._socket in ready and not self._receive(self._socket):
             return False
         if self._monitor in ready:

@@ -5,6 +5,42 @@ take longer than the example.  So the epoch iterator is built on a class of
 C, which gives what is in the buffer and calls Python when that is empty.
 """
 cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+
+
+@cython.auto_pickle(False)
+cdef class Handover:
+    """What comes from another process, until it is the user's.
+
+    Ctrl-C may come between any two steps of Python, also between the one
+    that takes a batch out of a queue and the one that returns it to a
+    training loop. So a batch is held here until the iterator returns, in C,
+    where no signal is handled. If one came before, the next call gets the
+    same batch.
+
+    Attributes
+    ----------
+    is_asked : bool
+        Whether an iterator asks, which says when it has what is held.
+    held : tuple or None
+        Data, an error or None, and a receipt.
+    receipt : object
+        Of what was handed out last, until somebody makes a note of it.
+    is_over : bool
+        Whether StopIteration was raised.
+
+    """
+
+    cdef public bint is_asked
+    cdef public bint is_over
+    cdef public object held
+    cdef public object receipt
+
+    def claim(self):
+        """Hand out what is held."""
+        if self.held is not None:
+            self.receipt = self.held[2]
+            self.held = None
 
 
 @cython.auto_pickle(False)
@@ -17,11 +53,14 @@ cdef class Buffer:
         Those not handed out yet.
     taken : int
         How many were handed out since it was set to 0.
+    handover : Handover or None
+        If what is handed out comes from another process.
 
     """
 
     cdef public object items
     cdef public Py_ssize_t taken
+    cdef public Handover handover
 
 
 @cython.auto_pickle(False)
@@ -50,4 +89,24 @@ cdef class BufferedIterator:
                 epoch.taken += 1
                 return item
             epoch.items = None
+        if epoch.handover is not None:
+            return self._claim_next(epoch.handover)
         return self.read_next()
+
+    cdef object _claim_next(self, Handover handover):
+        handover.is_asked = True
+        try:
+            data = self.read_next()
+            PyErr_CheckSignals()
+        except StopIteration:
+            handover.is_over = True
+            raise
+        except Exception as error:
+            # Not if it is the handler of a signal that raised it.
+            if handover.held is not None and handover.held[1] is error:
+                handover.claim()
+            raise
+        finally:
+            handover.is_asked = False
+        handover.claim()
+        return data

@@ -280,15 +280,26 @@ class Epoch:
             not member.waiting, len(member.in_flight) + member.reserved))
 
     def deliver(self, item: Item, targets: list[Member]) -> list[Member]:
-        """Note that a batch was made; return those who still want it."""
+        """Note that a batch was made; return those who get it now.
+
+        If an earlier one came back and is still here, it goes out first.
+        """
         there = [member for member in targets
-                 if self.members.get(member.client) is member]
+                 if self.members.get(member.client) is member
+                 and not self._has_before(item.index, member)]
         for member in there:
             member.in_flight[item.index] = item
             member.waiting = False
         if not there and self.sharing != ALL:
             self.returned[item.index] = item
         return there
+
+    def _has_before(self, index: int, member: Member) -> bool:
+        """Tell whether an earlier batch came back that a member may get."""
+        return self.sharing != ALL and any(
+            earlier < index and (self.sharing == SPLIT
+                                 or earlier % self.num_ranks == member.rank)
+            for earlier in self.returned)
 
     def take_returned(
             self, making: set[int]) -> tuple[Item, Member] | None:

@@ -18,6 +18,7 @@ from fuel._epoch import (
     runtime_of,
     state_between_epochs,
 )
+from fuel.kernels._buffered import Handover
 from fuel.streams import AbstractDataStream
 from fuel.transformers._base import Transformer
 from fuel.transformers._skipping import check_skips, skip
@@ -32,7 +33,7 @@ from fuel.transport._team import Team, TeamEpoch
 log = logging.getLogger(__name__)
 
 
-class Feed:
+class Feed(Handover):
     """What one epoch iterator reads: an epoch of a worker.
 
     Attributes
@@ -40,23 +41,79 @@ class Feed:
     worker : Worker or None
         None before the first batch is asked for after unpickling.
     remote : RemoteEpoch or None
-    resume : dict or None
-        State of the wrapped stream to go on from.
+    start : dict
+        How the epoch was begun, or is to be: arguments of `begin`.
 
     """
 
     def __init__(self, worker: Worker | Team | None,
                  remote: RemoteEpoch | TeamEpoch | None,
-                 resume: Any = None) -> None:
+                 start: dict[str, Any]) -> None:
         self.worker: Any = worker
         self.remote: Any = remote
-        self.resume = resume
+        self.start = start
+
+    def give(self) -> Any:
+        """Return the next batch of the worker, or raise its next error.
+
+        If Ctrl-C keeps it from the user, the next call gives the same.
+        """
+        if self.held is None:
+            self.note_handed()
+            try:
+                self.worker.take(self.remote, self)
+            except StopIteration:
+                if not self.is_asked:
+                    self.is_over = True
+                raise
+        assert self.held is not None
+        data, error, _ = self.held
+        if not self.is_asked:
+            self.claim()
+        if error is not None:
+            raise error
+        return data
+
+    def note_handed(self) -> None:
+        """Count what the user has got since the last time."""
+        if self.receipt is not None:
+            self.remote.note(self.receipt)
+            self.receipt = None
+
+    def must_connect(self) -> bool:
+        """Tell whether another worker has to go on with the epoch."""
+        return self.worker is None or (
+            self.held is None and self.worker.interrupted)
+
+    def continuation(self) -> dict[str, Any]:
+        """Return how another worker has to begin."""
+        if self.remote is None:
+            return self.start
+        self.note_handed()
+        if not self.remote.has_begun():
+            return self.start
+        state = self.state()
+        if isinstance(state, Exception):
+            state.add_note(str(self.worker.error))
+            raise state
+        return {'resume': state}
 
     def state(self) -> Any:
         """Return the wrapped stream's state, as far as handed out."""
-        if self.worker is None or self.remote is None:
-            return self.resume
-        return self.worker.state(self.remote)
+        if self.remote is None:
+            return self.start['resume']
+        self.note_handed()
+        state = self.worker.state(self.remote, self.is_over)
+        if isinstance(state, Exception) and not self.remote.has_begun():
+            return self.start.get('resume', state)
+        return state
+
+    def last_state(self) -> Any:
+        """Return the state that an epoch comes after; None if unknown."""
+        state = self.state()
+        if not isinstance(state, Exception):
+            return state
+        return None if self.remote.has_begun() else self.start.get('after')
 
     def is_connected(self) -> bool:
         """Tell whether a running worker makes the epoch."""
@@ -71,7 +128,7 @@ class Feed:
         state = self.state()
         if isinstance(state, Exception):
             raise state
-        return Feed, (None, None, state)
+        return Feed, (None, None, {'resume': state})
 
 
 class MultiProcessing(Transformer):
@@ -186,18 +243,16 @@ class MultiProcessing(Transformer):
         if 'feed' not in vars(self):
             self.feed = self._open_feed()
         feed = self.feed
-        if feed.worker is None:
+        if feed.must_connect():
             self._connect(feed)
-        if feed.worker is None or feed.remote is None:
-            raise StopIteration
-        return feed.worker.get(feed.remote)
+        return feed.give()
 
     def _open_feed(self) -> Feed:
         """Begin the epoch that comes next."""
         runtime = runtime_of(self)
         pending = runtime.pending
         if pending is not None and pending['epoch'] == RUNNING:
-            feed = Feed(None, None, pending['children'][0])
+            feed = Feed(None, None, {'resume': pending['children'][0]})
             self._connect(feed)
             return feed
         last = vars(runtime.epoch).get('feed') if runtime.epoch else None
@@ -209,11 +264,14 @@ class MultiProcessing(Transformer):
         worker = self._get_worker()
         left = {}
         if last is not None and last.worker is worker:
+            last.note_handed()
             left = {'left': last.remote.number, 'handed': last.remote.handed}
-        calls, self._calls = self._calls, ()
+        calls = self._calls
         remote = worker.begin(after=after, calls=calls, **left)
-        self._after = None
-        return Feed(worker, remote)
+        self._after, self._calls = None, ()
+        if after is None and last is not None:
+            after = last.last_state()
+        return Feed(worker, remote, {'after': after, 'calls': calls})
 
     def _get_after(self, last: Feed | None) -> Any:
         """Return the state that the next epoch comes after, if known.
@@ -224,14 +282,14 @@ class MultiProcessing(Transformer):
             return self._after
         if not runtime_of(self).is_left() and last.is_connected():
             return None
-        state = last.state()
-        return None if isinstance(state, Exception) else state
+        return last.last_state()
 
     def _connect(self, feed: Feed) -> None:
-        """Let a feed go on where its state says."""
+        """Let a feed go on, in another worker, where its user is."""
+        start = feed.continuation()
         worker = self._get_worker()
-        feed.remote = worker.begin(resume=feed.resume)
-        feed.worker = worker
+        remote = worker.begin(**start)
+        feed.worker, feed.remote, feed.start = worker, remote, start
 
     def _get_worker(self) -> Worker | Team:
         """Return a running worker, started if there is none."""
@@ -286,6 +344,7 @@ class MultiProcessing(Transformer):
         super()._adopt_epoch(epoch, iterator)
         # A finished epoch lets go of its attributes, but not of this.
         vars(epoch)['feed'] = epoch.attributes.get('feed')
+        epoch.handover = vars(epoch)['feed']
         runtime_of(self).holders.append((weakref.ref(iterator), epoch))
 
     def _child_marks(self) -> list[Any]:
@@ -392,7 +451,7 @@ class BackgroundProcess:
         self._consumer = os.getpid()
         self._ends: Any = Channel.pair()
         self._worker: Worker | None = None
-        self._epoch: RemoteEpoch | None = None
+        self._feed: Feed | None = None
 
     def main(self) -> None:
         """Make batches until the consumer is gone."""
@@ -418,12 +477,12 @@ class BackgroundProcess:
             self._worker = Worker(type(self.data_stream).__name__, ours,
                                   config.shared_memory_bytes,
                                   config.stall_timeout)
-        if self._epoch is None:
-            self._epoch = self._worker.begin()
+        if self._feed is None:
+            self._feed = Feed(self._worker, self._worker.begin(), {})
         try:
-            return self._worker.get(self._epoch)
+            return self._feed.give()
         except StopIteration:
-            self._epoch = None
+            self._feed = None
             raise
 
     def close(self) -> None:

@@ -9,10 +9,12 @@ import signal
 import socket
 import time
 from collections import deque
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
 
 from fuel.exceptions import WorkerError
+from fuel.kernels._buffered import Handover
 from fuel.transport._batches import load
 from fuel.transport._changes import changed
 from fuel.transport._channel import (
@@ -48,15 +50,18 @@ class RemoteEpoch:
     Attributes
     ----------
     number : int
+    taken : int
+        How many batches and errors were taken from the worker.
     handed : int
-        How many batches and errors were handed to the user.
+        How many of them were handed to the user.
     finished : bool
-        Whether the end was.
+        Whether the end was taken.
 
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.taken = 0
         self.handed = 0
         self.finished = False
         self.items: deque[Message] = deque()
@@ -64,8 +69,13 @@ class RemoteEpoch:
         self._changes: bytes = b''
         self._final: bytes = b''
 
-    def state(self) -> Any:
+    def state(self, is_over: bool) -> Any:
         """Return the state after what was handed out.
+
+        Parameters
+        ----------
+        is_over : bool
+            Whether the end was handed out.
 
         Returns
         -------
@@ -78,22 +88,33 @@ class RemoteEpoch:
         kind, base = self.opened
         if kind == 'error':
             return _as_exception(*base)
-        if self.finished:
+        if is_over and self.finished:
             return pickle.loads(self._final)
         if isinstance(base, Exception) or not self._changes:
             return base
         steps = pickle.loads(self._changes)
         return steps if isinstance(steps, Exception) else changed(base, steps)
 
-    def note(self, changes: Any) -> None:
-        """Remember how the state changed with what is handed out now."""
-        self.handed += 1
-        self._changes = bytes(changes)
+    def has_begun(self) -> bool:
+        """Tell whether its state is known."""
+        return self.opened is not None
+
+    def note(self, receipt: Receipt) -> None:
+        """Remember how the state changed with what was handed out."""
+        self.handed, self._changes = receipt.number, receipt.changes
 
     def end(self, final: bytes) -> None:
-        """Remember that the end was handed out."""
+        """Remember that the end was taken."""
         self.finished = True
         self._final = final
+
+
+class Receipt(NamedTuple):
+    """That an item of an epoch, by number, was handed out."""
+
+    epoch: RemoteEpoch
+    number: int
+    changes: bytes
 
 
 class Worker:
@@ -121,6 +142,7 @@ class Worker:
         self.leases = Leases(max_bytes // 2)
         self.epochs: dict[int, RemoteEpoch] = {}
         self.error: WorkerError | None = None
+        self.interrupted = False
         self._stacks = ''
         self._has_answered = False
         self._next_number = 1
@@ -198,11 +220,12 @@ class Worker:
 
         """
         epoch = RemoteEpoch(self._next_number)
-        self._next_number += 1
-        self.epochs[epoch.number] = epoch
-        self._send(Message(
-            Kind.EPOCH, epoch.number, payload=pickle.dumps(options)))
-        return epoch
+        with self._abandoned_if_interrupted():
+            self._next_number += 1
+            self.epochs[epoch.number] = epoch
+            self._send(Message(
+                Kind.EPOCH, epoch.number, payload=pickle.dumps(options)))
+            return epoch
 
     def leave(self, epoch: RemoteEpoch) -> None:
         """Stop reading an epoch."""
@@ -210,26 +233,32 @@ class Worker:
             return
         if not self.is_usable():
             return
-        self._send(Message(Kind.LEAVE, epoch.number))
-        for item in epoch.items:
-            self._drop(item)
-        epoch.items.clear()
+        with self._abandoned_if_interrupted():
+            self._send(Message(Kind.LEAVE, epoch.number))
+            for item in epoch.items:
+                self._drop(item)
+            epoch.items.clear()
 
-    def state(self, epoch: RemoteEpoch) -> Any:
+    def state(self, epoch: RemoteEpoch, is_over: bool) -> Any:
         """Return the state of an epoch after what was handed out."""
         if epoch.opened is None and self.is_usable():
-            self._wait(lambda: epoch.opened is not None)
-        return epoch.state()
+            with self._abandoned_if_interrupted():
+                self._wait(lambda: epoch.opened is not None)
+        return epoch.state(is_over)
 
-    def get(self, epoch: RemoteEpoch) -> Any:
-        """Return the next batch of an epoch.
+    def take(self, epoch: RemoteEpoch, handover: Handover) -> None:
+        """Let the next batch of an epoch, or its error, be held.
+
+        Parameters
+        ----------
+        epoch : RemoteEpoch
+        handover : Handover
+            Its receipt is for :meth:`RemoteEpoch.note`.
 
         Raises
         ------
         StopIteration
             At the end of the epoch.
-        Exception
-            Whatever the pipeline raised, with the worker's traceback.
         WorkerError
             If the worker is dead or stalled.
 
@@ -241,30 +270,68 @@ class Worker:
                 f'the worker of {self.name} belongs to process {self.owner} '
                 f'and cannot be used by its child {os.getpid()}: make a new '
                 'epoch iterator there')
+        try:
+            self._take_item(epoch, handover)
+        except (StopIteration, WorkerError):
+            raise
+        except BaseException:
+            self._note_interrupt()
+            raise
+
+    def _take_item(self, epoch: RemoteEpoch, handover: Handover) -> None:
+        self._channel.is_resting = False
         if not epoch.items:
             self._wait(lambda: bool(epoch.items) or _has_failed(epoch))
         if _has_failed(epoch):
-            _raise(*epoch.opened[1])  # type: ignore[index]
+            described: Any = epoch.opened[1]  # type: ignore[index]
+            handover.held = None, _as_exception(*described), None
+            return
         item = epoch.items.popleft()
         if item.kind == Kind.END:
             epoch.end(item.payload)
             self.epochs.pop(epoch.number, None)
             raise StopIteration
+        data = error = None
         if item.kind == Kind.ERROR:
             changes, described = pickle.loads(item.payload)
-            epoch.note(changes)
-            self._acknowledge(epoch)
-            _raise(*described)
-        return self._open(epoch, item)
+            error = _as_exception(*described)
+        else:
+            data, changes = self._open(item)
+        epoch.taken += 1
+        handover.held = data, error, Receipt(epoch, epoch.taken, changes)
+        self._acknowledge(epoch)
 
-    def _open(self, epoch: RemoteEpoch, item: Message) -> Any:
-        """Return the batch that a message holds."""
+    @contextmanager
+    def _abandoned_if_interrupted(self) -> Iterator[None]:
+        self._channel.is_resting = False
+        try:
+            yield
+        except (StopIteration, WorkerError):
+            raise
+        except BaseException:
+            self._note_interrupt()
+            raise
+
+    def _note_interrupt(self) -> None:
+        """Give the worker up if a message may have been lost by Ctrl-C.
+
+        Another one goes on where the user was.
+        """
+        if not self._channel.is_resting:
+            self.interrupted = True
+            self.error = WorkerError(
+                f'the worker of {self.name} was given up, since an interrupt '
+                'came in the middle of a message, and another one needs a '
+                'position to go on from')
+
+    def _open(self, item: Message) -> tuple[Any, bytes]:
+        """Return the batch of a message, and how the state changed."""
         slot, segment, start, offset, length = _place_of(item)
         payload: Any = item.payload
         if length:
             payload = self.leases.view(segment, offset + start, length)
         extents, changes, description = unpack_batch(payload)
-        epoch.note(changes)
+        changes = bytes(changes)
         if extents:
             batch = self.leases.lend(
                 slot, segment,
@@ -274,8 +341,7 @@ class Worker:
             batch = load(description, [])
             if slot >= 0:
                 self.leases.give_back(slot)
-        self._acknowledge(epoch)
-        return batch
+        return batch, changes
 
     def _acknowledge(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
@@ -283,7 +349,7 @@ class Worker:
         messages = [Message(Kind.RELEASE, 0, slot, int(reuse))
                     for slot, reuse in returned]
         messages.append(Message(
-            Kind.HANDED, epoch.number, epoch.handed, slot + 1, int(reuse)))
+            Kind.HANDED, epoch.number, epoch.taken, slot + 1, int(reuse)))
         # A worker that is gone is noticed when something is wanted of it.
         with suppress(ChannelClosed):
             self._channel.send(*messages)
@@ -415,10 +481,6 @@ def _as_exception(pickled: bytes | None, summary: str,
         error = pickle.loads(pickled)
     error.__cause__ = RemoteTraceback(text)
     return error
-
-
-def _raise(pickled: bytes | None, summary: str, text: str) -> None:
-    raise _as_exception(pickled, summary, text)
 
 
 def _signal_name(number: int) -> str:

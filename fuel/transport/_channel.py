@@ -86,6 +86,12 @@ class Channel:
     -----
     Sending is safe from several threads, receiving is for one at a time.
 
+    Attributes
+    ----------
+    is_resting : bool
+        Whether an exception that comes out of here, by Ctrl-C say, came while
+        it waited, so that no message is lost.
+
     """
 
     def __init__(self, connection: socket.socket,
@@ -98,6 +104,7 @@ class Channel:
         self._descriptors: deque[int] = deque()
         self._messages: deque[Message] = deque()
         self._ended = False
+        self.is_resting = False
         close_in_children(connection)
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
@@ -210,7 +217,9 @@ class Channel:
                 and self.peer.is_gone())
 
     def _wait(self, timeout: float) -> bool:
+        self.is_resting = True
         ready = self._poll.poll(max(1, int(timeout * 1000)))
+        self.is_resting = False
         if self.peer is None:
             return bool(ready)
         if self.peer.descriptor is None:

@@ -5,13 +5,20 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.transport._segment import Segment
+
+
+class _Root(weakref.ref[NDArray[Any]]):
+    """Reference to the array that a slot is lent to."""
+
+    __slots__ = ('nbytes', 'slot')
+    slot: int
+    nbytes: int
 
 
 class Leases:
@@ -32,8 +39,9 @@ class Leases:
     -----
     Roots die wherever their last user drops them: inside the garbage
     collector, in another thread, in the middle of our own code.  So that
-    only appends to a deque; the owner asks for :meth:`returned` when it
-    talks to the producer anyway.
+    only appends to a deque, by a function of C, where no Ctrl-C comes
+    between; the owner asks for :meth:`returned` when it talks to the
+    producer anyway.
 
     """
 
@@ -41,8 +49,9 @@ class Leases:
         self.limit = limit
         self.lent = 0
         self._segments: dict[int, Segment] = {}
-        self._roots: dict[int, tuple[Any, int]] = {}
-        self._dead: deque[int] = deque()
+        self._roots: dict[int, _Root] = {}
+        self._dead: deque[_Root] = deque()
+        self._unused: deque[int] = deque()
         self._forked: set[int] = set()
         _all_leases.add(self)
 
@@ -89,19 +98,19 @@ class Leases:
         stop = max(offset + size for offset, size in extents)
         root = numpy.frombuffer(memory, numpy.uint8, stop - start, start)
         if self.lent + root.nbytes > self.limit:
-            self._dead.append(slot)
+            self.give_back(slot)
             return build([_copy(root, offset - start, size)
                           for offset, size in extents])
         self.lent += root.nbytes
-        self._roots[slot] = (
-            weakref.ref(root, partial(_bury, self._dead, slot)), root.nbytes)
+        lease = self._roots[slot] = _Root(root, self._dead.append)
+        lease.slot, lease.nbytes = slot, root.nbytes
         view = memoryview(root)  # type: ignore[arg-type]
         return build([view[offset - start:offset - start + size]
                       for offset, size in extents])
 
     def give_back(self, slot: int) -> None:
         """Return a slot whose data nobody wants."""
-        self._dead.append(slot)
+        self._unused.append(slot)
 
     def returned(self) -> list[tuple[int, bool]]:
         """Return the slots given back since the last call.
@@ -112,10 +121,14 @@ class Leases:
             Number of the slot, and whether it may be written again.
 
         """
-        result = []
         while self._dead:
-            slot = self._dead.popleft()
-            self.lent -= self._roots.pop(slot, (None, 0))[1]
+            lease = self._dead.popleft()
+            self.lent -= lease.nbytes
+            del self._roots[lease.slot]
+            self.give_back(lease.slot)
+        result = []
+        while self._unused:
+            slot = self._unused.popleft()
             result.append((slot, slot not in self._forked))
             self._forked.discard(slot)
         return result
@@ -127,10 +140,6 @@ class Leases:
         arrays die, so these slots are never written again.
         """
         self._forked.update(self._roots)
-
-
-def _bury(dead: deque[int], slot: int, _: object) -> None:
-    dead.append(slot)
 
 
 def _copy(root: NDArray[Any], offset: int, size: int) -> NDArray[Any]:

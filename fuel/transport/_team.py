@@ -3,7 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.transport._background import RemoteEpoch, Worker
+from fuel.exceptions import WorkerError
+from fuel.kernels._buffered import Handover
+from fuel.transport._background import Receipt, RemoteEpoch, Worker
 
 
 class TeamEpoch:
@@ -25,9 +27,29 @@ class TeamEpoch:
         self.handed = 0
         self.finished = False
 
-    def last(self) -> RemoteEpoch:
-        """Return the part that what was handed out last came from."""
-        if self.finished:
+    def has_begun(self) -> bool:
+        """Tell whether its state is known."""
+        return self.last().has_begun()
+
+    def note(self, receipt: Receipt) -> None:
+        """Remember how the state changed with what was handed out."""
+        receipt.epoch.note(receipt)
+        self.handed = sum(part.handed for part in self.parts)
+
+    def last(self, is_over: bool = False) -> RemoteEpoch:
+        """Return the part that what was handed out last came from.
+
+        Parameters
+        ----------
+        is_over : bool, optional
+            Whether that was the end.
+
+        Returns
+        -------
+        RemoteEpoch
+
+        """
+        if is_over:
             return next(part for part in self.parts if part.finished)
         return self.parts[max(0, self.handed - 1) % len(self.parts)]
 
@@ -56,6 +78,17 @@ class Team:
         """Tell whether epochs can be begun with these workers."""
         return all(worker.is_usable() for worker in self.workers)
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether one of them was given up after an interrupt (bool)."""
+        return any(worker.interrupted for worker in self.workers)
+
+    @property
+    def error(self) -> WorkerError | None:
+        """What the first that is given up was given up for, if any is."""
+        return next((worker.error for worker in self.workers
+                     if worker.error is not None), None)
+
     def begin(self, **options: Any) -> TeamEpoch:
         """Begin an epoch in every worker; see :meth:`Worker.begin`."""
         # Each has made other batches ahead, so each goes back.
@@ -71,26 +104,21 @@ class Team:
         for worker, part in zip(self.workers, epoch.parts, strict=True):
             worker.leave(part)
 
-    def state(self, epoch: TeamEpoch) -> Any:
+    def state(self, epoch: TeamEpoch, is_over: bool) -> Any:
         """Return the state of an epoch after what was handed out."""
-        part = epoch.last()
-        return self.workers[epoch.parts.index(part)].state(part)
+        part = epoch.last(is_over)
+        return self.workers[epoch.parts.index(part)].state(part, is_over)
 
-    def get(self, epoch: TeamEpoch) -> Any:
-        """Return the next batch of an epoch; see :meth:`Worker.get`."""
+    def take(self, epoch: TeamEpoch, handover: Handover) -> None:
+        """Let the next batch of an epoch be held; see :meth:`Worker.take`."""
         if epoch.finished:
             raise StopIteration
-        place = epoch.handed % len(self.workers)
-        part = epoch.parts[place]
-        before = part.handed
+        place = sum(part.taken for part in epoch.parts) % len(self.workers)
         try:
-            return self.workers[place].get(part)
+            self.workers[place].take(epoch.parts[place], handover)
         except StopIteration:
             epoch.finished = True
             raise
-        finally:
-            epoch.handed += part.handed - before
-
     def close(self) -> None:
         """End the workers."""
         for worker in self.workers:

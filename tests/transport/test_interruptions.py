@@ -1,0 +1,185 @@
+"""Ctrl-C in a loop over a worker: no batch is lost, repeated or late."""
+import multiprocessing
+import os
+import time
+from operator import itemgetter
+
+import numpy
+import pytest
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ConstantScheme, SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Mapping, MultiProcessing
+from fuel.transport._background import Worker
+from fuel.transport._channel import Channel
+from interrupting import alarms, collect
+from process_pipelines import build
+
+pytestmark = [
+    pytest.mark.timeout(60),
+    # In what the interpreter calls by itself, nobody can catch it.
+    pytest.mark.filterwarnings(
+        'ignore::pytest.PytestUnraisableExceptionWarning')]
+
+
+def numbered(num_batches):
+    """Return a stream whose batches are large enough for slots."""
+    return DataStream(
+        IndexableDataset({'x': numpy.ones((num_batches, 5000), 'float32'),
+                          'y': numpy.arange(num_batches)}),
+        iteration_scheme=SequentialScheme(num_batches, 1))
+
+
+def numbers_of(epoch):
+    """Return an iterator over the numbers of batches, without Python."""
+    return map(int, map(itemgetter(0), map(itemgetter(1), epoch)))
+
+
+@pytest.mark.parametrize('num_workers', [1, 2])
+def test_ctrl_c_at_any_moment(num_workers):
+    """Each batch comes once, in order, and the state knows which did."""
+    # Not here: Ctrl-C in the middle of a fork leaves locks of Python's own.
+    process = multiprocessing.get_context('fork').Process(
+        target=read_with_interrupts, args=(num_workers,))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+def read_with_interrupts(num_workers):
+    """Read two epochs."""
+    with MultiProcessing(numbered(700), num_workers=num_workers,
+                         start_method='fork') as stream:
+        for seed in range(2):
+            epoch = iter(stream.get_epoch_iterator())
+
+            def check(seen, epoch=epoch):
+                child, = epoch.state_dict()['children']
+                assert child['position'] == len(seen)
+
+            seen = collect(numbers_of(epoch), check, seed)
+            assert seen == list(range(700))
+
+
+class Interrupting:
+    """Raises KeyboardInterrupt after, or before, a call of a method."""
+
+    def __init__(self, monkeypatch, owner, name, before, call):
+        self.method = getattr(owner, name)
+        self.before = before
+        self.call = call
+        self.calls = 0
+        self.process = os.getpid()
+        monkeypatch.setattr(owner, name, lambda *args: self.run(*args))
+
+    def run(self, *args):
+        """Stand for the method."""
+        self.calls += os.getpid() == self.process
+        if self.calls != self.call or os.getpid() != self.process:
+            return self.method(*args)
+        if not self.before:
+            self.method(*args)
+        raise KeyboardInterrupt
+
+
+PLACES = [(Channel, '_split'), (Worker, '_open'), (Worker, '_acknowledge'),
+          (Worker, 'take'), (MultiProcessing, 'get_data')]
+
+
+@pytest.mark.parametrize('before', [True, False])
+@pytest.mark.parametrize('call', [1, 3])
+@pytest.mark.parametrize(('owner', 'name'), PLACES)
+def test_ctrl_c_in_each_step(monkeypatch, owner, name, before, call):
+    """Also at the first batch, and where the epochs follow each other."""
+    expected, found = build(), []
+    with MultiProcessing(build(), start_method='fork') as stream:
+        for _ in range(2):
+            interrupts = 0
+            Interrupting(monkeypatch, owner, name, before, call)
+            epoch = stream.get_epoch_iterator()
+            while True:
+                try:
+                    found.extend(epoch)
+                except KeyboardInterrupt:
+                    interrupts += 1
+                else:
+                    break
+            assert interrupts == 1
+            monkeypatch.undo()
+            wanted = list(expected.get_epoch_iterator())
+            assert len(found) == len(wanted)
+            for batch, other in zip(found, wanted, strict=True):
+                for part, other_part in zip(batch, other, strict=True):
+                    numpy.testing.assert_array_equal(part, other_part)
+            found.clear()
+
+
+def wait(data):
+    """Take longer than the test."""
+    time.sleep(50)
+    return data
+
+
+def test_ctrl_c_while_waiting_keeps_the_worker():
+    """Nothing was under way, so there is nothing to take up."""
+    stream = Mapping(numbered(3), wait)
+    with MultiProcessing(stream, start_method='fork') as ahead:
+        epoch = ahead.get_epoch_iterator()
+        for _ in range(3):
+            with alarms() as interrupt_in:
+                interrupt_in(0.3)
+                with pytest.raises(KeyboardInterrupt):
+                    next(epoch)
+        assert ahead.feed.worker.is_usable()
+        assert not ahead.feed.worker.interrupted
+
+
+def test_ctrl_c_where_no_position_is_known(monkeypatch):
+    """Then the epoch cannot go on, and the error says why."""
+    class Scheme(ConstantScheme):
+        def get_request_iterator(self):
+            return iter([[0], [1], [2]])
+
+    stream = DataStream(IndexableDataset(numpy.arange(3)),
+                        iteration_scheme=Scheme(1))
+    with MultiProcessing(stream, start_method='fork') as ahead:
+        epoch = ahead.get_epoch_iterator()
+        next(epoch)
+        Interrupting(monkeypatch, Worker, '_open', True, 1)
+        with pytest.raises(KeyboardInterrupt):
+            next(epoch)
+        monkeypatch.undo()
+        with pytest.raises(TypeError, match='Scheme cannot be saved') as told:
+            next(epoch)
+        assert any('given up' in note for note in told.value.__notes__)
+        assert len(list(ahead.get_epoch_iterator())) == 3
+
+
+def fail_at_second(data):
+    """Fail for one batch."""
+    if data[1][0] == 1:
+        raise LookupError('the second')
+    return data
+
+
+def test_error_that_ctrl_c_hid_comes_again(monkeypatch):
+    """An error that was raised is over; one that was not is raised."""
+    stream = Mapping(numbered(4), fail_at_second)
+    with MultiProcessing(stream, start_method='fork') as ahead:
+        epoch = ahead.get_epoch_iterator()
+        numbers = [int(next(epoch)[1][0])]
+        Interrupting(monkeypatch, Worker, '_acknowledge', False, 1)
+        with pytest.raises(KeyboardInterrupt):
+            next(epoch)
+        monkeypatch.undo()
+        with pytest.raises(LookupError, match='the second'):
+            next(epoch)
+        numbers.extend(int(batch[1][0]) for batch in epoch)
+        assert numbers == [0, 2, 3]
+
+
+def test_get_data_without_an_iterator():
+    """Nobody says that the data came, so they count as handed out."""
+    with MultiProcessing(numbered(3), start_method='fork') as ahead:
+        assert [int(ahead.get_data()[1][0]) for _ in range(3)] == [0, 1, 2]
