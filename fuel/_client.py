@@ -18,6 +18,9 @@ from fuel.wire import WireError, decode
 from fuel.wire._header import get_field
 from fuel.wire._indices import Indices, as_ranges
 
+# Seconds to wait for a thread that was told to stop before telling it again.
+_WAIT = 0.1
+
 _RESUME = ('run', 'epoch', 'client', 'over', 'members', 'floor', 'done',
            'index', 'state')
 
@@ -472,13 +475,25 @@ class ServerDataStream(AbstractDataStream):
         self.reset()
 
     def close(self) -> None:
-        """Leave the epoch and disconnect; a new epoch connects again."""
-        with runtime_of(self).lock:
-            for feed in vars(self).get('_feeds', []):
-                feed.leave()
-            for connection in self._connections():
-                connection.close()
+        """Leave the epoch and disconnect; a new epoch connects again.
+
+        A thread that waits for a batch gets an error.
+        """
+        lock = runtime_of(self).lock
+        self._disconnect()
+        while not lock.acquire(timeout=_WAIT):
+            # Another thread has it, and may have connected meanwhile.
+            self._disconnect()
+        try:
             self._made = []
+        finally:
+            lock.release()
+
+    def _disconnect(self) -> None:
+        for feed in list(vars(self).get('_feeds', [])):
+            feed.leave()
+        for connection in list(vars(self).get('_made', [])):
+            connection.close()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -204,6 +204,18 @@ def copy_into(slot: Any, arrays: list[Any],
             memory[offset:offset + size] = array
 
 
+def _text_of(error: BaseException) -> str:
+    """Return what makes the same exception on the other side.
+
+    The text of a KeyError is its argument in quotes, which the client's
+    would be put in quotes once more.
+    """
+    if isinstance(error, KeyError) and len(error.args) == 1 \
+            and isinstance(error.args[0], str):
+        return error.args[0]
+    return str(error)
+
+
 def tell(error: BaseException) -> dict[str, Any]:
     """Return an exception in words, ready for JSON.
 
@@ -219,7 +231,7 @@ def tell(error: BaseException) -> dict[str, Any]:
     cls = type(error)
     return {'kind': cls.__name__ if cls.__module__ == 'builtins' else None,
             'summary': traceback.format_exception_only(error)[0].strip(),
-            'text': str(error),
+            'text': _text_of(error),
             'notes': [str(note) for note in getattr(
                 error, '__notes__', [])],
             'traceback': ''.join(traceback.format_exception(error))}

@@ -32,6 +32,10 @@ from fuel.transport._team import Team, TeamEpoch
 
 log = logging.getLogger(__name__)
 
+# Seconds that another thread has to finish with a batch when the stream is
+# closed.
+_WAIT = 0.1
+
 
 class Feed(Handover):
     """What one epoch iterator reads: an epoch of a worker.
@@ -385,8 +389,16 @@ class MultiProcessing(Transformer):
         self._calls += ('next_epoch',)
 
     def close(self) -> None:
-        """End the worker process; batches that were handed out stay."""
-        with runtime_of(self).lock:
+        """End the worker process; batches that were handed out stay.
+
+        A thread that waits for a batch gets an error.
+        """
+        lock = runtime_of(self).lock
+        while not lock.acquire(timeout=_WAIT):
+            worker = vars(self).get('_worker')
+            if worker is not None:
+                worker.cut()
+        try:
             epoch = runtime_of(self).epoch
             if epoch is not None:
                 # The next epoch iterator comes after what was handed out.
@@ -394,6 +406,8 @@ class MultiProcessing(Transformer):
             worker = vars(self).pop('_worker', None)
             if worker is not None:
                 worker.close()
+        finally:
+            lock.release()
         self.data_stream.close()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -143,6 +143,7 @@ class Worker:
         self.epochs: dict[int, RemoteEpoch] = {}
         self.error: WorkerError | None = None
         self.interrupted = False
+        self.is_cut = False
         self._stacks = ''
         self._has_answered = False
         self._next_number = 1
@@ -402,6 +403,10 @@ class Worker:
             self._drop(message)
 
     def _death(self) -> WorkerError:
+        if self.is_cut:
+            return WorkerError(
+                f'the worker of {self.name} was closed by another thread '
+                'while this one waited for a batch')
         code = None
         if self._process is not None:
             self._process.join(_PATIENCE)
@@ -436,6 +441,11 @@ class Worker:
         return (f'the worker process {self.pid} of {self.name} has '
                 f'sent nothing for {self.stalled} seconds (timeout). It is '
                 f'at:\n{stacks}')
+
+    def cut(self) -> None:
+        """Let a thread that waits for a batch stop."""
+        self.is_cut = True
+        self._channel.cut()
 
     def close(self) -> None:
         """End the worker; arrays that were handed out stay."""

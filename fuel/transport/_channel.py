@@ -272,6 +272,11 @@ class Channel:
             start = end
         del self._received[:start]
 
+    def cut(self) -> None:
+        """End the connection; another thread may be waiting here."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close this end; closing twice is harmless."""
         self._ended = True

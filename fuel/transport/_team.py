@@ -119,6 +119,11 @@ class Team:
         except StopIteration:
             epoch.finished = True
             raise
+    def cut(self) -> None:
+        """Let a thread that waits for a batch stop."""
+        for worker in self.workers:
+            worker.cut()
+
     def close(self) -> None:
         """End the workers."""
         for worker in self.workers:

@@ -167,6 +167,43 @@ def test_long_batch_keeps_nobody_from_an_answer():
     gate.is_open.set()
 
 
+def test_close_ends_the_wait_of_another_thread():
+    """Soon, by an error that says so; afterwards the stream works again."""
+    gate = Gate()
+    with Server(Mapping(numbered(20), gate), port=0) as server, \
+            ServerDataStream(('x', 'y'), port=server.port) as client:
+        told = []
+
+        def read():
+            with pytest.raises(ServerError, match=r'closed?\b') as one:
+                next(client.get_epoch_iterator())
+            told.append(one)
+
+        gate.is_open.clear()
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        assert gate.reached.wait(20)
+        client.close()
+        reader.join(20)
+        assert told
+        gate.is_open.set()
+        assert len(list(client.get_epoch_iterator())) == 20
+
+
+@pytest.mark.parametrize('key', ['x', "x'y", ('x', 1)])
+def test_key_error_is_quoted_once(key):
+    """Its text is its argument in quotes already."""
+    def fail(_):
+        raise KeyError(key)
+
+    with Server(Mapping(numbered(2), fail), port=0) as server, \
+            ServerDataStream(('x', 'y'), port=server.port) as client:
+        with pytest.raises(KeyError) as caught:
+            next(client.get_epoch_iterator())
+        assert caught.value.args == (
+            key if isinstance(key, str) else str(key),)
+
+
 def test_failure_to_close_ends_the_server():
     """`wait` says so, and `stop` leaves no socket behind."""
     server = Server(numbered(5), port=0)

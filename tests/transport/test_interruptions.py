@@ -1,6 +1,7 @@
 """Ctrl-C in a loop over a worker: no batch is lost, repeated or late."""
 import multiprocessing
 import os
+import threading
 import time
 from operator import itemgetter
 
@@ -8,6 +9,7 @@ import numpy
 import pytest
 
 from fuel.datasets import IndexableDataset
+from fuel.exceptions import WorkerError
 from fuel.schemes import ConstantScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, MultiProcessing
@@ -183,3 +185,25 @@ def test_get_data_without_an_iterator():
     """Nobody says that the data came, so they count as handed out."""
     with MultiProcessing(numbered(3), start_method='fork') as ahead:
         assert [int(ahead.get_data()[1][0]) for _ in range(3)] == [0, 1, 2]
+
+
+def test_close_ends_the_wait_of_another_thread():
+    """Soon, by an error that says so; afterwards the stream works again."""
+    stream = Mapping(numbered(3), wait)
+    with MultiProcessing(stream, start_method='fork') as ahead:
+        told = []
+
+        def read():
+            with pytest.raises(WorkerError, match='by another thread') as one:
+                next(ahead.get_epoch_iterator())
+            told.append(one)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        while not (feed := vars(ahead).get('feed')) or not feed.is_asked:
+            time.sleep(0.01)
+        ahead.close()
+        reader.join(20)
+        assert told
+        stream.mapping = tuple
+        assert len(list(ahead.get_epoch_iterator())) == 3
