@@ -1,8 +1,7 @@
 """Reading ahead: what the next requests need, in the background.
 
-Of compressed sources the chunks are decoded; of mapped ones the pages are
-read from the disk, all of them in order if the source fits in memory, only
-those of the next rows if it does not.
+Of compressed sources the chunks are decoded; of mapped ones that do not fit
+in memory the pages of the next rows are read from the disk.
 """
 from __future__ import annotations
 
@@ -28,8 +27,6 @@ logger = logging.getLogger(__name__)
 PROBES = 64
 # Of the memory, what a source may take to be read as a whole.
 SHARE = 0.5
-# Bytes that are asked for at once when a file is read in order.
-STEP = 8 << 20
 # Two pieces of a file this near to each other are asked for as one.
 NEAR = 16 << 10
 
@@ -60,6 +57,11 @@ class Background:
                 return
             self._workers += 1
         start(_Worker(weakref.ref(self)))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being done, nor left to do (bool)."""
+        return not self._workers
 
     def stop(self) -> None:
         """Leave undone what was not begun, and take no more for now."""
@@ -145,45 +147,23 @@ def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
     return all(file.is_cached(place) for place in places)
 
 
+def fits(nbytes: int) -> bool:
+    """Tell whether so many bytes of a file would stay in memory."""
+    return nbytes <= SHARE * usable_memory()
+
+
 class PageAhead:
-    """Reads pages of a mapped source before they are needed.
+    """Reads the pages of some rows before they are needed.
 
     Parameters
     ----------
     file : RawFile
-    address, nbytes : int
-        The part of the file that holds the source.
-
-    Attributes
-    ----------
-    active : bool
-        Whether `expect` should be called: not if the source is in memory,
-        or will be.
 
     """
 
-    def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
+    def __init__(self, file: RawFile) -> None:
         self._file = file
         self._background = Background()
-        cold = not is_resident(file, address, nbytes)
-        whole = nbytes <= SHARE * usable_memory()
-        self.active = cold and not whole
-        if cold and whole:
-            self._read_on(address, address + nbytes)
-
-    def _read_on(self, address: int, end: int) -> None:
-        self._background.add(functools.partial(
-            _read_piece, weakref.ref(self), address, end))
-
-    def read_piece(self, address: int, end: int) -> None:
-        """Ask for a piece of the file, and then for the next one."""
-        nbytes = min(STEP, end - address)
-        self._file.advise(address, nbytes)
-        # Only when this piece has come, so that what the consumer waits for
-        # is not behind the whole file.
-        self._file.read(address + nbytes - 1, 1)
-        if address + nbytes < end:
-            self._read_on(address + nbytes, end)
 
     def expect(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
         """Ask for the pages of rows.
@@ -205,22 +185,25 @@ class PageAhead:
         if pieces:
             self._background.add(advise)
 
-    def fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
-        """Read the pages of rows now.
 
-        A map would read megabytes around each page that is missing, and
-        push out what was read ahead; this reads what is asked for.
+def read_rows(file: RawFile, starts: NDArray[numpy.int64],
+              nbytes: int) -> None:
+    """Read the pages of rows now.
 
-        Parameters
-        ----------
-        starts : numpy.ndarray, dtype int64
-            Where the rows start.
-        nbytes : int
-            Bytes of each.
+    A map would read megabytes around each page that is missing, and push
+    out what was read ahead; this reads what is asked for.
 
-        """
-        for first, end in _pieces(starts, nbytes):
-            self._file.read(first, end - first)
+    Parameters
+    ----------
+    file : RawFile
+    starts : numpy.ndarray, dtype int64
+        Where the rows start.
+    nbytes : int
+        Bytes of each.
+
+    """
+    for first, end in _pieces(starts, nbytes):
+        file.read(first, end - first)
 
 
 def _pieces(starts: NDArray[numpy.int64], nbytes: int,
@@ -234,14 +217,6 @@ def _pieces(starts: NDArray[numpy.int64], nbytes: int,
     firsts = starts[numpy.append(0, breaks)]
     lasts = starts[numpy.append(breaks - 1, -1)]
     return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
-
-
-def _read_piece(ahead: weakref.ref[PageAhead], address: int,
-                end: int) -> None:
-    # Unless nobody reads the source any more.
-    living = ahead()
-    if living is not None:
-        living.read_piece(address, end)
 
 
 class RequestsAhead:

@@ -159,6 +159,27 @@ class RawFile:
             data += more
         return data
 
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes of the file into memory of the caller's.
+
+        Parameters
+        ----------
+        buffer : memoryview
+            At most as many bytes are read.
+        address : int
+
+        Returns
+        -------
+        int
+            How many bytes were read.
+
+        """
+        if hasattr(os, 'preadv'):
+            return os.preadv(self._descriptor, [buffer], address)
+        data = self.read(address, len(buffer))
+        buffer[:len(data)] = data
+        return len(data)
+
     def check(self) -> None:
         """Raise an error if the file is not what it was when opened.
 

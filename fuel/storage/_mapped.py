@@ -12,10 +12,11 @@ from fuel.kernels._direct import MappedRows, Rows
 from fuel.kernels._gather import OUTSIDE
 from fuel.kernels._memory import empty
 from fuel.kernels._tiles import Tiles
-from fuel.storage._ahead import PageAhead
+from fuel.storage._ahead import PageAhead, fits, is_resident, read_rows
 from fuel.storage._chunks import UnreadableTableError, read_chunk_table
 from fuel.storage._file import RawFile, raw_file
 from fuel.storage._layout import Layout, fill_value, name_of, stored_type
+from fuel.storage._ordered import OrderedRead
 from fuel.storage._reader import Reader
 from fuel.utils._threads import map_chunks
 
@@ -102,7 +103,10 @@ class MappedReader(DirectReader):
         self._rows = MappedRows(
             self._tiles, file.memory, addresses, self._fill)
         file.watch(self._rows)
-        self._ahead: PageAhead | None = None
+        # Of a source that is not in memory: it is read in order if it fits
+        # there, and row by row if it does not.
+        self._ordered: OrderedRead | None = None
+        self._by_rows: PageAhead | None = None
 
     def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
@@ -111,17 +115,27 @@ class MappedReader(DirectReader):
             return None
         first = int(stored.min())
         last = int(stored.max()) + self._tiles.chunk_nbytes
-        self._ahead = PageAhead(self._file, first, last - first)
-        self._rows.declines = self._ahead.active
-        return PAGES_AHEAD if self._ahead.active else None
+        self._ordered = self._by_rows = None
+        if not is_resident(self._file, first, last - first):
+            if fits(last - first):
+                self._ordered = OrderedRead(self._file, first, last - first)
+            else:
+                self._by_rows = PageAhead(self._file)
+        self._rows.declines = self._is_cold()
+        return PAGES_AHEAD if self._by_rows else None
+
+    def _is_cold(self) -> bool:
+        """Tell whether rows have to be in memory before they are copied."""
+        return self._by_rows is not None or (
+            self._ordered is not None and not self._ordered.is_done)
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """See :meth:`Reader.expect`."""
         nbytes = self._tiles.row_nbytes
         if len(rows) * nbytes > room:
             return None
-        if self._ahead is not None:
-            self._ahead.expect(self._starts(rows), nbytes)
+        if self._by_rows is not None:
+            self._by_rows.expect(self._starts(rows), nbytes)
         return len(rows) * nbytes
 
     def _starts(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.int64]:
@@ -137,10 +151,19 @@ class MappedReader(DirectReader):
         return places
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if self._ahead is not None and self._ahead.active and rows.size:
+        self._rows.declines = self._is_cold()
+        if self._rows.declines and rows.size:
             self._check_rows(int(rows.min()), int(rows.max()))
-            self._ahead.fetch(self._starts(rows), self._tiles.row_nbytes)
+            self._bring(self._starts(rows))
         return self._copy(rows, self._new_batch(len(rows)))
+
+    def _bring(self, starts: NDArray[numpy.int64]) -> None:
+        """Bring rows into memory."""
+        nbytes = self._tiles.row_nbytes
+        if self._ordered is None:
+            read_rows(self._file, starts, nbytes)
+        else:
+            self._ordered.wait(starts, nbytes)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._copy((start, stop), self._new_batch(stop - start))

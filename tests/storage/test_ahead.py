@@ -101,20 +101,6 @@ def test_batches_are_the_same_with_and_without(
             assert (data[request] == batch[0]).all()
 
 
-def test_cold_source_that_fits_is_read_in_order(path, monkeypatch):
-    """All of it, once, in the background."""
-    asked = []
-    monkeypatch.setattr(ahead, 'STEP', 10000)
-    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
-    monkeypatch.setattr(RawFile, 'advise',
-                        lambda _, *piece: asked.append(piece))
-    stream = stream_of(path, 'y', SequentialScheme(160, 8))
-    next(stream.get_epoch_iterator())
-    wait_for(lambda: sum(nbytes for _, nbytes in asked) == 160000)
-    starts = [address for address, _ in asked]
-    assert starts == list(range(starts[0], starts[0] + 160000, 10000))
-
-
 def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
     """Only those of the next eight batches; neighbours as one."""

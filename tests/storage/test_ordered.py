@@ -1,0 +1,210 @@
+"""Sources that are not in memory but fit there are read in order."""
+import multiprocessing
+import os
+import threading
+import time
+
+import h5py
+import numpy
+import pytest
+
+from fuel.datasets import H5PYDataset
+from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.storage import _ahead, _mapped, _ordered
+from fuel.storage._file import RawFile, raw_file_at
+from fuel.storage._ordered import OrderedRead
+from fuel.streams import DataStream
+
+SIZE = 160000
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Write rows of a thousand bytes."""
+    path = tmp_path / 'x.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.random.RandomState(0).randint(
+            0, 256, (160, 1000)).astype('u1')
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 160)}})
+    return str(path)
+
+
+@pytest.fixture
+def cold(monkeypatch):
+    """Let every file seem to be on the disk alone; return what is read."""
+    pieces = []
+    plain = RawFile.read_into
+
+    def note(self, buffer, address):
+        pieces.append((address, len(buffer)))
+        return plain(self, buffer, address)
+
+    monkeypatch.setattr(_ordered, 'STEP', 10000)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'read_into', note)
+    return pieces
+
+
+def wait_for(condition):
+    """Wait until something becomes true."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def stream_of(path, scheme):
+    """Return batches of the file."""
+    return DataStream(H5PYDataset(path, ('train',)), iteration_scheme=scheme)
+
+
+def content(path):
+    """Return all rows."""
+    with h5py.File(path) as file:
+        return file['x'][...], file['x'].id.get_offset()
+
+
+@pytest.mark.parametrize('scheme', [SequentialScheme, ShuffledScheme])
+def test_all_of_it_is_read_once_in_the_background(path, cold, scheme):
+    """And the batches are what they always are."""
+    rows, offset = content(path)
+    epoch = stream_of(path, scheme(160, 8)).get_epoch_iterator()
+    next(epoch)
+    wait_for(lambda: len(cold) == 16)
+    assert [(address, 10000) for address in range(
+        offset, offset + SIZE, 10000)] == cold
+    wanted = list(scheme(160, 8).get_request_iterator())[1:]
+    for request, (batch,) in zip(wanted, epoch, strict=True):
+        assert (rows[request] == batch).all()
+    assert 16 == len(cold)
+
+
+def test_batches_are_direct_as_soon_as_all_is_read(path, cold):
+    """Nothing is waited for any more."""
+    stream = stream_of(path, ShuffledScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    reader = stream.dataset._access.open().reader('x')
+    wait_for(lambda: reader._ordered.is_done)
+    next(epoch)
+    next(epoch)
+    assert epoch.epoch.items is not None
+
+
+class Gate:
+    """A disk that reads in order only when it is let."""
+
+    def __init__(self, monkeypatch):
+        self.open = threading.Semaphore(0)
+        self.rows = []
+        plain, one = RawFile.read_into, RawFile.read
+
+        def read_into(file, buffer, address):
+            assert self.open.acquire(timeout=30)
+            return plain(file, buffer, address)
+
+        def read(file, address, nbytes):
+            self.rows.append((address, nbytes))
+            return one(file, address, nbytes)
+
+        monkeypatch.setattr(_ordered, 'STEP', 10000)
+        monkeypatch.setattr(RawFile, 'read_into', read_into)
+        monkeypatch.setattr(RawFile, 'read', read)
+
+
+def test_rows_are_waited_for_at_first(path, monkeypatch):
+    """As long as the reading is not to be disturbed, and no longer."""
+    monkeypatch.setattr(_ordered, 'UNDISTURBED', 30)
+    gate = Gate(monkeypatch)
+    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    done = []
+
+    def consume():
+        reading.wait(numpy.array([5000, 15000]), 1000)
+        done.append(reading._read_to)
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    gate.open.release()
+    wait_for(lambda: reading._read_to == 10000)
+    assert thread.is_alive()
+    for _ in range(15):
+        gate.open.release()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert done[0] >= 16000
+    assert [] == gate.rows
+
+
+def test_rows_are_fetched_out_of_turn_where_that_takes_long(
+        path, monkeypatch):
+    """Only those that were not read yet; afterwards the reading has its
+    share of the time again."""
+    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0.05)
+    monkeypatch.setattr(_ahead, 'NEAR', 0)
+    gate = Gate(monkeypatch)
+    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    gate.open.release()
+    wait_for(lambda: reading._read_to == 10000)
+    before = time.monotonic()
+    reading.wait(numpy.array([90000, 5000, 50000, 9500]), 1000)
+    assert [(9500, 1000), (50000, 1000), (90000, 1000)] == gate.rows
+    assert reading._fetch_from > before
+    assert not reading._fetching
+    for _ in range(15):
+        gate.open.release()
+    wait_for(lambda: reading.is_done)
+
+
+def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
+    """The reading in the background ends without an error."""
+    def fail(*_):
+        raise OSError(5, 'Input/output error')
+
+    monkeypatch.setattr(RawFile, 'read_into', fail)
+    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    wait_for(lambda: reading.is_done)
+    reading.wait(numpy.array([0]), 1000)
+
+
+def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
+    """After the task that was begun."""
+    monkeypatch.setattr(_ordered, 'STEPS', 1)
+    gate = Gate(monkeypatch)
+    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    background = reading._background
+    del reading
+    for _ in range(3):
+        gate.open.release()
+    wait_for(lambda: background.is_idle)
+    assert gate.open.acquire(blocking=False)
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
+def test_fork_in_the_middle_of_the_reading_is_safe(path, cold, monkeypatch):
+    """Parent and child both get right batches."""
+    monkeypatch.setattr(_ordered, 'STEPS', 1)
+    rows, _ = content(path)
+    stream = stream_of(path, ShuffledScheme(160, 8))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    wanted = list(ShuffledScheme(160, 8).get_request_iterator())[1:]
+
+    def check():
+        for request, (batch,) in zip(wanted, epoch, strict=True):
+            assert (rows[request] == batch).all()
+
+    child = multiprocessing.get_context('fork').Process(target=check)
+    child.start()
+    check()
+    child.join(30)
+    assert 0 == child.exitcode
+
+
+def test_source_in_memory_is_not_read(path, monkeypatch):
+    """Nor waited for."""
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
+    monkeypatch.setattr(_mapped, 'OrderedRead', None)
+    assert 20 == len(list(stream_of(
+        path, ShuffledScheme(160, 8)).get_epoch_iterator()))
