@@ -1,4 +1,4 @@
-"""Make the pictures of docs/images.rst, before and after each stage.
+"""Make the pictures of this manual: what stages and schemes do.
 
 ``python docs/make_pictures.py`` writes docs/pictures/*.png. It needs
 scikit-learn, for its two photographs.
@@ -11,7 +11,11 @@ from PIL import Image
 from sklearn.datasets import load_sample_images
 
 from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.schemes import SequentialScheme
+from fuel.schemes import (
+    BlockShuffledScheme,
+    ConstantScheme,
+    SequentialScheme,
+)
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Padding, ScaleAndShift
 from fuel.transformers.image import (
@@ -34,7 +38,6 @@ from fuel.transformers.noise import (
 from fuel.transformers.sequences import BucketBatch
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, fit_whitening
-from fuel.schemes import ConstantScheme
 
 FOLDER = Path(__file__).parent / 'pictures'
 LABELS = {'image': ('batch', 'channel', 'height', 'width')}
@@ -187,6 +190,21 @@ def write_sequences():
     write('buckets', *[[picture] for picture in pictures])
 
 
+def write_blocks():
+    """Which examples of a file are in which batch, by the window."""
+    pictures = []
+    for window in (1, 4, 16, 100):
+        scheme = BlockShuffledScheme(10000, 50, block_size=100,
+                                     window=window)
+        counts = numpy.array([
+            numpy.bincount(numpy.asarray(batch) // 50, minlength=200)
+            for batch in scheme.get_request_iterator()])
+        shades = 1 - .9 * (counts.T[::-1] / 6).clip(0, 1) ** .5
+        framed = numpy.pad(shades, 1, constant_values=.6)
+        pictures.append(numpy.broadcast_to(framed, (3, *framed.shape)))
+    write('blocks', *[[picture] for picture in pictures])
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -196,6 +214,7 @@ def main():
     write_noise(images[:1])
     write_whitening(images)
     write_sequences()
+    write_blocks()
 
 
 if __name__ == '__main__':

@@ -2,6 +2,7 @@
 import csv
 import os
 import pickle
+import textwrap
 
 import numpy
 import pytest
@@ -12,6 +13,7 @@ from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
+from processes import run_python
 
 TEXTS = st.text(st.characters(exclude_categories=['Cs', 'Cc'])
                 | st.sampled_from(['\n', '"', ',', ';']), max_size=5)
@@ -210,3 +212,32 @@ def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):
     path.write_text(text, newline='')
     with pytest.raises(ValueError, match=message):
         CSVDataset(path, **options).get_data(None, slice(None))
+
+
+def test_file_larger_than_the_memory_allowed(tmp_path):
+    """Only where records start is kept, and the records of a request."""
+    path = tmp_path / 'large.csv'
+    row = ','.join(['0.123456'] * 255)
+    with path.open('w') as file:
+        for start in range(0, 32768, 256):
+            file.writelines(f'{number},{row}\n'
+                            for number in range(start, start + 256))
+    assert path.stat().st_size > 70 << 20
+    status, output, errors = run_python('-c', textwrap.dedent("""
+        import resource, sys
+        from fuel.datasets import CSVDataset
+        from fuel.schemes import ShuffledScheme
+        from fuel.streams import DataStream
+
+        with open('/proc/self/status') as file:
+            size, = [int(line.split()[1]) << 10 for line in file
+                     if line.startswith('VmData')]
+        limit = size + (32 << 20)
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        dataset = CSVDataset(sys.argv[1], {'number': 0, 'x': [1, 255]})
+        stream = DataStream(
+            dataset, iteration_scheme=ShuffledScheme(32768, 128))
+        epoch = stream.get_epoch_iterator()
+        print(len({number for _ in range(30) for number in next(epoch)[0]}))
+    """), path)
+    assert (status, output) == (0, b'3840\n'), errors
