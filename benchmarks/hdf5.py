@@ -1,4 +1,4 @@
-"""Batches from HDF5 files, beside the machine's limit, h5py and PyTorch.
+"""Batches from HDF5 files, beside NumPy's `take`, h5py and PyTorch.
 
 The same images are stored in several layouts. References, each in full
 below: `take` on an array over the mapped file; h5py with sorted index
@@ -104,7 +104,7 @@ def mapped(path):
 
 
 def take_batches(array, batches):
-    """Gather rows of an array with NumPy: the limit."""
+    """Gather rows of an array with NumPy, as fast as it can."""
     for batch in batches:
         rows = array.take(batch, axis=0)
         yield len(rows)
@@ -245,7 +245,7 @@ def unfiltered(table, paths, count):
             table.add(
                 lambda stream=stream: fuel_batches(stream),
                 Reference(f'{layout}, shuffled, of take on a map', 0.8,
-                          lambda: take_batches(array, batches), 'limit'),
+                          lambda: take_batches(array, batches), 'numpy.take'),
                 Reference(f'{layout}, shuffled, of h5py', times,
                           lambda x=x: h5py_batches(x, batches), 'h5py'),
                 layout=layout)
@@ -297,7 +297,7 @@ def filtered(table, paths, count, layout):
         table.add(
             lambda: fuel_batches(stream),
             Reference(f'{layout}, later epochs, of take on a map', 0.7,
-                      lambda: take_batches(array, batches), 'limit'),
+                      lambda: take_batches(array, batches), 'numpy.take'),
             layout=layout)
 
 

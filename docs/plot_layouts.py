@@ -16,7 +16,7 @@ import numpy
 FOLDER = Path(__file__).parent
 SERIES = {'h5py': 'tab:gray', 'PyTorch': 'tab:orange',
           'Fuel, first epoch': 'lightskyblue', 'Fuel': 'tab:blue',
-          'limit': 'gainsboro'}
+          'numpy.take': 'gainsboro'}
 
 
 def label(rate):
