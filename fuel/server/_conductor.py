@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 _RETURN = 5.0
 # Seconds that a client has to answer: its interpreter may be busy.
 _MUTE = 60.0
-# Batches that are asked of the pipeline at once.
-_AHEAD = 2
 
 
 class Conductor:
@@ -139,7 +137,8 @@ class Conductor:
 
     def advance(self) -> None:
         """Do all that can be done now."""
-        self._admit()
+        if self._joiners:
+            self._admit()
         epoch = self.epoch
         if epoch is None or not self._is_open:
             self._account(bool(self._outstanding))
@@ -147,6 +146,12 @@ class Conductor:
         while (returned := epoch.take_returned(self._making)) is not None:
             self._deliver(returned[0], returned[1])
         self._ask(epoch)
+        if epoch.exhausted:
+            self._finish(epoch)
+        self._account(self._outstanding > 0)
+
+    def _finish(self, epoch: Epoch) -> None:
+        """See to it that what is left of an epoch is handed out."""
         lender = epoch.lender()
         if lender is not None:
             lender.asked_back = time.monotonic()
@@ -154,7 +159,6 @@ class Conductor:
         for member in epoch.ended():
             self._send_to(member, {'type': 'end', 'state': epoch.final})
             epoch.leave(member.client, for_good=True)
-        self._account(self._outstanding > 0)
 
     def _account(self, is_making: bool) -> None:
         now = time.monotonic()
@@ -310,7 +314,9 @@ class Conductor:
         """Ask the pipeline for batches that somebody has room for."""
         if epoch.waits_for and time.monotonic() < self._deadline:
             return
-        while (self._outstanding < _AHEAD and not epoch.exhausted
+        # One at a time: what is asked for later gets a slot that came back
+        # meanwhile, and is still in the processor's cache.
+        while (not self._outstanding and not epoch.exhausted
                 and self._is_open and not epoch.has_earlier()):
             targets = epoch.targets(epoch.cursor)
             if targets is None:

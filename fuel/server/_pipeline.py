@@ -12,7 +12,7 @@ import numpy
 from fuel.kernels._memory import address_of
 from fuel.kernels._outputs import Placement, placed
 from fuel.transport._changes import Course
-from fuel.transport._producer import lay_out
+from fuel.transport._producer import lay_out, lie_at
 from fuel.wire import encode
 
 OPENED, BATCH, FAILURE, END, BROKEN = (
@@ -143,13 +143,15 @@ class Pipeline:
               buffers: list[Any]) -> list[tuple[int, int]] | None:
         """Put the arrays of a batch into its slot, if they go there."""
         arrays = [as_bytes(buffer) for buffer in buffers]
-        extents = lay_out(slot, arrays, 0, placement)
-        if extents is None:
-            # The arrays may lie in the slot in part.
-            buffers[:] = [array.copy() for array in arrays]
-            return None
-        copy_into(slot, arrays, extents)
-        self._extents = extents
+        extents: Any = self._extents
+        if placement is None or not lie_at(slot, arrays, extents):
+            extents = lay_out(slot, arrays, 0, placement)
+            if extents is None:
+                # The arrays may lie in the slot in part.
+                buffers[:] = [array.copy() for array in arrays]
+                return None
+            copy_into(slot, arrays, extents)
+            self._extents = extents
         arrays.clear()
         buffers.clear()
         if placement is not None and not placement.is_free():
@@ -158,7 +160,7 @@ class Pipeline:
             buffers[:] = [memory[offset:offset + size].copy()
                           for offset, size in extents]
             return None
-        return extents
+        return list(extents)
 
     def _changes(self) -> Any:
         if self._course is None:

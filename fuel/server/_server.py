@@ -111,6 +111,13 @@ class Server:
             self._pipeline, self._sessions, self._send, self._ping,
             secrets.token_hex(8), sharing, self.num_clients,
             config.shared_memory_bytes if max_bytes is None else max_bytes)
+        self._handlers: dict[str, Callable[[Session, Any], None]] = {
+            'ready': self._on_ready, 'join': self.conductor.on_join,
+            'handed': self.conductor.on_handed,
+            'leave': self.conductor.on_leave,
+            'give': self.conductor.on_give,
+            'waiting': self.conductor.on_waiting,
+            'stacks': self._on_stacks, 'bye': self._on_bye}
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
@@ -247,8 +254,10 @@ class Server:
         try:
             with self._turn:
                 while not self._stopped.is_set():
-                    self._talk(wait=self._pipeline.is_idle())
-                    if not self._pipeline.is_idle():
+                    self._talk(wait=False)
+                    if self._pipeline.is_idle():
+                        self._talk(wait=True)
+                    else:
                         self._make()
         except BaseException as error:  # noqa: BLE001 - raised by wait()
             self._fail(error)
@@ -268,8 +277,6 @@ class Server:
                 self._turn.acquire()
         if not self._stopped.is_set():
             self.conductor.take(result)
-            if self._pipeline.is_idle():
-                self.conductor.advance()
 
     def _serve_while_busy(self) -> None:
         """Talk to the clients while a batch takes long; end the service."""
@@ -355,14 +362,7 @@ class Server:
         session = self._sessions.get(identity)
         if session is None:
             raise WireError(f'{kind[:20]!r} before a hello')
-        handler: Callable[[Session, Any], None] | None = {
-            'ready': self._on_ready, 'join': self.conductor.on_join,
-            'handed': self.conductor.on_handed,
-            'leave': self.conductor.on_leave,
-            'give': self.conductor.on_give,
-            'waiting': self.conductor.on_waiting,
-            'stacks': self._on_stacks, 'bye': self._on_bye,
-        }.get(kind)
+        handler = self._handlers.get(kind)
         if handler is None:
             raise WireError(f'unknown message {kind[:20]!r}')
         handler(session, fields)

@@ -340,7 +340,7 @@ class Producer:
     def _send_in_slot(self, feed: Feed, slot: Slot | None,
                       placement: Placement | None) -> None:
         assert feed.waiting is not None
-        if not self._lies_as_before(feed, slot, placement) \
+        if not _lies_as_before(feed, slot, placement) \
                 and not self._put_into(feed, slot, placement):
             self._release(slot, placement)
             return
@@ -358,21 +358,6 @@ class Producer:
             return
         self._send_slot(feed, slot,
                         pack_batch(feed.extents, position, description))
-
-    def _lies_as_before(self, feed: Feed, slot: Slot | None,
-                        placement: Placement | None) -> bool:
-        """Tell whether a batch is already where the one before was.
-
-        Nearly all are, and then nothing needs to be worked out.
-        """
-        if slot is None or placement is None:
-            return False
-        assert feed.waiting is not None
-        description, buffers, position = feed.waiting
-        start = address_of(slot.bytes)
-        return (len(description) + len(position) <= INLINE // 2
-                and feed.extents == [(address_of(buffer) - start,
-                                      buffer.nbytes) for buffer in buffers])
 
     def _put_into(self, feed: Feed, slot: Slot | None,
                   placement: Placement | None) -> bool:
@@ -445,6 +430,28 @@ class Producer:
                 self.pool.release(slot.number)
             else:
                 self.pool.hold(slot.number, placement.references)
+
+
+def _lies_as_before(feed: Feed, slot: Slot | None,
+                    placement: Placement | None) -> bool:
+    """Tell whether a batch is already where the one before was.
+
+    Nearly all are, and then nothing needs to be worked out.
+    """
+    if slot is None or placement is None:
+        return False
+    assert feed.waiting is not None
+    description, buffers, position = feed.waiting
+    return (len(description) + len(position) <= INLINE // 2
+            and lie_at(slot, buffers, feed.extents))
+
+
+def lie_at(slot: Slot, buffers: list[NDArray[Any]],
+           extents: list[tuple[int, int]]) -> bool:
+    """Tell whether arrays of uint8 lie in some places of a slot already."""
+    start = address_of(slot.bytes)
+    return extents == [(address_of(buffer) - start, buffer.nbytes)
+                       for buffer in buffers]
 
 
 def lay_out(slot: Slot, buffers: list[NDArray[Any]], tail: int,
