@@ -159,15 +159,11 @@ class Ready(Transformer):
         self.pause = pause
         self.array = numpy.zeros(10) if array is None else array
 
-    def get_data(self, request=None):
+    def transform_batch(self, batch):
         """Return the array after a pause."""
-        next(self.child_epoch_iterator)
         if self.pause:
             time.sleep(self.pause)
         return (self.array,)
-
-    def get_leftover(self):
-        """Return nothing: all of a batch is handed out at once."""
 
 
 def ready(count, pause=0.0, array=None):

@@ -20,6 +20,7 @@ from fuel.utils._exiting import end_thread_at_exit
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire._header import VERSION, get_field
 from fuel.wire._indices import as_ranges
+from fuel.wire._messages import receive_all, send_now
 from fuel.wire._proof import answer_probe, open_foreign
 from fuel.wire._wake import WakeUp
 
@@ -432,13 +433,11 @@ class Connection:
 
     def _send(self, socket: Any, fields: dict[str, Any]) -> None:
         with suppress(zmq.Again):
-            socket.send(pack_header(fields), zmq.NOBLOCK)
+            send_now(socket, [pack_header(fields)])
 
     def _receive(self, socket: Any) -> bool:
         """Take in messages; return whether the server stays."""
-        # Asking is cheaper than the exception that says that there are none.
-        while socket.get(zmq.EVENTS) & zmq.POLLIN:
-            header, *frames = socket.recv_multipart(zmq.NOBLOCK, copy=False)
+        for header, *frames in receive_all(socket):
             try:
                 fields = unpack_header(bytes(header))
                 if not self._handle(socket, fields, frames):

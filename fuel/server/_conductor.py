@@ -316,25 +316,30 @@ class Conductor:
             return
         # One at a time: what is asked for later gets a slot that came back
         # meanwhile, and is still in the processor's cache.
-        while (not self._outstanding and not epoch.exhausted
-                and self._is_open and not epoch.has_earlier()):
-            targets = epoch.targets(epoch.cursor)
-            if targets is None:
-                return
-            for member in targets:
-                member.reserved += 1
-            slot = None
-            if len(targets) == 1 and self._need:
-                session = self._session_of(targets[0])
-                if session is not None and session.is_local:
-                    slot = self.pool.acquire(self._need)
-            self.pipeline.produce(
-                epoch=epoch, index=epoch.cursor, targets=targets, slot=slot,
-                discard=not targets)
-            if targets:
-                self._making.add(epoch.cursor)
-            epoch.cursor += 1
-            self._outstanding += 1
+        if self._outstanding or epoch.exhausted or not self._is_open \
+                or epoch.has_earlier():
+            return
+        targets = epoch.targets(epoch.cursor)
+        ahead = epoch.sole_member() if targets is None else None
+        if targets is None and ahead is None:
+            return
+        receivers = targets or []
+        for member in receivers:
+            member.reserved += 1
+        slot = None
+        for_whom = [ahead] if ahead is not None else receivers
+        if len(for_whom) == 1 and self._need:
+            session = self._session_of(for_whom[0])
+            if session is not None and session.is_local:
+                slot = self.pool.acquire(self._need)
+        is_wanted = bool(for_whom)
+        self.pipeline.produce(
+            epoch=epoch, index=epoch.cursor, targets=receivers, slot=slot,
+            discard=not is_wanted)
+        if is_wanted:
+            self._making.add(epoch.cursor)
+        epoch.cursor += 1
+        self._outstanding += 1
 
     def take(self, result: Result) -> None:
         """Take in what the pipeline has made."""
@@ -357,7 +362,7 @@ class Conductor:
         elif result.kind == END:
             epoch.exhausted = True
             epoch.final = result.fields['state']
-        elif request['targets']:
+        elif not request['discard']:
             self._on_item(epoch, result)
 
     def _put_back(self, slot: Any, placement: Any) -> None:

@@ -279,6 +279,15 @@ class Epoch:
         return min(having, key=lambda member: (
             not member.waiting, len(member.in_flight) + member.reserved))
 
+    def sole_member(self) -> Member | None:
+        """Return the only client, for whom a batch may be made ahead.
+
+        It is kept here like one that came back, until there is room.
+        """
+        if self.sharing != SPLIT or len(self.members) != 1:
+            return None
+        return next(iter(self.members.values()))
+
     def deliver(self, item: Item, targets: list[Member]) -> list[Member]:
         """Note that a batch was made; return those who get it now.
 

@@ -20,6 +20,7 @@ from fuel.server._pipeline import Pipeline
 from fuel.server._strangers import Strangers
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire._header import VERSION, get_field
+from fuel.wire._messages import receive_all, send_now
 from fuel.wire._wake import WakeUp
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,8 @@ class Server:
         Defaults to 5557; 0 takes a free one, see :attr:`address`.
     hwm : int, optional
         How many batches each client may have and not have handed out.  The
-        smaller of this and the client's own counts.  Defaults to 10.
+        smaller of this and the client's own counts.  Defaults to 10.  For
+        a single client one more is made and waits here.
     host : str, optional
         Where to listen.  Defaults to ``'127.0.0.1'``: only processes of
         this host can connect.  ``'*'`` means every interface.
@@ -334,18 +336,13 @@ class Server:
                 authenticator.stop()
 
     def _receive(self) -> None:
-        # Asking is cheaper than the exception that says that there are none.
-        while self._router.get(zmq.EVENTS) & zmq.POLLIN:
-            try:
-                parts = self._router.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
+        for parts in receive_all(self._router):
             try:
                 if len(parts) != 2:
                     raise WireError(
                         f'a message has 2 parts, got {len(parts)}')
-                fields = unpack_header(parts[1], CLIENT_LIMITS)
-                self._handle(parts[0], fields)
+                fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
+                self._handle(parts[0].bytes, fields)
             except (WireError, TypeError, ValueError, LookupError) as error:
                 # Nobody's bytes may end the service of the others.
                 self._strangers.drop_message(error)
@@ -404,9 +401,8 @@ class Server:
               frames: Any = ()) -> bool:
         """Send a message; return whether there is somebody to get it."""
         try:
-            self._router.send_multipart(
-                [identity, pack_header(fields), *frames],
-                zmq.NOBLOCK, copy=not frames)
+            send_now(self._router, [identity, pack_header(fields), *frames],
+                     copy=not frames)
         except zmq.ZMQError as error:
             if error.errno not in (errno.EHOSTUNREACH, errno.EAGAIN):
                 raise

@@ -490,7 +490,7 @@ def test_restored_client_gets_again_what_was_lost(serve, connect):
 
 @pytest.mark.parametrize('hwm', [(1, 10), (10, 2), (3, 3)])
 def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
-    """The smaller of the two counts."""
+    """The smaller of the two counts; one more waits at the server."""
     made = []
     stream = Mapping(build(num_examples=400).data_stream,
                      lambda data: made.append(1) or data)
@@ -499,7 +499,27 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
     for handed in range(1, 5):
         next(epoch)
         time.sleep(0.1)
-        assert handed <= len(made) <= handed + min(hwm)
+        assert handed <= len(made) <= handed + min(hwm) + 1
+        assert len(epoch.epoch.attributes['feed'].connection.queue
+                   ) <= min(hwm)
+
+
+@pytest.mark.parametrize('left', [1, 4])
+def test_batch_made_ahead_goes_to_the_next_epoch_or_client(
+        serve, connect, left):
+    """What waits at the server when an epoch is left never happened."""
+    server = serve(hwm=1)
+    client = connect(server)
+    first = client.get_epoch_iterator()
+    expected = list(build().get_epoch_iterator())
+    assert_same(expected[:left], [next(first) for _ in range(left)])
+    # The batch that waits goes to whoever joins, the rest to both.
+    other = connect(server).get_epoch_iterator()
+    got = [next(other)]
+    first = client.get_epoch_iterator()
+    got += other
+    assert_same(sorted(expected[left:], key=str), sorted(got, key=str))
+    assert len(list(first)) == len(expected)
 
 
 @MEMORY
