@@ -16,6 +16,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel._generators import is_generator
+from fuel.kernels._draws import draw_order as draw_short_order
 
 
 class RequestIterator(Iterator[Any]):
@@ -333,11 +334,11 @@ def draw_order(size: int, rng: Any) -> NDArray[Any]:
 
     The order is the one that ``rng.shuffle`` gives a list of them.
     """
+    if type(rng) is numpy.random.RandomState and size < 2 ** 32:
+        return draw_short_order(rng._bit_generator, size)
     if isinstance(rng, numpy.random.RandomState):
-        # The same draws, the same swaps, without a list of Python objects;
-        # and half the memory while the numbers fit into 32 bits.
-        order = numpy.arange(
-            size, dtype=numpy.uint32 if size <= 2 ** 32 else numpy.int64)
+        # The same draws, the same swaps, without a list of Python objects.
+        order = numpy.arange(size, dtype=numpy.int64)
         rng.shuffle(order)
         return order
     indices = list(range(size))

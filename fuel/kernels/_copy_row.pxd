@@ -34,5 +34,6 @@ cdef extern from *:
     }
     """
     const int AHEAD "FUEL_AHEAD"
+    void fuel_prefetch(const void *address) noexcept nogil
     void fuel_copy_row(char *out, const char *row, Py_ssize_t nbytes,
                        const char *coming) noexcept nogil

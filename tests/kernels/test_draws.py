@@ -29,3 +29,26 @@ def test_draw_integers_of_other_bit_generators():
     drawn = _draws.draw_integers(ours._bit_generator, 5, 1001)
     assert_array_equal(theirs.randint(0, 6, 1001), drawn)
     assert_array_equal(theirs.randint(0, 6, 9), ours.randint(0, 6, 9))
+
+
+@given(st.integers(0, 2 ** 32 - 1), st.integers(0, 700),
+       st.sampled_from([numpy.random.MT19937, numpy.random.PCG64]))
+def test_draw_order_is_that_of_shuffle(seed, size, kind):
+    """The same swaps, and the generator stands where it would."""
+    ours, theirs = (numpy.random.RandomState(kind(seed)) for _ in range(2))
+    expected = list(range(size))
+    theirs.shuffle(expected)
+    order = _draws.draw_order(ours._bit_generator, size)
+    assert expected == order.tolist()
+    assert order.dtype == numpy.uint32
+    assert_array_equal(theirs.random_sample(3), ours.random_sample(3))
+
+
+def test_draw_order_of_many():
+    """More than lie in a processor's cache."""
+    ours, theirs = (numpy.random.RandomState(5) for _ in range(2))
+    expected = numpy.arange(3 * 10 ** 6)
+    theirs.shuffle(expected)
+    assert_array_equal(expected, _draws.draw_order(
+        ours._bit_generator, len(expected)))
+    assert ours.randint(1000) == theirs.randint(1000)
