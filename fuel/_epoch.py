@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from fuel import _generators
-from fuel._requests import RequestIterator
+from fuel._requests import IndexRequests, RequestIterator
 from fuel.exceptions import StateMismatchError
 from fuel.kernels._buffered import Buffer
 
@@ -400,9 +400,10 @@ def batches_in_order(dataset: Any, requests: Any) -> Any:
     """Return what makes an iterator over the data of the next requests.
 
     None if a data set cannot read on by itself, or what it would read is not
-    what the requests say.
+    what the requests say. Single examples are read ahead in another way.
     """
     if (isinstance(requests, RequestIterator) and is_own(type(requests))
+            and not isinstance(requests, IndexRequests)
             and takes_arrays(dataset)
             and defines_together(
                 type(dataset), 'get_data', 'batches_in_order')):

@@ -8,7 +8,8 @@ from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
 from fuel.exceptions import DamagedFileError
-from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.schemes import (
+    SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
 from fuel.streams import DataStream
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
@@ -219,6 +220,25 @@ def test_batches_for_dicts_are_dicts(path):
             dataset, iteration_scheme=SequentialScheme(60, 8))
         for batch in stream.get_epoch_iterator(as_dict=True):
             assert {'x', 'y'} == batch.keys()
+
+
+def test_single_examples_are_read_many_at_a_time(path, monkeypatch):
+    """As the rows of batches, after the first, which tells their size."""
+    asked = []
+    read = H5PYDataset._read
+
+    def note(self, positions):
+        asked.append(numpy.size(positions))
+        return read(self, positions)
+
+    monkeypatch.setattr(H5PYDataset, '_read', note)
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        stream = DataStream(
+            dataset, iteration_scheme=ShuffledExampleScheme(60))
+        order = list(ShuffledExampleScheme(60).get_request_iterator())
+        assert X[order].tolist() == [
+            x.tolist() for x, in stream.get_epoch_iterator()]
+        assert [1, 59] == asked
 
 
 def test_damage_in_the_middle_of_an_epoch_is_told(path):
