@@ -16,6 +16,7 @@ from fuel.storage._cache import Decoded, cache_of
 from fuel.storage._chunks import read_chunk_table
 from fuel.storage._file import raw_file
 from fuel.storage._layout import Layout, fill_value, name_of
+from fuel.storage._lengths import check_lengths
 from fuel.storage._mapped import DirectReader
 from fuel.storage._pipeline import decode, is_known
 from fuel.utils._threads import map_chunks
@@ -192,9 +193,13 @@ class DecodedReader(DirectReader):
         # A chunk at the edge may have been left as it is, without a mask;
         # a filtered one of exactly this size is rare.
         doubtful = nbytes == self._tiles.chunk_nbytes and not mask
-        if doubtful or not self._known:
+        if doubtful:
             return self._decode_with_h5py(chunk)
         try:
+            if not self._known:
+                check_lengths(stored, mask, self._filters,
+                              self._tiles.chunk_nbytes)
+                return self._decode_with_h5py(chunk)
             return decode(stored, mask, self._filters,
                           self._tiles.chunk_nbytes,
                           self._stored_type.itemsize)

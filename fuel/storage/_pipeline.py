@@ -1,6 +1,7 @@
 """Undoing the filters that chunks went through."""
 from __future__ import annotations
 
+import bz2
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,9 @@ try:
 except ImportError:
     deflate = None  # type: ignore[assignment]
 
-COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF)
+# A plug-in, which waits for ever for the end of a chunk that is cut.
+BZIP2 = 307
+COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF, BZIP2)
 KNOWN = (*COMPRESSORS, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
 
 Decoder = Callable[[bytes, int], NDArray[numpy.uint8]]
@@ -97,11 +100,42 @@ def _undo(one: Filter, data: Any, nbytes: int, itemsize: int) -> Any:
         return inflate(data, nbytes)
     if one.code == h5py.h5z.FILTER_LZF:
         return lzf_decode(data, nbytes)
+    if one.code == BZIP2:
+        return bunzip(data, nbytes)
     if one.code == h5py.h5z.FILTER_SHUFFLE:
         # The filter has its own idea of an element (of a string, say).
         size = one.options[0] if one.options else itemsize
         return unshuffle(data, size) if size > 1 else data
     return verified(data)
+
+
+def bunzip(data: Any, nbytes: int) -> bytes:
+    """Undo the compression of bzip2.
+
+    Parameters
+    ----------
+    data : bytes-like
+    nbytes : int
+        Size of the result; nothing larger is ever made.
+
+    Returns
+    -------
+    bytes
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, cut, or of another size.
+
+    """
+    decoder = bz2.BZ2Decompressor()
+    try:
+        result = decoder.decompress(data, nbytes + 1)
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    if not decoder.eof:
+        raise ValueError(f'it does not end after {len(result)} bytes')
+    return result
 
 
 def inflate(data: Any, nbytes: int) -> bytes | bytearray:

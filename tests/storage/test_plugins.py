@@ -1,10 +1,16 @@
 """Filters that HDF5 has as plug-ins give what h5py gives, decoded once."""
+import os
+import random
+import sys
+from pathlib import Path
+
 import h5py
 import numpy
 import pytest
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import open_reader
+from processes import run_python
 from storage_strategies import values
 
 plugins = pytest.importorskip('hdf5plugin', exc_type=ImportError)
@@ -50,14 +56,8 @@ def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled):
         assert 14 == reader.store.num_decoded
 
 
-# These plug-ins say nothing of a chunk that is cut, or wait for its end for
-# ever: only a checksum tells.
-CARELESS = 'zstd', 'bitshuffle', 'bzip2'
-
-
-@pytest.mark.parametrize('name, checked', [
-    (name, checked) for name in FILTERS for checked in (False, True)
-    if checked or name not in CARELESS])
+@pytest.mark.parametrize('checked', [False, True])
+@pytest.mark.parametrize('name', FILTERS)
 def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked):
     """It names file, source and row."""
     data = values(numpy.random.RandomState(0), (100, 50), '<i4')
@@ -72,3 +72,39 @@ def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked):
         with pytest.raises(DamagedFileError, match="a.hdf5, source 'x', row"):
             reader.read(numpy.array([5, 40]))
         assert (data[50] == reader.read(50)).all()
+
+
+@pytest.mark.timeout(120)
+def test_damage_never_ends_the_process(tmp_path, request, monkeypatch):
+    """A chunk that is cut is an error, whatever its filter; other damage is
+    one that names the place, or is what the format cannot notice."""
+    count = 300 if request.config.getoption('full') else 8
+    folder = Path(__file__).parent
+    monkeypatch.setenv('PYTHONPATH', os.pathsep.join(
+        [str(folder.parent), *filter(None, sys.path)]))
+    status, _, errors = run_python(
+        '-W', 'error', folder / 'damaged_plugins.py',
+        str(random.randrange(2 ** 32)), str(count), tmp_path)
+    lines = (tmp_path / 'told').read_text().splitlines()
+    assert (status, count * len(FILTERS)) == (0, len(lines)), (
+        lines[-1], errors)
+    for line in lines:
+        what, _, came = line.rpartition(',')
+        assert came in ('named', 'right', 'wrong'), what
+        if what.endswith(',cut') or what.startswith('bzip2'):
+            assert came != 'wrong', what
+
+
+@pytest.mark.parametrize('name', FILTERS)
+def test_chunks_of_many_blocks(tmp_path, name):
+    """What their formats say of lengths is understood, to the last byte."""
+    rng = numpy.random.RandomState(0)
+    data = rng.randint(0, 3, (300, 1003)).astype('<i4')
+    data[100:200] = rng.randint(0, 1 << 30, (100, 1003))
+    data[200:] = 0
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        file.create_dataset('x', data=data, chunks=(257, 1003),
+                            **FILTERS[name]())
+    with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
+        rows = open_reader(file['x']).read(numpy.arange(300))
+        assert (data == rows).all()
