@@ -133,10 +133,8 @@ class FileAccess:
         self._absolute_path = os.path.abspath(path)
         self._opened: OpenFile | None = None
         self._external: OpenFile | None = None
-        # What the data set looked up in the open file, and, made of that,
-        # what reads plain batches of it.
+        # What the data set looked up in the open file.
         self.kept: Any = None
-        self.direct: Any = None
         self.external = external
         if external is None and self._is_local and not os.path.exists(path):
             raise FileNotFoundError(
@@ -146,7 +144,7 @@ class FileAccess:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, '_opened': None, '_external': None,
-                'kept': None, 'direct': None}
+                'kept': None}
 
     @property
     def external(self) -> h5py.File | None:
@@ -156,7 +154,6 @@ class FileAccess:
     @external.setter
     def external(self, file: h5py.File | None) -> None:
         self._external = None if file is None else OpenFile(file, owned=False)
-        self.direct = None
 
     @property
     def current(self) -> OpenFile | None:
@@ -181,7 +178,7 @@ class FileAccess:
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
-        self._opened = self.kept = self.direct = None
+        self._opened = self.kept = None
 
     @property
     def _is_local(self) -> bool:

@@ -136,6 +136,9 @@ class H5PYDataset(SplitFormat, Dataset):
 
     data_sources: Any
     source_shapes: Any
+    # What reads plain batches, as long as nothing changes. Not kept with the
+    # file, which the copies of a data set share.
+    _direct: Batches | None = None
 
     def __init__(self, file_or_path: Any, which_sets: Sequence[str],
                  subset: Any = None, load_in_memory: bool = False,
@@ -276,7 +279,7 @@ class H5PYDataset(SplitFormat, Dataset):
                 f'{selection.num_examples}: it is another file, or was made '
                 'again; make the data set again too')
         self._selection = selection
-        self._access.direct = None
+        self._direct = None
         return selection
 
     def _parse_dataset_info(self) -> None:
@@ -299,7 +302,7 @@ class H5PYDataset(SplitFormat, Dataset):
 
         Sets `data_sources` and `source_shapes`.
         """
-        self._access.direct = None
+        self._direct = None
         if not self.load_in_memory:
             self.data_sources = self.source_shapes = None
             return
@@ -334,11 +337,13 @@ class H5PYDataset(SplitFormat, Dataset):
     @_external_file_handle.setter
     def _external_file_handle(self, handle: Any) -> None:
         self._access.external = handle
+        self._direct = None
 
     def _out_of_memory_open(self) -> None:
         self._access.open()
 
     def _out_of_memory_close(self) -> None:
+        self._direct = None
         self._access.close()
 
     def open(self) -> Any:
@@ -401,7 +406,7 @@ class H5PYDataset(SplitFormat, Dataset):
             range.
 
         """
-        direct = self._access.direct
+        direct = self._direct
         if direct is not None:
             batch: tuple[Any, ...] | None = direct.read(request)
             if batch is not None:
@@ -489,12 +494,12 @@ class H5PYDataset(SplitFormat, Dataset):
             if that is so from the beginning.
 
         """
-        if self._access.direct is None:
+        if self._direct is None:
             return None
         order = requests.plain_order()
         if order is None:
             return None
-        return BatchesInOrder(self._access, order, requests.batch_size,
+        return BatchesInOrder(self, order, requests.batch_size,
                               requests.position)
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
@@ -524,7 +529,10 @@ class H5PYDataset(SplitFormat, Dataset):
                 for source, order in zip(
                     sources, selection.orders, strict=True)]
             kept = self._access.kept = opened, selection, sources, parts
-            self._access.direct = self._direct_batches(opened, parts)
+            self._direct = self._direct_batches(opened, parts)
+            if selection is not self._selection:
+                # Another thread has chosen other sources meanwhile.
+                self._direct = None
         return opened, kept[3]
 
     def _direct_batches(self, opened: Any, parts: Any) -> Batches | None:

@@ -472,7 +472,8 @@ cdef class Batches:
         return True
 
     def __reduce__(self):
-        raise TypeError('batches of an open file cannot be pickled')
+        # A data set is pickled without its open file, and makes them anew.
+        return type(None), ()
 
 
 @cython.final
@@ -485,7 +486,7 @@ cdef class BatchesInOrder:
     Parameters
     ----------
     owner : object
-        Its attribute ``direct`` is the `Batches` to read, or None while
+        Its attribute ``_direct`` is the `Batches` to read, or None while
         there are none. They are not kept here, so that it can close them.
     order : numpy.ndarray of uint32 or int64, or range
         The examples of the whole epoch, in order.
@@ -527,7 +528,7 @@ cdef class BatchesInOrder:
     def __next__(self):
         cdef Py_ssize_t first, count
         cdef cnp.npy_intp *rows
-        cdef Batches batches = self.owner.direct
+        cdef Batches batches = self.owner._direct
         if (batches is None
                 or self.position > self.size // self.batch_size):
             raise StopIteration

@@ -1,5 +1,7 @@
 """Plain batches of HDF5 files come by one call, and only those."""
+import copy
 import os
+import pickle
 
 import h5py
 import numpy
@@ -7,6 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
+from fuel.datasets._direct import direct_batches
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (
     SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
@@ -42,7 +45,7 @@ def path(tmp_path):
 def is_direct(dataset):
     """Tell whether a batch comes without the data set's own reading."""
     dataset.get_data(None, REQUEST % dataset.num_examples)
-    direct = dataset._access.direct
+    direct = dataset._direct
     return direct is not None and direct.read(
         REQUEST % dataset.num_examples) is not None
 
@@ -95,6 +98,36 @@ def test_other_sources_are_read_when_they_are_asked_for(path):
         y, x = dataset.get_data(None, REQUEST)
         assert_array_equal(Y[REQUEST], y)
         assert_array_equal(X[REQUEST], x)
+
+
+@pytest.mark.parametrize('made', [
+    copy.copy, copy.deepcopy, lambda dataset: pickle.loads(
+        pickle.dumps(dataset))], ids=['copy', 'deepcopy', 'pickle'])
+def test_copies_have_sources_of_their_own(path, made):
+    """Although those of a shallow copy are read from the same open file."""
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        assert is_direct(dataset)
+        with made(dataset) as other:
+            for names, rows in ((('y',), Y), (('x',), X)):
+                other.sources = names
+                assert is_direct(other)
+                for read, wanted in ((dataset, X), (other, rows)):
+                    data, = read.get_data(None, REQUEST)
+                    assert_array_equal(wanted[REQUEST], data)
+
+
+def test_sources_changed_by_another_thread_count(path, monkeypatch):
+    """Also if they are, while it is found out how to read the old ones."""
+    def interrupted(*args, **kwargs):
+        monkeypatch.undo()
+        dataset.sources = ('y',)
+        return direct_batches(*args, **kwargs)
+
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        monkeypatch.setattr('fuel.datasets.hdf5.direct_batches', interrupted)
+        dataset.get_data(None, REQUEST)
+        data, = dataset.get_data(None, REQUEST)
+        assert_array_equal(Y[REQUEST], data)
 
 
 def test_data_loaded_later_are_read_from_memory(path):

@@ -264,7 +264,7 @@ def test_batches_in_order_are_the_parts_of_the_order(
         num_rows, batch_size, data):
     """From any batch on, of every kind of order."""
     values = numpy.arange(1, num_rows + 1, dtype='i4')
-    owner = SimpleNamespace(direct=batches(values, mapped(values, 7)))
+    owner = SimpleNamespace(_direct=batches(values, mapped(values, 7)))
     start = data.draw(st.integers(0, num_rows - 1))
     order = data.draw(st.sampled_from([
         numpy.random.RandomState(0).permutation(num_rows).astype('u4'),
@@ -282,21 +282,21 @@ def test_batches_in_order_end_where_one_is_declined():
     """That one is still to come, as soon as it can be read."""
     values = numpy.arange(8, dtype='u1')
     rows, slots = remembered(values, 2)
-    owner = SimpleNamespace(direct=batches(values, rows))
+    owner = SimpleNamespace(_direct=batches(values, rows))
     chunk, slots[2] = slots[2], None
     found = BatchesInOrder(owner, range(8), 2, 0)
     assert [[0, 1], [2, 3]] == [batch.tolist() for batch, in found]
     slots[2] = chunk
-    direct, owner.direct = owner.direct, None
+    direct, owner._direct = owner._direct, None
     assert [] == list(found)
-    owner.direct = direct
+    owner._direct = direct
     assert [[4, 5], [6, 7]] == [batch.tolist() for batch, in found]
 
 
 def test_wrong_orders_are_refused_or_declined():
     """The kernel reads nothing outside of the order and the rows."""
     values = numpy.arange(8, dtype='u1')
-    owner = SimpleNamespace(direct=batches(values, mapped(values, 8)))
+    owner = SimpleNamespace(_direct=batches(values, mapped(values, 8)))
     for order in (range(7, 10), numpy.array([0, 8], 'u4'),
                   numpy.array([0, -1])):
         assert [] == list(BatchesInOrder(owner, order, 9, 0))
