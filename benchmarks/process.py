@@ -152,12 +152,12 @@ def pull(size):
 
 
 class Ready(Transformer):
-    """Returns the same array again and again."""
+    """Returns the same small array again and again."""
 
-    def __init__(self, data_stream, pause=0.0, array=None):
+    def __init__(self, data_stream, pause=0.0):
         super().__init__(data_stream, produces_examples=False)
         self.pause = pause
-        self.array = numpy.zeros(10) if array is None else array
+        self.array = numpy.zeros(10)
 
     def transform_batch(self, batch):
         """Return the array after a pause."""
@@ -166,11 +166,33 @@ class Ready(Transformer):
         return (self.array,)
 
 
-def ready(count, pause=0.0, array=None):
+class Unwritten(Transformer):
+    """Returns arrays over memory that nobody writes again.
+
+    The bare socket sends such memory without a copy.  An array that the
+    stage itself holds would be copied first.
+    """
+
+    def __init__(self, data_stream, array):
+        super().__init__(data_stream, produces_examples=False)
+        self.memory = array.tobytes()
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def transform_batch(self, batch):
+        """Return another array over the memory."""
+        return (numpy.frombuffer(self.memory, self.dtype).reshape(
+            self.shape),)
+
+
+def ready(count, pause=0.0):
     """Return a stream of `count` ready batches."""
-    return Ready(DataStream(
-        IndexableDataset(numpy.arange(count)),
-        iteration_scheme=ShuffledScheme(count, 1)), pause, array)
+    return Ready(numbers(count), pause)
+
+
+def numbers(count):
+    """Return a stream of `count` tiny batches."""
+    return DataStream(IndexableDataset(numpy.arange(count)),
+                      iteration_scheme=ShuffledScheme(count, 1))
 
 
 def answer(pipe):
@@ -278,7 +300,7 @@ def main():
                          measure.compare(read, endless(stream), **how),
                          'at least 6'))
     batch = numpy.ones((BATCH, *SHAPE), 'f4')
-    with server_of(ready(10 ** 6, array=batch)) as port, \
+    with server_of(Unwritten(numbers(10 ** 6), batch)) as port, \
             pull(batch.nbytes) as read, ServerDataStream(
                 ('features',), port=port, shared_memory=False) as stream:
         rows.append(('frames over TCP, of bare PUSH/PULL',

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.kernels._memory import address_of
+from fuel.kernels._memory import address_of, empty
 from fuel.kernels._outputs import Placement, placed
 from fuel.transport._changes import Course
 from fuel.transport._producer import lay_out, lie_at
@@ -186,7 +186,10 @@ def own(buffers: list[Any]) -> None:
             root = root.base
         # Ours are: the list or the array over it, `root`, and the call's.
         if isinstance(root, numpy.ndarray) and sys.getrefcount(root) > 3:
-            buffers[place] = buffers[place].copy()
+            # Into memory that earlier batches had: new pages cost more.
+            copy = empty(buffers[place].shape, numpy.uint8)
+            copy[...] = buffers[place]
+            buffers[place] = copy
 
 
 def as_bytes(buffer: Any) -> Any:
