@@ -56,12 +56,18 @@ class Background:
             if self._workers >= number_of_threads():
                 return
             self._workers += 1
-        start(_Worker(weakref.ref(self)))
+        try:
+            start(_Worker(weakref.ref(self)))
+        except RuntimeError as error:
+            # The process has as many as it may, or is about to end.
+            with self._lock:
+                self._workers -= 1
+            logger.debug('nothing is read ahead: %s', error)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is being done, nor left to do (bool)."""
-        return not self._workers
+        return self._workers < 1
 
     def stop(self) -> None:
         """Leave undone what was not begun, and take no more for now."""
@@ -124,6 +130,11 @@ if hasattr(os, 'register_at_fork'):
         after_in_parent=functools.partial(_tell_all, Background.go_on),
         after_in_child=functools.partial(
             _tell_all, Background.start_in_child))
+# The end of the process waits for them as well, before it calls what the
+# module atexit knows. Without this function, Python's own, it takes longer.
+_before_exit = getattr(threading, '_register_atexit', None)
+if _before_exit is not None:
+    _before_exit(_tell_all, Background.stop)
 
 
 def is_resident(file: RawFile, address: int, nbytes: int) -> bool:

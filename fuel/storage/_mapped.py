@@ -115,27 +115,31 @@ class MappedReader(DirectReader):
             return None
         first = int(stored.min())
         last = int(stored.max()) + self._tiles.chunk_nbytes
-        self._ordered = self._by_rows = None
+        ordered = by_rows = None
         if not is_resident(self._file, first, last - first):
             if fits(last - first):
-                self._ordered = OrderedRead(self._file, first, last - first)
+                ordered = OrderedRead(self._file, first, last - first)
             else:
-                self._by_rows = PageAhead(self._file)
+                by_rows = PageAhead(self._file)
+        self._ordered, self._by_rows = ordered, by_rows
         self._rows.declines = self._is_cold()
-        return PAGES_AHEAD if self._by_rows else None
+        return PAGES_AHEAD if by_rows else None
 
     def _is_cold(self) -> bool:
         """Tell whether rows have to be in memory before they are copied."""
+        # Looked up once: another thread may begin an epoch meanwhile.
+        ordered = self._ordered
         return self._by_rows is not None or (
-            self._ordered is not None and not self._ordered.is_done)
+            ordered is not None and not ordered.is_done)
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """See :meth:`Reader.expect`."""
         nbytes = self._tiles.row_nbytes
         if len(rows) * nbytes > room:
             return None
-        if self._by_rows is not None:
-            self._by_rows.expect(self._starts(rows), nbytes)
+        by_rows = self._by_rows
+        if by_rows is not None:
+            by_rows.expect(self._starts(rows), nbytes)
         return len(rows) * nbytes
 
     def _starts(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.int64]:
@@ -160,10 +164,11 @@ class MappedReader(DirectReader):
     def _bring(self, starts: NDArray[numpy.int64]) -> None:
         """Bring rows into memory."""
         nbytes = self._tiles.row_nbytes
-        if self._ordered is None:
+        ordered = self._ordered
+        if ordered is None:
             read_rows(self._file, starts, nbytes)
         else:
-            self._ordered.wait(starts, nbytes)
+            ordered.wait(starts, nbytes)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._copy((start, stop), self._new_batch(stop - start))

@@ -68,7 +68,8 @@ class OrderedRead:
         """Do one task of the reading, and see to it that the next follows."""
         for _ in range(STEPS):
             with self._changed:
-                self._changed.wait_for(lambda: not self._fetching)
+                self._changed.wait_for(
+                    lambda: not self._fetching, UNDISTURBED)
             address = self._read_to
             end = min(address + STEP, self._end)
             try:

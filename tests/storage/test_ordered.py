@@ -1,6 +1,8 @@
 """Sources that are not in memory but fit there are read in order."""
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -200,6 +202,90 @@ def test_fork_in_the_middle_of_the_reading_is_safe(path, cold, monkeypatch):
     check()
     child.join(30)
     assert 0 == child.exitcode
+
+
+PROGRAM = """
+import atexit
+import concurrent.futures.thread as pool
+import sys
+import time
+
+from fuel.storage import _ordered
+from fuel.storage._file import RawFile, raw_file_at
+
+pieces = []
+
+
+def read_into(self, buffer, address):
+    # Not before the main thread waits for this one to end.
+    while not pool._shutdown:
+        time.sleep(0.001)
+    pieces.append(address)
+
+
+RawFile.read_into = read_into
+_ordered.STEP = 1000
+reading = _ordered.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
+atexit.register(lambda: print(len(pieces)))
+"""
+
+
+def test_end_of_the_process_waits_for_no_more_than_one_task(path):
+    """Although the source was to be read to its end."""
+    done = subprocess.run(
+        [sys.executable, '-c', PROGRAM, path], capture_output=True, text=True,
+        timeout=60, check=True)
+    assert '' == done.stderr
+    assert _ordered.STEPS == int(done.stdout)
+
+
+def test_batches_come_although_no_thread_can_be_had(
+        path, cold, monkeypatch):
+    """Nothing is read in the background then."""
+    def refuse(task):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(_ahead, 'start', refuse)
+    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0)
+    rows, _ = content(path)
+    epoch = stream_of(path, SequentialScheme(160, 80)).get_epoch_iterator()
+    assert (rows == numpy.concatenate([x for x, in epoch])).all()
+    assert [] == cold
+
+
+def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
+        path, monkeypatch):
+    """As one may whom Ctrl-C stops at the wrong moment."""
+    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0.01)
+    monkeypatch.setattr(OrderedRead, '_fetching', property(
+        lambda self: True, lambda self, value: None), raising=False)
+    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    wait_for(lambda: reading.is_done)
+
+
+def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
+    """What one reads by may be gone when it is looked up again."""
+    class Changing(_mapped.MappedReader):
+        """A reader whose source is found in memory at every second look."""
+
+        looks = 0
+
+        @property
+        def _ordered(self):
+            self.looks += 1
+            return self._reading if self.looks % 2 else None
+
+        @_ordered.setter
+        def _ordered(self, value):
+            self._reading = value
+
+    rows, offset = content(path)
+    monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
+    reader = Changing(raw_file_at(path), 'x', rows.shape, rows.dtype,
+                      numpy.array([offset]))
+    reader.needs_ahead(slice(0, 160))
+    for _ in range(3):
+        assert (rows[[9, 3]] == reader.read(numpy.array([9, 3]))).all()
 
 
 def test_source_in_memory_is_not_read(path, monkeypatch):
