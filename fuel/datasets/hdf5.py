@@ -499,8 +499,9 @@ class H5PYDataset(SplitFormat, Dataset):
         order = requests.plain_order()
         if order is None:
             return None
-        return BatchesInOrder(self, order, requests.batch_size,
-                              requests.position)
+        # A number of any size stands for the whole epoch at once.
+        size = min(requests.batch_size, max(1, len(order)))
+        return BatchesInOrder(self, order, size, requests.position)
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""

@@ -75,7 +75,7 @@ cdef inline Py_ssize_t block_of(const Blocks *blocks,
     # One too many or too few, where rounding decided.
     if block * blocks.rows > row:
         return block - 1
-    if (block + 1) * blocks.rows <= row:
+    if row - block * blocks.rows >= blocks.rows:
         return block + 1
     return block
 
@@ -519,6 +519,9 @@ cdef class BatchesInOrder:
             self.start = order.start
         elif order.dtype == numpy.uint32:
             self.short_order = order
+        elif order.dtype == numpy.intp:
+            # Of 32 bits on some machines.
+            self.long_order = order.astype(numpy.int64, copy=False)
         else:
             self.long_order = order
 

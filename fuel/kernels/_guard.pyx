@@ -111,12 +111,20 @@ cdef extern from *:
     #else
     #define fuel_nanoseconds(status) ((status).st_mtim.tv_nsec)
     #endif
+    #ifdef _WIN32
+    /* Its plain fstat fails for a file of more than 2 GiB. */
+    typedef struct __stat64 fuel_status;
+    #define fuel_fstat _fstat64
+    #else
+    typedef struct stat fuel_status;
+    #define fuel_fstat fstat
+    #endif
 
     /* Size, and time of the last change in nanoseconds; 0 if it worked. */
     static int fuel_state(int descriptor, int64_t *size, int64_t *changed)
     {
-        struct stat status;
-        if (fstat(descriptor, &status)) {
+        fuel_status status;
+        if (fuel_fstat(descriptor, &status)) {
             return -1;
         }
         *size = status.st_size;

@@ -114,7 +114,8 @@ cdef class Slots:
         cdef int64_t *met = <int64_t *>cnp.PyArray_DATA(self.met)
         cdef cnp.npy_intp *found = <cnp.npy_intp *>cnp.PyArray_DATA(
             self.found)
-        cdef Py_ssize_t place, chunk, tile, count = 0
+        cdef Py_ssize_t place, block, chunk, tile, count = 0
+        cdef Py_ssize_t num_blocks = self.num_chunks // tiles.num_tiles
         if (cnp.PyArray_TYPE(rows) != cnp.NPY_INTP
                 or not cnp.PyArray_IS_C_CONTIGUOUS(rows)
                 or addresses.shape[0] < self.num_chunks):
@@ -122,9 +123,10 @@ cdef class Slots:
                              'each chunk needs an address')
         self.num_calls += 1
         for place in range(cnp.PyArray_SIZE(rows)):
-            chunk = wanted[place] // tiles.block_rows * tiles.num_tiles
-            if wanted[place] < 0 or chunk + tiles.num_tiles > self.num_chunks:
+            block = wanted[place] // tiles.block_rows
+            if wanted[place] < 0 or block >= num_blocks:
                 raise IndexError(f'row {wanted[place]} is in no chunk')
+            chunk = block * tiles.num_tiles
             for tile in range(chunk, chunk + tiles.num_tiles):
                 if met[tile] != self.num_calls and addresses[tile] >= 0:
                     met[tile] = self.num_calls

@@ -6,6 +6,9 @@ trailing axes too, in one *tile* of several chunks.
 cimport numpy as cnp
 from libc.stdlib cimport free, malloc
 
+import math
+import sys
+
 import numpy
 
 cnp.import_array()
@@ -35,8 +38,8 @@ cdef class Tiles:
     Raises
     ------
     ValueError
-        If the axes do not match, or a row falls into too many segments to
-        be worth it.
+        If the axes do not match, no memory could hold a chunk, or a row
+        falls into too many segments to be worth it.
 
     """
 
@@ -59,15 +62,18 @@ cdef class Tiles:
             raise ValueError(
                 f'rows of shape {shape[1:]}, chunks of shape {chunk_shape} '
                 f'or elements of {itemsize} bytes are empty')
+        # Python's integers, which do not overflow.
+        row_nbytes = math.prod(shape[1:]) * <object>itemsize
+        chunk_nbytes = math.prod(chunk_shape) * <object>itemsize
+        if max(shape[0], row_nbytes, chunk_nbytes) > sys.maxsize:
+            raise ValueError(
+                f'no memory holds rows of shape {shape[1:]} or chunks of '
+                f'shape {chunk_shape}, of {itemsize} bytes an element')
         self.num_rows = shape[0]
         self.block_rows = chunk_shape[0]
-        self.row_nbytes = itemsize
-        self.stride = itemsize
-        for length in shape[1:]:
-            self.row_nbytes *= length
-        for length in chunk_shape[1:]:
-            self.stride *= length
-        self.chunk_nbytes = self.stride * self.block_rows
+        self.row_nbytes = row_nbytes
+        self.chunk_nbytes = chunk_nbytes
+        self.stride = self.chunk_nbytes // self.block_rows
         self.whole = shape[1:] == chunk_shape[1:]
         if self.whole:
             tiles = [[(0, 0, self.row_nbytes)]]

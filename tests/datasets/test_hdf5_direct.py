@@ -246,6 +246,15 @@ def test_positions_in_the_middle_of_direct_batches_are_exact(path):
         assert 'finished' == stream.state_dict()['epoch']
 
 
+def test_batches_of_any_size_may_be_asked_for(path):
+    """Also of one that no machine could count."""
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        stream = DataStream(
+            dataset, iteration_scheme=SequentialScheme(60, 2 ** 64))
+        (x,), = stream.get_epoch_iterator()
+        assert_array_equal(X[:60], x)
+
+
 def test_batches_for_dicts_are_dicts(path):
     """Every one of them."""
     with H5PYDataset(path, ('train',)) as dataset:

@@ -338,7 +338,7 @@ def test_what_is_expected_is_what_the_rows_lie_in(
             assert sorted(wanted - there) == sorted(absent)
             assert wanted == set(numpy.flatnonzero(
                 slots.last_used == time).tolist())
-    for row in (-1, num_rows + block_rows):
+    for row in (-1, num_rows + block_rows, 2 ** 61 + 1, 2 ** 62 + 1):
         with pytest.raises(IndexError, match='in no chunk'):
             slots.expect(shape, numpy.array([row]), addresses, 9, 9)
     with pytest.raises(ValueError, match='intp'):

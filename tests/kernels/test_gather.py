@@ -161,6 +161,11 @@ def test_wrong_arguments_are_refused():
         Tiles((4, 0), (2, 1), 1)
     with pytest.raises(ValueError, match='too many segments'):
         Tiles((4, 300000), (4, 1), 1)
+    for shape, chunk_shape in (
+            ((2 ** 60, 16), (2 ** 60, 16)), ((4, 2 ** 32, 2 ** 32), (1, 1, 1)),
+            ((4, 2), (2 ** 32, 2 ** 32)), ((2 ** 63, 1), (1, 1))):
+        with pytest.raises(ValueError, match='no memory holds'):
+            Tiles(shape, chunk_shape, 1)
 
 
 def test_slots_take_nothing_but_decoded_chunks():
