@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ FILTER_NAMES = {
     h5py.h5z.FILTER_NBIT: 'nbit',
     h5py.h5z.FILTER_SCALEOFFSET: 'scaleoffset',
     h5py.h5z.FILTER_LZF: 'lzf',
+    # Plug-ins, whose own names are whole sentences.
+    32004: 'lz4', 32008: 'bitshuffle', 32013: 'zfp', 32015: 'zstd',
+    32017: 'sz', 32018: 'fcidecomp', 32024: 'sz3', 32028: 'sperr',
 }
 
 LAYOUT_NAMES = {
@@ -131,7 +135,9 @@ def discover(dataset: h5py.Dataset) -> Layout:
 def _filter(found: tuple[Any, ...]) -> Filter:
     """Return one entry of a pipeline as HDF5 describes it."""
     code, _, options, name = found
-    label = FILTER_NAMES.get(code) or name.decode('utf-8', 'replace')
+    # What follows is where to read more.
+    label = FILTER_NAMES.get(code) or re.split(
+        '[;:]', name.decode('utf-8', 'replace'))[0]
     return Filter(code, label or f'filter {code}', tuple(options))
 
 

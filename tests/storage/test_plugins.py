@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import open_reader
+from fuel.storage import describe, open_reader
 from processes import run_python
 from storage_strategies import values
 
@@ -108,3 +108,53 @@ def test_chunks_of_many_blocks(tmp_path, name):
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         rows = open_reader(file['x']).read(numpy.arange(300))
         assert (data == rows).all()
+
+
+@pytest.mark.parametrize('name, code, dtype', [
+    ('zstd', 32015, '<i4'), ('lz4', 32004, '<i4'),
+    ('bitshuffle', 32008, '<i4'), ('zstd', 32015, 'ragged')])
+def test_filter_that_is_missing_is_no_damage(tmp_path, name, code, dtype):
+    """The error names it, and what to do."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        if dtype == 'ragged':
+            x = file.create_dataset('x', (20,), h5py.vlen_dtype('i4'),
+                                    chunks=(4,), **FILTERS[name]())
+            x[...] = [numpy.arange(3)] * 20
+        else:
+            file.create_dataset('x', data=numpy.arange(20, dtype=dtype),
+                                chunks=(4,), **FILTERS[name]())
+    status, out, errors = run_python('-c', """
+import h5py, sys
+from fuel.storage import open_reader
+with h5py.File(sys.argv[1], 'r') as file:
+    try:
+        open_reader(file['x']).read(3)
+    except OSError as error:
+        print(type(error).__name__, error)
+""", tmp_path / 'a.hdf5')
+    assert (0, b'') == (status, errors)
+    assert out.startswith(b'OSError ' + os.fsencode(tmp_path / 'a.hdf5')
+                          + b", source 'x': ")
+    assert f'filter {code} ({name})'.encode() in out
+    assert b'pip install hdf5plugin' in out
+    assert b'import hdf5plugin first' in out
+
+
+def test_bzip2_needs_no_plugin(tmp_path):
+    """Fuel decodes it."""
+    write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'),
+          FILTERS['bzip2']())
+    assert (0, b'50.0\n', b'') == run_python('-c', """
+import h5py, sys
+from fuel.storage import open_reader
+with h5py.File(sys.argv[1], 'r') as file:
+    print(float(open_reader(file['x']).read(3).sum()))
+""", tmp_path / 'a.hdf5')
+
+
+@pytest.mark.parametrize('name', FILTERS)
+def test_description_has_the_short_name_of_a_filter(tmp_path, name):
+    """Not the sentences that plug-ins register."""
+    write(tmp_path / 'a.hdf5', numpy.ones((100, 50), '<i4'), FILTERS[name]())
+    with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
+        assert (name.split()[0],) == describe(file['x']).filters
