@@ -15,6 +15,7 @@ from fuel.storage._ahead import Background
 from fuel.storage._cache import Decoded, cache_of
 from fuel.storage._chunks import read_chunk_table
 from fuel.storage._file import raw_file
+from fuel.storage._lacks import raise_lack
 from fuel.storage._layout import Layout, fill_value, name_of
 from fuel.storage._lengths import check_lengths
 from fuel.storage._mapped import DirectReader
@@ -215,6 +216,7 @@ class DecodedReader(DirectReader):
                 slice(start, start + length) for start, length in zip(
                     corner, self._chunk_shape, strict=True))]
         except (OSError, RuntimeError) as error:
+            raise_lack(error, self.path, self.name, self._filters)
             raise ValueError(f'HDF5 cannot decode its chunk: {error}'
                              ) from error
         # At the edge of the data set, a chunk is larger than its content.

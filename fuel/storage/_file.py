@@ -14,6 +14,7 @@ import h5py
 from fuel.exceptions import DamagedFileError
 from fuel.kernels._direct import MappedRows
 from fuel.kernels._guard import file_state
+from fuel.utils._hdf5_errors import with_advice
 
 
 _lock = threading.Lock()
@@ -90,10 +91,7 @@ def _explained(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # With a number, OSError becomes the subclass that belongs to it.
-        raise OSError(
-            error.errno, f'{error.strerror}; if too many files are open, '
-            f'close some, or raise the limit (ulimit -n)', path) from error
+        raise with_advice(error, path) from error
 
 
 class RawFile:

@@ -9,6 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import native, take
+from fuel.storage._lacks import raise_lack
 from fuel.storage._layout import Layout, name_of
 from fuel.storage._reader import Places, Reader
 
@@ -33,6 +34,7 @@ class OrdinaryReader(Reader):
         super().__init__(dataset.file.filename, name_of(dataset),
                          dataset.shape, dataset.dtype)
         self.layout = layout
+        self._filters = layout.filters
         self._dataset = dataset
         self._rows_at_first = len(self)
         elements = h5py.check_vlen_dtype(dataset.dtype)
@@ -98,6 +100,7 @@ class OrdinaryReader(Reader):
         try:
             data: NDArray[Any] = self._dataset[selection]
         except (OSError, RuntimeError) as error:
+            raise_lack(error, self.path, self.name, self._filters)
             first = (selection.start if isinstance(selection, slice)
                      else int(selection[0]))
             raise self._damaged(

@@ -1,10 +1,11 @@
 """What h5py raises about a damaged file, as one error that names the file."""
 from __future__ import annotations
 
+import errno
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from fuel.exceptions import DamagedFileError, FuelError
 
@@ -13,6 +14,41 @@ F = TypeVar('F', bound=Callable[..., Any])
 # All of these were seen of h5py, each for some eight bytes overwritten.
 OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
              AttributeError, ArithmeticError, MemoryError)
+
+
+def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
+    """Tell whether an error is that too many files are open.
+
+    Parameters
+    ----------
+    error : BaseException
+
+    Returns
+    -------
+    bool
+
+    """
+    return isinstance(error, OSError) and error.errno in (
+        errno.EMFILE, errno.ENFILE)
+
+
+def with_advice(error: OSError, path: str) -> OSError:
+    """Return a failed system call's error with the file it was for.
+
+    Parameters
+    ----------
+    error : OSError
+    path : str
+
+    Returns
+    -------
+    OSError
+
+    """
+    # With a number, OSError becomes the subclass that belongs to it.
+    return OSError(
+        error.errno, f'{error.strerror}; if too many files are open, close '
+        f'some, or raise the limit (ulimit -n)', path)
 
 
 @contextmanager
@@ -31,6 +67,8 @@ def naming_file(path: str, source: str = '') -> Iterator[None]:
     DamagedFileError
         In the place of an error that does not name the file. One that does
         is of our own making and stays what it is.
+    OSError
+        If too many files are open, which is no damage.
 
     """
     try:
@@ -41,6 +79,9 @@ def naming_file(path: str, source: str = '') -> Iterator[None]:
         # A text may show the path with or without the escapes of `repr`.
         if path in str(error) or repr(path) in str(error):
             raise
+        if is_lack_of_descriptors(error):
+            # Of a module that is imported late, for one.
+            raise with_advice(error, path) from error
         where = f'{path!r}, source {source!r}' if source else repr(path)
         raise DamagedFileError(
             f'cannot read {where}: {type(error).__name__}: {error}; the file '

@@ -1,0 +1,29 @@
+"""Errors of h5py become ones that name the file."""
+import errno
+
+import pytest
+
+from fuel.exceptions import DamagedFileError
+from fuel.storage._lacks import raise_lack
+from fuel.utils._hdf5_errors import naming_file
+
+
+@pytest.mark.parametrize('number', [errno.EMFILE, errno.ENFILE])
+def test_lack_of_descriptors_is_no_damage(number):
+    """Met by a module that is imported late, for one."""
+    lack = OSError(number, 'Too many open files', '/lib/encodings/ascii.py')
+    with (pytest.raises(OSError, match=r'Too many.*raise the limit.*a\.hdf5'
+                        ) as caught, naming_file('a.hdf5')):
+        raise lack
+    assert not isinstance(caught.value, DamagedFileError)
+    assert (number, lack) == (caught.value.errno, caught.value.__cause__)
+    with pytest.raises(OSError, match=r'Too many.*raise the limit.*a\.hdf5'):
+        raise_lack(lack, 'a.hdf5', 'x', ())
+
+
+def test_other_errors_are_damage():
+    """With the source, if one is looked at."""
+    with (pytest.raises(DamagedFileError, match="'a.hdf5', source 'x'.*EIO"),
+          naming_file('a.hdf5', 'x')):
+        raise OSError(errno.EIO, 'EIO')
+    raise_lack(OSError(errno.EIO, 'EIO'), 'a.hdf5', 'x', ())
