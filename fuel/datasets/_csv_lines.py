@@ -124,6 +124,17 @@ class CSVFile:
 
         """
         unique, places = numpy.unique(records, return_inverse=True)
+        try:
+            found = self._read(unique)
+        except ValueError:
+            # If the file was changed, that is the reason.
+            self._file.check()
+            raise
+        self._file.check()
+        return [found[place] for place in places.tolist()]
+
+    def _read(self, unique: NDArray[numpy.intp]) -> list[list[str]]:
+        """Return the cells of some records, in the order of the file."""
         found: list[list[str]] = []
         for first, last in self._runs(unique):
             start = int(self.index.starts[unique[first]])
@@ -133,8 +144,7 @@ class CSVFile:
                 begin = int(self.index.starts[record]) - start
                 end = int(self.index.starts[record + 1]) - start
                 found.append(self._parse(record, content[begin:end]))
-        self._file.check()
-        return [found[place] for place in places.tolist()]
+        return found
 
     def _runs(self, records: NDArray[numpy.intp],
               ) -> Iterator[tuple[int, int]]:

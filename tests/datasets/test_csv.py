@@ -142,6 +142,16 @@ def test_file_changed_while_in_use_is_an_error(path):
         dataset.get_data(None, [0])
 
 
+@pytest.mark.parametrize('content', [
+    'a,b,c,kind\n', 'a,b,c,kind\n"' + 'x' * 100, '\xff' * 200])
+def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
+    """Not as a mistake in the file."""
+    dataset = CSVDataset(path)
+    path.write_text(content, encoding='latin-1')
+    with pytest.raises(DamagedFileError, match='table.csv had'):
+        dataset.get_data(None, [3, 1])
+
+
 @pytest.mark.parametrize('text, options, message', [
     ('a,b\n1,2\n3\n', {}, 'line 3: 2 cells are expected.*got 1'),
     ('a,b\n1,2\n"3,4\n', {}, 'line 3: a quoted cell begins'),
