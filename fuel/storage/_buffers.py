@@ -15,6 +15,10 @@ from numpy.typing import NDArray
 # Bytes asked from the system at once, and how many buffers at most.
 SLAB = 4 << 20
 MOST = 256
+# Not shared with a child made by a fork, which writes chunks of its own.
+PRIVATE: dict[str, int] = (
+    {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
+    if hasattr(mmap, 'MAP_PRIVATE') else {})
 
 
 def _count_alone() -> int:
@@ -55,7 +59,7 @@ class Buffers:
             self._free.append(buffer)
         count = max(1, min(MOST, SLAB // self._nbytes))
         slab = numpy.frombuffer(
-            mmap.mmap(-1, count * self._nbytes), numpy.uint8)
+            mmap.mmap(-1, count * self._nbytes, **PRIVATE), numpy.uint8)
         self._free.extend(slab.reshape(count, self._nbytes))
         # The last, which is new: those before it are in use.
         return self._free.pop()
