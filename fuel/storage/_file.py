@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import mmap
 import os
 import threading
@@ -124,16 +123,21 @@ class RawFile:
             self._descriptor = os.dup(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, self._descriptor)
+        self._memory: mmap.mmap | None = None
         self._state = file_state(self._descriptor)
         self.size = self._state[0]
         self.identity = _identity(os.fstat(self._descriptor))
 
-    @functools.cached_property
+    @property
     def memory(self) -> mmap.mmap:
         """The file as read-only memory."""
-        with _explained(self.path):
-            return mmap.mmap(self._descriptor, self.size,
-                             access=mmap.ACCESS_READ)
+        # Not functools.cached_property: up to Python 3.11 it has a lock, which
+        # a child would wait for that was made while another thread held it.
+        if self._memory is None:
+            with _explained(self.path):
+                self._memory = mmap.mmap(self._descriptor, self.size,
+                                         access=mmap.ACCESS_READ)
+        return self._memory
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Return bytes of the file.
