@@ -1,6 +1,7 @@
 """Data sets in HDF5 files."""
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -150,7 +151,7 @@ class H5PYDataset(SplitFormat, Dataset):
         self.user_given_subset = checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
-        self.cache_bytes = cache_bytes
+        self.cache_bytes = _checked_size('cache_bytes', cache_bytes)
         self._selection: Selection | None = None
         with self._reading():
             self._parse_dataset_info()
@@ -550,3 +551,19 @@ class H5PYDataset(SplitFormat, Dataset):
 
 # Pickles and error texts name the public path.
 PytablesDataset.__module__ = __name__
+
+
+def _checked_size(name: str, value: Any) -> int | None:
+    """Return a number of bytes, or None if none was given."""
+    if value is None:
+        return None
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f'{name} must be a number of bytes, an integer, got '
+                        f'{value!r} ({type(value).__name__})')
+    if number < 0:
+        raise ValueError(f'{name} must not be negative, got {number}')
+    return number

@@ -938,3 +938,14 @@ def test_closed_handle_as_file_is_refused(tmp_path):
         pass
     with pytest.raises(ValueError, match='Closed HDF5 file.*give the path'):
         H5PYDataset(file, ('train',))
+
+
+@pytest.mark.parametrize('given, error, text', [
+    (-1, ValueError, 'must not be negative, got -1'),
+    (1.5, TypeError, r'an integer, got 1.5 \(float'),
+    (True, TypeError, 'an integer, got True'),
+    ('1GB', TypeError, "an integer, got '1GB'")])
+def test_cache_bytes_is_checked_at_construction(path, given, error, text):
+    """Not at the first batch."""
+    with pytest.raises(error, match='cache_bytes .*' + text):
+        H5PYDataset(path, ('train',), cache_bytes=given)
