@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import h5py
 import numpy
 
+from fuel._scheme_bases import positive
 from fuel.converters._inputs import BadInputFile, MissingInputFiles
 from fuel.converters._output import (Pieces, converted_file, create_source,
                                      label_axes, settings, use_settings,
@@ -20,6 +21,8 @@ __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
            'converted_file', 'create_source', 'fill_hdf5_file', 'label_axes',
            'progress_bar', 'write_splits']
 
+# Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
+COMPRESSIONS = 'gzip', 'lzf', 'szip'
 F = TypeVar('F', bound=Callable[..., Any])
 
 
@@ -72,6 +75,14 @@ def _as_part(part: Iterable[Any]) -> tuple[Any, ...]:
     split, source, array, *comment = part
     if not hasattr(array, 'dtype'):
         array = numpy.asarray(array)
+    if not array.shape:
+        raise ValueError(f'source {source!r} of split {split!r} is a scalar; '
+                         f'its first axis should count examples')
+    if array.dtype.kind == 'U':
+        raise TypeError(
+            f'source {source!r} of split {split!r} is of type {array.dtype}, '
+            f"which HDF5 does not have: pass array.astype('S') if its text "
+            f'is ASCII, else array.astype(h5py.string_dtype())')
     return split, source, array, *comment
 
 
@@ -131,8 +142,10 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
     ------
     ValueError
         If the sources of a split differ in length, or the arrays of a source
-        in type or in the shape of an example, or there are none; and if there
-        is no such filter or level.
+        in type or in the shape of an example, or there are none; if one is a
+        scalar; and if there is no such filter or level.
+    TypeError
+        If `chunk_rows` is no integer, or an array is of NumPy's own text.
 
     Examples
     --------
@@ -145,8 +158,7 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
     ...     h5file['x'].shape
     (4, 2)
     """
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f'chunk_rows must be at least 1, got {chunk_rows}')
+    _check_layout(chunk_rows, compression, compression_level)
     given: dict[str, Any] = {
         'chunk_rows': chunk_rows, 'compression': compression,
         'compression_level': compression_level}
@@ -154,6 +166,17 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
             name: value for name, value in given.items()
             if value is not None})):
         _fill(h5file, [_as_part(part) for part in data])
+
+
+def _check_layout(chunk_rows: Any, compression: Any, level: Any) -> None:
+    if chunk_rows is not None:
+        positive('chunk_rows', chunk_rows)
+    if isinstance(compression, str) and compression not in COMPRESSIONS:
+        raise ValueError(f'compression must be one of {COMPRESSIONS}, got '
+                         f'{compression!r}')
+    if level is not None and not (compression or settings().compression):
+        raise ValueError(f"compression_level needs a compression, such as "
+                         f"compression='gzip', got {level!r} without one")
 
 
 def _fill(h5file: h5py.File, data: list[tuple[Any, ...]]) -> None:

@@ -111,12 +111,15 @@ def test_fill_hdf5_file_takes_a_layout(h5file):
 
 
 @pytest.mark.parametrize('options, text', [
-    ({'chunk_rows': 0}, 'at least 1, got 0'),
-    ({'compression': 'zip'}, 'zip'),
+    ({'chunk_rows': 0}, 'positive integer, got 0'),
+    ({'chunk_rows': 1.5}, r'positive integer, got 1.5 \(float'),
+    ({'chunk_rows': 'a'}, r"positive integer, got 'a' \(str"),
+    ({'compression': 'zip'}, "one of .'gzip', 'lzf'.*, got 'zip'"),
+    ({'compression_level': 3}, "needs a compression, .*'gzip', got 3"),
     ({'compression': 'gzip', 'compression_level': 10}, '10')])
 def test_fill_hdf5_file_refuses_senseless_layouts(h5file, options, text):
     """With what was given."""
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises((TypeError, ValueError), match=text):
         fill_hdf5_file(h5file, [('a', 'x', X)], **options)
 
 
@@ -270,6 +273,24 @@ def test_fill_hdf5_file_without_arrays_says_what_it_takes(data, text):
         with pytest.raises(ValueError, match=text):
             fill_hdf5_file(h5file, data)
         assert [] == list(h5file)
+
+
+@pytest.mark.parametrize('array, error, text', [
+    (numpy.float64(3), ValueError, "'x' of split 'train' is a scalar"),
+    (['no', 'ja'], TypeError, "'x' of split 'train' .*<U2.*string_dtype")])
+def test_fill_hdf5_file_refuses_what_hdf5_has_no_rows_or_type_for(
+        h5file, array, error, text):
+    """With the source, and what to do."""
+    with pytest.raises(error, match=text):
+        fill_hdf5_file(h5file, [('train', 'x', array)])
+
+
+@pytest.mark.parametrize('kind', ['S', h5py.string_dtype()])
+def test_fill_hdf5_file_takes_text_as_it_advises(h5file, kind):
+    """As bytes, or as strings of HDF5."""
+    fill_hdf5_file(h5file, [
+        ('train', 'x', numpy.array(['no', 'ja']).astype(kind))])
+    assert [b'no', b'ja'] == list(h5file['x'][...])
 
 
 def test_fill_hdf5_file_takes_lists():
