@@ -112,8 +112,15 @@ class BlockShuffledScheme(BatchScheme):
         ------
         ValueError
             If the source is not chunked.
+        TypeError
+            If the data set is of another kind.
 
         """
+        if not hasattr(dataset, 'chunk_of_examples'):
+            raise TypeError(
+                f'blocks are aligned to the chunks of an H5PYDataset, got '
+                f'{type(dataset).__name__}; for other data, pass block_size '
+                f'to the class itself')
         chunks = dataset.chunk_of_examples(source)
         order = numpy.argsort(chunks, kind='stable')
         starts = numpy.flatnonzero(numpy.diff(chunks[order])) + 1
@@ -273,7 +280,13 @@ class BalancedScheme(BatchScheme):
         super().__init__(len(found), batch_size)
         if num_examples is not None:
             self.num_examples = positive('num_examples', num_examples)
-        self.classes, numbers = numpy.unique(found, return_inverse=True)
+        try:
+            self.classes, numbers = numpy.unique(found, return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in found})
+            raise TypeError(
+                f'labels must be of one type that can be sorted, got '
+                f'{", ".join(kinds)}') from None
         self._members = [numpy.flatnonzero(numbers == number)
                          for number in range(len(self.classes))]
         self.rng = _checked_rng(rng)
