@@ -111,7 +111,7 @@ class CSVDataset(Dataset):
         self.header = _is_header(sample[0]) if header is None else header
         names = sample[0] if self.header else [
             f'column_{number}' for number in range(len(sample[0]))]
-        self._width = len(names)
+        self._titles = names
         self._columns = _numbers(columns, names, self.path)
         self.provides_sources = tuple(self._columns)
         num_rows = len(self.records.index) - self.header
@@ -202,10 +202,10 @@ class CSVDataset(Dataset):
         records = pick(self._order, positions) + self.header
         rows = self.records.cells(records)
         for record, cells in zip(records, rows, strict=True):
-            if len(cells) != self._width:
+            if len(cells) != len(self._titles):
                 raise ValueError(
-                    f'{self.records.where(record)}: {self._width} cells are '
-                    f'expected, as in the first line, got {len(cells)}')
+                    f'{self.records.where(record)}: {len(self._titles)} cells '
+                    f'are expected, as in the first line, got {len(cells)}')
         return tuple([self._convert(source, records, rows)
                       for source in self.sources])
 
@@ -236,10 +236,11 @@ class CSVDataset(Dataset):
                     _array([row[number]], dtype)
                 except (ValueError, OverflowError) as error:
                     raise ValueError(
-                        f'{self.records.where(record)}, column {number}: '
-                        f'{row[number]!r} is no {dtype}, which source '
-                        f'{source!r} is (by its first {SAMPLE} cells, or as '
-                        f'given): pass dtypes={{{source!r}: ...}}'
+                        f'{self.records.where(record)}, column {number} '
+                        f'({self._titles[number]}): {row[number]!r} is no '
+                        f'{dtype}, which source {source!r} is (by its first '
+                        f'{SAMPLE} cells, or as given): pass '
+                        f'dtypes={{{source!r}: ...}}'
                     ) from error
 
 
@@ -319,5 +320,8 @@ def _number(column: Any, names: list[str], path: str) -> int:
         return names.index(column)
     if isinstance(column, int) and 0 <= column < len(names):
         return column
-    raise ValueError(f'{path} has no column {column!r} (or several); the '
-                     f'columns are {names}')
+    if column in names:
+        raise ValueError(f'{path} has {names.count(column)} columns '
+                         f'{column!r}; name one by its number, from 0')
+    raise ValueError(f'{path} has no column {column!r}; the columns are '
+                     f'{names}')

@@ -42,6 +42,10 @@ def open_npy(path: str, name: str) -> Reader:
         If the file is shorter than its array.
 
     """
+    if is_archive(path):
+        raise ValueError(
+            f'{path}, source {name!r}: this is a .npz file, which has '
+            f'sources of its own: pass its path alone')
     file = raw_file_at(path)
     with open(path, 'rb') as stream:
         return _reader(file, name, stream, 0, f'{path}, source {name!r}')
@@ -152,7 +156,8 @@ def _read_header(stream: IO[bytes], where: str,
             warnings.simplefilter('ignore', UserWarning)
             shape, by_columns, dtype = read(stream)
     except ValueError as error:
-        raise ValueError(f'{where}: this is no .npy file: {error}'
+        kind = 'npz' if stream.name.endswith('.npz') else 'npy'
+        raise ValueError(f'{where}: this is no .{kind} file: {error}'
                          ) from error
     if dtype.hasobject:
         raise ValueError(

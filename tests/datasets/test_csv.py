@@ -155,13 +155,15 @@ def test_change_that_cannot_be_parsed_is_told_as_a_change(path, content):
 @pytest.mark.parametrize('text, options, message', [
     ('a,b\n1,2\n3\n', {}, 'line 3: 2 cells are expected.*got 1'),
     ('a,b\n1,2\n"3,4\n', {}, 'line 3: a quoted cell begins'),
-    ('a\n1\n300\n', {'dtypes': {'a': 'u1'}}, "line 3, column 0: '300' is no"),
+    ('a\n1\n300\n', {'dtypes': {'a': 'u1'}},
+     r"line 3, column 0 \(a\): '300' is no"),
     ('a\n1\nmaybe\n', {'dtypes': {'a': bool}}, "line 3.*'maybe' is no bool"),
     ('a\n1\n\xe9\n', {'encoding': 'ascii'}, 'line 3: .*ascii'),
     ('', {}, 'is empty'),
     ('a,b\n', {}, 'no records'),
     ('a,a\n1,2\n', {}, 'two columns have one name'),
-    ('a,b\n1,2\n', {'columns': {'x': 'c'}}, "no column 'c'"),
+    ('a,b\n1,2\n', {'columns': {'x': 'c'}}, r"no column 'c'; .*\['a', 'b'\]"),
+    ('a,a\n1,2\n', {'columns': {'x': 'a'}}, "2 columns 'a'; .*number"),
     ('a,b\n1,2\n', {'columns': {'x': 2}}, 'no column 2'),
     ('a,b\n1,2\n', {'dtypes': {'c': int}}, "names 'c'"),
     ('a,b\n1,2\n', {'which_sets': ('t',)}, "no split 't'"),
@@ -182,8 +184,8 @@ def test_cell_that_belies_the_first_ones_is_told(tmp_path):
     path = tmp_path / 'late.csv'
     path.write_text('a\n' + '1\n' * 1000 + 'x\n', encoding='ascii')
     dataset = CSVDataset(path)
-    with pytest.raises(ValueError, match=r"late\.csv, line 1002, column 0: "
-                       r"'x' is no int64.*pass dtypes=\{'a'"):
+    with pytest.raises(ValueError, match=r"late\.csv, line 1002, column 0 "
+                       r"\(a\): 'x' is no int64.*pass dtypes=\{'a'"):
         dataset.get_data(None, [1000, 3])
 
 
@@ -211,9 +213,9 @@ def test_quotes_inside_of_cells_and_separators_of_unicode_are_text(tmp_path):
     ('a,b\n1,"x\n2"",y" z\n3,4\n', {}, 'line 2'),
     ('a,b\n1,"x\nend", 5" z\n3,4\n6,7"\n', {}, 'line 2'),
     ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'U2'}},
-     "line 3, column 1: 'longer' is no <U2"),
+     r"line 3, column 1 \(b\): 'longer' is no <U2"),
     ('a,b\n1,no\n3,longer\n', {'dtypes': {'b': 'S2'}},
-     "line 3, column 1: 'longer' is no"),
+     r"line 3, column 1 \(b\): 'longer' is no"),
     ('a,b\n1_0,2\n', {'dtypes': {'a': 'float32'}}, "'1_0' is no float32"),
 ])
 def test_nothing_is_cut_or_lost_in_silence(tmp_path, text, options, message):

@@ -158,6 +158,9 @@ def test_damaged_archive_is_refused(folder, compressed):
     (lambda f: NPYDataset({'x': f / 'images.npy', 'y': f / 'short.npy'}),
      ValueError, 'x: 20, y: 3'),
     (lambda f: NPYDataset(f / 'text.npy'), ValueError, 'is no .npy file'),
+    (lambda f: NPYDataset(f / 'text.npz'), ValueError, 'is no .npz file'),
+    (lambda f: NPYDataset({'x': f / 'empty.npz'}), ValueError,
+     "empty.npz, source 'x': .*pass its path alone"),
     (lambda f: NPYDataset(f / 'objects.npy'), ValueError, 'Python objects'),
     (lambda f: NPYDataset(f / 'scalar.npy'), ValueError, 'a scalar'),
     (lambda f: NPYDataset(f / 'empty.npz'), ValueError, 'no arrays'),
@@ -183,6 +186,7 @@ def test_wrong_files_and_arguments_are_refused(folder, make, error, text):
     numpy.save(folder / 'objects.npy', numpy.array([None, 1], object))
     numpy.save(folder / 'scalar.npy', numpy.array(3))
     numpy.savez(folder / 'empty.npz')
-    (folder / 'text.npy').write_text('1,2,3\n')
+    for name in 'text.npy', 'text.npz':
+        (folder / name).write_text('1,2,3\n')
     with pytest.raises(error, match=text):
         make(folder)
