@@ -143,6 +143,8 @@ class Epoch(Buffer):
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             self.end = error.with_traceback(None)
         self.finished = True
+        # They may keep a file open.
+        self.ahead = self.in_order = self.take_request = None
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
         # state is wanted by the next epoch.

@@ -1,6 +1,7 @@
 """Telling readers of the next requests, in terms of examples."""
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,9 @@ def requests_ahead(upcoming: Callable[[int], Any],
         None if there is nothing to gain.
 
     """
-    needed = [(reader, order, room) for reader, order in zip(
+    # Whoever closes the file in the middle of an epoch does not wait for
+    # its end.
+    needed = [(weakref.ref(reader), order, room) for reader, order in zip(
         readers, orders, strict=True)
         if (room := reader.needs_ahead(order)) is not None]
     if not needed:
@@ -46,8 +49,10 @@ def requests_ahead(upcoming: Callable[[int], Any],
             # It is raised when the request is made.
             return None
         total = 0
-        for reader, order, _ in needed:
-            cost = reader.expect(pick(order, positions), room - total)
+        for reference, order, _ in needed:
+            reader = reference()
+            cost = None if reader is None else reader.expect(
+                pick(order, positions), room - total)
             if cost is None:
                 return None
             total += cost

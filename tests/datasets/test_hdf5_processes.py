@@ -343,6 +343,69 @@ def test_forked_child_uses_a_handle_of_its_own_r36(large):
 
 
 @needs_fork
+@pytest.mark.parametrize('cache_bytes', [None, 16 * 40 * 8 * 6])
+def test_chunks_decoded_after_a_fork_are_each_process_its_own(
+        large, cache_bytes):
+    """What one decodes does not overwrite what another remembers."""
+    dataset = H5PYDataset(large, ('train',), sources=('packed',),
+                          cache_bytes=cache_bytes)
+    with h5py.File(large) as file:
+        packed = file['packed'][...]
+    orders = numpy.random.RandomState(3).permutation(600).reshape(2, 60, 5)
+
+    def check(requests):
+        for request in requests:
+            assert_array_equal(
+                packed[request], dataset.get_data(None, request)[0])
+
+    dataset.get_data(None, [0])
+    told, tell = os.pipe()
+
+    def read_before_and_after_the_parent():
+        os.close(tell)
+        check(orders[0])
+        os.read(told, 1)
+        check(orders[0])
+
+    child = start_child(read_before_and_after_the_parent)
+    try:
+        check(orders[1])
+        check(orders[1])
+    finally:
+        os.close(tell)
+    assert 0 == wait_for(child)
+    check(orders[1])
+    os.close(told)
+    dataset.close(None)
+
+
+@pytest.mark.parametrize('is_finished', [True, False])
+def test_closed_stream_of_chunks_leaves_the_file_to_others(
+        large, is_finished):
+    """Although its iterator lives, and what it would read ahead."""
+    stream = DataStream(H5PYDataset(large, ('train',), sources=('packed',)),
+                        iteration_scheme=ShuffledScheme(600, 16))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    if is_finished:
+        assert 37 == len(list(epoch))
+    stream.close()
+    stream.dataset.close(None)
+    deadline = time.monotonic() + 30
+    while True:
+        # What is being decoded in the background ends soon.
+        try:
+            with h5py.File(large, 'r+') as file:
+                file.attrs['seen'] = 1
+            break
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    if not is_finished:
+        assert 37 == len(list(epoch))
+
+
+@needs_fork
 def test_forked_child_that_closes_leaves_the_parents_file_open_r36(path):
     """R36: what a child closes or loses is not the parent's handle."""
     dataset = H5PYDataset(path, ('train',))
