@@ -105,7 +105,8 @@ class H5PYDataset(SplitFormat, Dataset):
 
     Requests are an integer (one example), a slice, or a list or array of
     integers in any order, also with repetitions. What comes back is the
-    caller's own. A source of variable shape gives an array of objects.
+    caller's own, in native byte order whichever the file has. A source of
+    variable shape gives an array of objects.
 
     A pickle holds the path, not the data. Several threads may read at once,
     also after a fork: a process opens the file for itself.
