@@ -47,7 +47,6 @@ class Feed(Handover):
         self.final: Any = None
         self.run = ''
         self.epoch = 0
-        self.members = 1
         self.done = Indices()
         # After which batches the state of the pipeline is known.
         self.points: list[tuple[int, Any, Any]] = []
@@ -104,7 +103,10 @@ class Feed(Handover):
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
             self._generation = 0
-            self.connection = stream._connection_for(self)
+            connection = stream._connection_for(self)
+            if self.connection is not None:
+                connection.members = self.connection.members
+            self.connection = connection
         connection = self.connection
         if not self._generation:
             joined = connection.join(self.position())
@@ -156,7 +158,6 @@ class Feed(Handover):
             return
         fields, base = self.receipt
         index = get_field(fields, 'index', int)
-        self.members = get_field(fields, 'members', int, 1)
         self.done.raise_floor(get_field(fields, 'floor', int, 0))
         self.done.add(index)
         steps = fields.get('changes')
@@ -186,7 +187,9 @@ class Feed(Handover):
             'run': self.run, 'epoch': self.epoch,
             'client': '' if self.connection is None
             else self.connection.client,
-            'over': self.is_over, 'members': self.members,
+            'over': self.is_over,
+            'members': 1 if self.connection is None
+            else self.connection.members,
             'floor': self.done.floor, 'index': 0, 'state': None}
         if self.is_over:
             return {**saved, 'state': self.final, 'done': []}

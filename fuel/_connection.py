@@ -116,6 +116,8 @@ class Connection:
         self.welcome: dict[str, Any] | None = None
         self.refusal: Exception | None = None
         self.joined: dict[str, Any] | None = None
+        # How many clients share the epoch, by the latest message.
+        self.members = 1
         self.join_number = 0
         self.generation = 0
         self.queue: deque[Delivery] = deque()
@@ -488,6 +490,8 @@ class Connection:
             self._open_segment(get_field(fields, 'slot', dict))
         if get_field(fields, 'join', int) != self.join_number:
             return
+        # Also of a batch that is not handed out yet: it is the latest news.
+        self.members = get_field(fields, 'members', int, self.members)
         if kind == 'joined':
             self.joined = fields
         else:

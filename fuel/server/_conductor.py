@@ -242,7 +242,11 @@ class Conductor:
         epoch = self.epoch
         assert epoch is not None
         self._post(session, {
-            'type': 'joined', 'join': session.join, 'epoch': epoch.number,
+            'type': 'joined', 'join': session.join,
+            # Not that of the welcome: a client may have come before the one
+            # whose epoch this server goes on with.
+            'run': self.run, 'epoch': epoch.number,
+            'members': epoch.count_members(),
             'start': epoch.start, 'floor': epoch.done.floor,
             'base': epoch.base, 'why': self._why})
 
@@ -408,7 +412,8 @@ class Conductor:
         if session is None or epoch is None:
             return
         fields = {**item.fields, 'index': item.index,
-                  'floor': epoch.done.floor, 'members': len(epoch.members)}
+                  'floor': epoch.done.floor,
+                  'members': epoch.count_members()}
         frames = item.buffers
         if item.fields['type'] != FAILURE:
             fields, frames, size = session.address(

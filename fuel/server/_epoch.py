@@ -185,11 +185,20 @@ class Epoch:
                     min([floor, *forgotten]) if forgotten else floor)
                 for index in known:
                     self.done.add(index)
+        # One that joins again is not another that was waited for.
+        if client not in self.handed_by:
+            self.waits_for = max(0, self.waits_for - 1)
         self.handed_by.setdefault(client, set()).update(known)
         self.past.discard(client)
         self.members[client] = member
-        self.waits_for = max(0, self.waits_for - 1)
         return member
+
+    def count_members(self) -> int:
+        """Return how many clients share, with those not back yet.
+
+        If this server is killed too, its successor waits for them.
+        """
+        return len(self.members) + self.waits_for
 
     def _take_over(self, before: str) -> set[int]:
         """Return what was handed out by a client and those after it.

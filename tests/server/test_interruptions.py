@@ -140,6 +140,17 @@ def test_batch_after_one_that_came_back_waits_for_it():
     assert list(epoch.returned) == [1]
 
 
+def test_client_that_joins_twice_is_not_another_that_is_waited_for():
+    """Or batches that the other one has would be made again."""
+    epoch = Epoch(1)
+    epoch.waits_for = 2
+    epoch.join('a', 5, handed={1})
+    epoch.join('a', 5, handed={1})
+    assert 1 == epoch.waits_for
+    epoch.join('b', 5, handed={0})
+    assert 0 == epoch.waits_for
+
+
 def test_long_batch_keeps_nobody_from_an_answer():
     """Another thread stands in: for the status, for clients, for the end."""
     gate = Gate()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from pathlib import Path
 
 import numpy
@@ -201,3 +202,55 @@ def test_killed_server_loses_nothing(number):
         supervisor.stop()
     assert expected() == seen
     assert supervisor.kills
+
+
+LONG_SERVER = """
+    import sys
+    from fuel.datasets import IndexableDataset
+    from fuel.schemes import ShuffledScheme
+    from fuel.server import start_server
+    from fuel.streams import DataStream
+    if __name__ == '__main__':
+        start_server(DataStream(
+            IndexableDataset(list(range(600))),
+            iteration_scheme=ShuffledScheme(600, 4)), port=int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize('number', CASES[:3] + CASES[5:15])
+def test_server_killed_twice_gives_its_clients_each_batch_once(number):
+    """Also if the second kill comes when only some of them were back."""
+    gap = random.Random(SEED + number).uniform(0.2, 1.5)
+    print(f'FUEL_TEST_SEED={SEED}: {gap:.2f} s')  # noqa: T201
+    with Server(build(), port=0) as free:
+        port = free.port
+    server = run(LONG_SERVER, port)
+    seen = [], []
+    begun = threading.Barrier(3)
+
+    def consume(mine):
+        with ServerDataStream(('data',), port=port) as stream:
+            for place, (batch,) in enumerate(stream.get_epoch_iterator()):
+                mine.extend(batch)
+                if place == 5:
+                    begun.wait(30)
+                time.sleep(0.01)
+
+    clients = [threading.Thread(target=consume, args=(mine,), daemon=True)
+               for mine in seen]
+    try:
+        for client in clients:
+            client.start()
+        begun.wait(30)
+        for wait in (gap, 0):
+            server.kill()
+            server.wait()
+            server = run(LONG_SERVER, port)
+            time.sleep(wait)
+        for client in clients:
+            client.join(40)
+            assert not client.is_alive()
+    finally:
+        server.kill()
+        server.wait()
+    assert list(range(600)) == sorted(seen[0] + seen[1])
