@@ -53,7 +53,7 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
         The interface to meet at, for TCP. With the default, and no `port`,
         the two meet at an address that lets only the producer in.
     port : int, optional
-        The TCP port to listen on. By default a free one.
+        The TCP port to listen on. By default, and for 0, a free one.
     context : zmq.Context, optional
         The context of the consumer's socket. By default one is made, and
         ended afterwards.
@@ -151,7 +151,7 @@ def _bind(socket: zmq.Socket[Any], addr: str, port: int | None,
         address = f'ipc://{folder}/socket'
         socket.bind(address)
         return address
-    if port is None:
+    if not port:
         return f'{addr}:{socket.bind_to_random_port(addr)}'
     socket.bind(f'{addr}:{port}')
     return f'{addr}:{port}'

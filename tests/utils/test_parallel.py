@@ -44,6 +44,12 @@ def test_producer_consumer_gives_what_the_consumer_returns():
     assert EXPECTED == producer_consumer(produce_numbers, consume_ten)
 
 
+def test_producer_consumer_takes_a_free_port_for_0():
+    """As servers do; both sides meet there."""
+    assert EXPECTED == producer_consumer(
+        produce_numbers, consume_ten, port=0)
+
+
 def test_producer_consumer_runs_the_producer_in_another_process():
     """The consumer runs here, the producer does not; closures are fine."""
     def produce(socket):
