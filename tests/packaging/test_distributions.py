@@ -12,6 +12,9 @@ import pytest
 
 import fuel
 
+# Compilers take their time, on a busy machine minutes.
+pytestmark = pytest.mark.timeout(600)
+
 ROOT = Path(__file__).parents[2]
 BUILD_INPUTS = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
                 'README.rst', 'LICENSE', 'CHANGELOG.rst', 'CONTRIBUTING.rst',
@@ -152,7 +155,6 @@ def test_wheel_installed_away_from_the_checkout_imports(wheel, python):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_editable_installation_imports_from_the_checkout(source, python):
     """``pip install -e .`` builds in place and links."""
     run(sys.executable, '-m', 'pip', '--python', python, 'install',
@@ -164,7 +166,6 @@ def test_editable_installation_imports_from_the_checkout(source, python):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
 def test_sdist_installed_with_build_requirements_imports(sdist, python):
     """The declared build requirements suffice."""
     run(sys.executable, '-m', 'pip', '--python', python, 'install',
