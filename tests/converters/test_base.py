@@ -7,12 +7,18 @@ import time
 import h5py
 import numpy
 import pytest
-
-from fuel.converters._output import Settings, use_settings
-from fuel.converters.base import (MissingInputFiles, Pieces, check_exists,
-                                  converted_file, fill_hdf5_file,
-                                  label_axes, progress_bar)
 from processes import run_python
+
+from fuel.converters.base import (
+    MissingInputFiles,
+    Pieces,
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+    progress_bar,
+)
+from fuel.converters.output import Settings, use_settings
 
 X = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
 Y = numpy.arange(6, dtype='int16')[:, None]
@@ -147,7 +153,7 @@ def test_arrays_on_disk_are_copied_by_whole_chunks(
         for array, nbytes in ((data, 1 << 20), (mapped, 1000),
                               (source['x'], 1000), (data.tolist(), 1)):
             monkeypatch.setattr(
-                'fuel.converters._output.PIECE_NBYTES', nbytes)
+                'fuel.converters.output.PIECE_NBYTES', nbytes)
             with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
                 fill_hdf5_file(file, [('a', 'x', array), ('b', 'x', array)],
                                **options)

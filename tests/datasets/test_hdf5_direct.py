@@ -9,10 +9,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets._direct import direct_batches
+from fuel.datasets.direct import direct_batches
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (
-    SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+)
 from fuel.streams import DataStream
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
