@@ -12,14 +12,8 @@ def did_you_mean(name: object, known: Iterable[str],
     ----------
     name : object
         What was given in the place of a name.
-    known : iterable of str
     form : str, optional
         What surrounds the question, in the place of ``{}``.
-
-    Returns
-    -------
-    str
-        Empty if none is near.
 
     Examples
     --------

@@ -97,7 +97,6 @@ class Connection:
 
     Parameters
     ----------
-    options : Options
     client : str
         Names the client, also after its connection was cut.
 
@@ -175,11 +174,6 @@ class Connection:
     def greet(self) -> dict[str, Any]:
         """Wait until a server is there.
 
-        Returns
-        -------
-        dict
-            Its welcome.
-
         Raises
         ------
         ServerError
@@ -218,11 +212,6 @@ class Connection:
 
     def join(self, resume: Any) -> dict[str, Any]:
         """Ask for a place in an epoch and wait for it.
-
-        Parameters
-        ----------
-        resume : dict or None
-            Where to go on.
 
         Returns
         -------
@@ -306,11 +295,6 @@ class Connection:
             Called while nobody else uses the socket.
         timeout : float
             Seconds; it may return earlier without having found anything.
-
-        Returns
-        -------
-        object
-            What `find` returned last.
 
         """
         with self._turn:

@@ -53,14 +53,7 @@ class Feed(Handover):
         self._generation = 0
 
     def get(self, stream: ServerDataStream) -> Any:
-        """Return the next batch.
-
-        Raises
-        ------
-        StopIteration
-        ServerError
-
-        """
+        """Return the next batch."""
         try:
             if self.finished:
                 raise StopIteration
@@ -172,14 +165,7 @@ class Feed(Handover):
         self.receipt = None
 
     def position(self) -> Any:
-        """Return where another client, or another server, may go on.
-
-        Returns
-        -------
-        dict or None
-            Ready for JSON.
-
-        """
+        """Return where another client, or another server, may go on."""
         if not self.epoch:
             return self.resume
         self._note_handed()

@@ -22,6 +22,7 @@ class _Output:
         Where it is written.
     target : str
         Where it is to appear.
+
     """
 
     def __init__(self, path: str, target: str) -> None:

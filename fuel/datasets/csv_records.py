@@ -28,11 +28,9 @@ class RecordIndex:
 
     Parameters
     ----------
-    path : str
     quote : str or None
         The character around cells, doubled inside them. Elsewhere in a cell
         it is a character like others.
-    delimiter : str
 
     Attributes
     ----------
@@ -87,17 +85,7 @@ def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
 
 
 class CSVFile:
-    """The cells of a CSV file, by record.
-
-    Parameters
-    ----------
-    file : RawFile
-    index : RecordIndex
-    encoding : str
-    **options
-        Of :func:`csv.reader`.
-
-    """
+    """The cells of a CSV file, by record."""
 
     def __init__(self, file: RawFile, index: RecordIndex, encoding: str,
                  **options: Any) -> None:
@@ -111,18 +99,7 @@ class CSVFile:
         return f'{self._file.path}, line {self.index.lines[record]}'
 
     def cells(self, records: NDArray[numpy.intp]) -> list[list[str]]:
-        """Return the cells of some records, in the order asked for.
-
-        Parameters
-        ----------
-        records : numpy.ndarray
-            In any order; they may repeat.
-
-        Returns
-        -------
-        list of list of str
-
-        """
+        """Return the cells of some records, in the order asked for."""
         unique, places = numpy.unique(records, return_inverse=True)
         try:
             found = self._read(unique)

@@ -240,11 +240,6 @@ class Dataset:
 def check_sources(sources: Any, provided: Any) -> None:
     """Refuse names of sources that are not provided.
 
-    Parameters
-    ----------
-    sources : iterable of str
-    provided : iterable of str
-
     Raises
     ------
     ValueError

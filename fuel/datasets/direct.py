@@ -19,7 +19,6 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
     parts : sequence of (Reader, Reader or None, slice or numpy.ndarray)
         For each source what reads it and its shapes, and the rows of the
         examples.
-    num_examples : int
     held : object
         What must not be closed meanwhile.
 

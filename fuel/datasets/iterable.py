@@ -15,12 +15,6 @@ ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
     """The state of an :class:`IterableDataset`: where reading stands.
 
-    Parameters
-    ----------
-    dataset : IterableDataset
-    position : int, optional
-        How many examples to leave out.
-
     Notes
     -----
     Nothing is read before the first example is asked for.  Pickled, it is a

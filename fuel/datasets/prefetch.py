@@ -24,12 +24,6 @@ def requests_ahead(upcoming: Callable[[int], Any],
         One for each source.
     orders : list of slice or numpy.ndarray
         For each source, its rows in the order of the examples.
-    num_examples : int
-
-    Returns
-    -------
-    RequestsAhead or None
-        None if there is nothing to gain.
 
     """
     # Whoever closes the file in the middle of an epoch does not wait for

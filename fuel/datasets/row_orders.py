@@ -99,14 +99,8 @@ def pick(order: Order, positions: Any) -> Any:
 
     Parameters
     ----------
-    order : slice or array of intp
     positions : int, slice or array of intp
         All of them within the order; a slice has numbers or None.
-
-    Returns
-    -------
-    int, slice or array of intp
-        A slice for a slice of a slice.
 
     """
     if isinstance(positions, slice) and positions == slice(None):

@@ -22,10 +22,6 @@ _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 def own(value: Any) -> Any:
     """Return a copy of arrays and lists, at any depth; other things as is.
 
-    Parameters
-    ----------
-    value : object
-
     Returns
     -------
     object
@@ -65,18 +61,7 @@ def _own_elements(array: Any) -> Any:
 
 def check_slice(request: slice, num_examples: int) -> None:
     """Refuse a slice that is empty, negative, out of range or no slice of
-    integers.
-
-    Parameters
-    ----------
-    request : slice
-    num_examples : int
-
-    Raises
-    ------
-    ValueError
-
-    """
+    integers."""
     request = plain_slice(request, 'a request')
     start = request.start or 0
     stop = num_examples if request.stop is None else request.stop
@@ -94,16 +79,6 @@ def check_slice(request: slice, num_examples: int) -> None:
 def as_index(request: Any, num_examples: int) -> int:
     """Return an index for a single example, checked.
 
-    Parameters
-    ----------
-    request : int
-        Any integer type.
-    num_examples : int
-
-    Returns
-    -------
-    int
-
     Raises
     ------
     ValueError
@@ -114,22 +89,7 @@ def as_index(request: Any, num_examples: int) -> int:
 
 
 def as_batch(request: Any, num_examples: int) -> Any:
-    """Return the indices of a batch as an array, checked and not empty.
-
-    Parameters
-    ----------
-    request : list of int, range or 1-d integer numpy.ndarray
-    num_examples : int
-
-    Returns
-    -------
-    numpy.ndarray, dtype intp
-
-    Raises
-    ------
-    ValueError
-
-    """
+    """Return the indices of a batch as an array, checked and not empty."""
     indices = as_indices(request, num_examples)
     if not len(indices):
         raise ValueError(
@@ -150,7 +110,6 @@ def get_rows(indexable: Any, request: Any, dtype: Any = None) -> Any:
     ----------
     indexable : object
         An array, a list, or anything that takes indices in brackets.
-    request : int, slice, list of int or integer numpy.ndarray
     dtype : numpy.dtype, optional
         The type that the caller casts a batch to, which it may have at
         once.
@@ -217,20 +176,7 @@ def _rows_of_list(rows: Any, request: Any) -> Any:
 
 
 def check_equal_lengths(sources: Any, collections: Any) -> None:
-    """Refuse sources of which one has more examples than another.
-
-    Parameters
-    ----------
-    sources : sequence of str
-    collections : sequence
-        Those without a length are passed over.
-
-    Raises
-    ------
-    ValueError
-        With the length of each source.
-
-    """
+    """Refuse sources of which one has more examples than another."""
     lengths = {}
     for source, collection in zip(sources, collections, strict=True):
         try:
@@ -245,19 +191,7 @@ def check_equal_lengths(sources: Any, collections: Any) -> None:
 
 
 def check_range(start: Any, stop: Any, num_examples: int) -> None:
-    """Refuse a `start` and a `stop` that do not lie within the examples.
-
-    Parameters
-    ----------
-    start, stop : int or None
-    num_examples : int
-
-    Raises
-    ------
-    ValueError
-        Naming the argument.
-
-    """
+    """Refuse a `start` and a `stop` that do not lie within the examples."""
     first = 0 if start is None else operator.index(start)
     last = num_examples if stop is None else operator.index(stop)
     if not 0 <= first <= last <= num_examples:

@@ -25,10 +25,6 @@ def order_of_splits(splits: Mapping[str, Any] | None,
     num_rows : int
         How many rows the file has.
 
-    Returns
-    -------
-    slice or numpy.ndarray
-
     Raises
     ------
     ValueError

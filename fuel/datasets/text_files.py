@@ -31,11 +31,6 @@ def open_binary(path: str) -> Any:
     path : str
         Ends in ``.gz``, ``.bz2`` or ``.xz`` if it is compressed.
 
-    Returns
-    -------
-    file
-        It can seek.
-
     """
     extension = os.path.splitext(path)[1]
     if extension == '.gz':
@@ -72,10 +67,6 @@ def check_exists(path: str, kind: str) -> None:
 def ends_lines_with_a_byte(encoding: str) -> bool:
     """Tell whether the byte 10 is always, and alone, the end of a line.
 
-    Parameters
-    ----------
-    encoding : str
-
     Returns
     -------
     bool
@@ -92,8 +83,6 @@ class LineReader:
 
     Parameters
     ----------
-    path : str
-    encoding : str
     start : int, optional
         Where the first block begins: bytes, or characters for the encodings
         that have no plain byte for the end of a line.
@@ -261,8 +250,6 @@ class TextPosition:
 
     Parameters
     ----------
-    files : list of str
-    encoding : str
     make_examples : callable
         Called with a list of lines; returns a list of examples.
     keep_ends : bool
@@ -312,11 +299,6 @@ class TextPosition:
     def peek(self, count: int) -> list[Any]:
         """Return the next examples, and stay before them.
 
-        Parameters
-        ----------
-        count : int
-            How many there may be at most.
-
         Returns
         -------
         list
@@ -361,18 +343,7 @@ class TextPosition:
         self.used += count
 
     def where(self, place: int) -> str:
-        """Return how to call a line, for an error.
-
-        Parameters
-        ----------
-        place : int
-            Its number among those that :meth:`peek` handed on.
-
-        Returns
-        -------
-        str
-
-        """
+        """Return how to call a line, for an error."""
         reader: Any = self.reader
         return (f'{reader.path}, line '
                 f'{reader.line + self.used + place + 1}')

@@ -35,17 +35,6 @@ class wanted_from:  # noqa: N801 - used as a function
 
 
 def wanted_types(giver: Any) -> dict[str, Any]:
-    """Return what a stage or a data set was told by :func:`wanted_from`.
-
-    Parameters
-    ----------
-    giver : object
-
-    Returns
-    -------
-    dict
-        Empty if it was told nothing.
-
-    """
+    """Return what a stage or a data set was told by :func:`wanted_from`."""
     wanted = _wanted.get()
     return wanted[1] if wanted is not None and wanted[0] is giver else {}

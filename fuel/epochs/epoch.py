@@ -46,10 +46,6 @@ READ_AHEAD_BYTES = 2 ** 19
 class Epoch(Buffer):
     """One epoch: how far it has come, and what the stream keeps for it.
 
-    Parameters
-    ----------
-    request_iterator : iterator or None
-
     Attributes
     ----------
     position : int
@@ -468,10 +464,6 @@ def as_state(mark: Any) -> dict[str, Any]:
     mark : Mark or dict
         A dict is a state already (from another process).
 
-    Returns
-    -------
-    dict
-
     Raises
     ------
     TypeError
@@ -496,19 +488,7 @@ def as_state(mark: Any) -> dict[str, Any]:
 
 
 def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
-    """Return the state of a stream none of whose epochs is running.
-
-    Parameters
-    ----------
-    stream : AbstractDataStream
-    epoch : str
-        ``'not started'`` or ``'finished'``.
-
-    Returns
-    -------
-    dict
-
-    """
+    """Return the state of a stream none of whose epochs is running."""
     scheme = getattr(stream, 'iteration_scheme', None)
     position = (dataset_position(stream, vars(stream))
                 if epoch == FINISHED else None)
@@ -564,14 +544,7 @@ def mark_of(iterator: Any) -> Any:
 
 
 def fingerprint(stream: Any) -> dict[str, Any]:
-    """Return what must be equal where a state is taken up.
-
-    Returns
-    -------
-    dict
-        Names and numbers, ready for JSON.
-
-    """
+    """Return what must be equal where a state is taken up."""
     scheme = getattr(stream, 'iteration_scheme', None)
     dataset = getattr(stream, 'dataset', None)
     described: dict[str, Any] = {
@@ -609,14 +582,7 @@ def _describe_rng(described: dict[str, Any], key: str, owner: Any) -> None:
 
 
 def check_fingerprint(stream: Any, state: dict[str, Any]) -> None:
-    """Refuse a state that another kind of stream made.
-
-    Raises
-    ------
-    StateMismatchError
-        Naming the first difference.
-
-    """
+    """Refuse a state that another kind of stream made."""
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
             'a state must be what state_dict() returned, got '

@@ -55,10 +55,6 @@ def _hold_dicts(*lists: list[Any]) -> bool:
 class Course:
     """How the state of an epoch iterator changes from its first.
 
-    Parameters
-    ----------
-    iterator : iterator
-
     Attributes
     ----------
     base : dict or Exception
@@ -76,10 +72,6 @@ class Course:
 
     def changes(self, iterator: Any) -> Changes | Exception | None:
         """Return what has changed since the first state.
-
-        Parameters
-        ----------
-        iterator : iterator
 
         Returns
         -------
@@ -171,14 +163,7 @@ def _count(counters: list[_Counter]) -> Changes | None:
 
 def _compare_marks(base: Any, first: Mark, mark: Mark, path: list[Any],
                    found: Changes) -> bool:
-    """Find what changed in a state without making all of the new one.
-
-    Returns
-    -------
-    bool
-        False if that takes a closer look.
-
-    """
+    """Find what changed in a state without making all of the new one."""
     if isinstance(mark, (dict, Exception)) or isinstance(first, dict) \
             or mark.stream is not first.stream \
             or mark.start is not base['scheme'] \
@@ -201,19 +186,7 @@ def _compare_marks(base: Any, first: Mark, mark: Mark, path: list[Any],
 
 
 def changed(old: Any, steps: Changes) -> Any:
-    """Return a copy of `old` with the changes made; `old` stays.
-
-    Parameters
-    ----------
-    old : object
-    steps : list of (list, object)
-        From :func:`changes`.
-
-    Returns
-    -------
-    object
-
-    """
+    """Return a copy of `old` with the changes made; `old` stays."""
     for path, value in steps:
         old = _replaced(old, path, value)
     return old

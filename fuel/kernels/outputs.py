@@ -73,13 +73,7 @@ class Placement:
 
 
 class placed:  # noqa: N801 - used as a function
-    """Offer the regions of a slot to the stages that run in this thread.
-
-    Parameters
-    ----------
-    placement : Placement or None
-
-    """
+    """Offer the regions of a slot to the stages that run in this thread."""
 
     def __init__(self, placement: Placement | None) -> None:
         self.placement = placement
@@ -92,19 +86,7 @@ class placed:  # noqa: N801 - used as a function
 
 
 def empty(shape: Any, dtype: Any) -> NDArray[Any]:
-    """Return a new array, whose contents are arbitrary.
-
-    Parameters
-    ----------
-    shape : int or tuple of int
-    dtype : data-type
-
-    Returns
-    -------
-    numpy.ndarray
-        In C order.
-
-    """
+    """Return a new array, whose contents are arbitrary."""
     placement = getattr(_local, 'placement', None)
     if placement is not None:
         array = _place(placement, shape, numpy.dtype(dtype))

@@ -302,7 +302,6 @@ class OneShotRequests(RequestIterator):
 
     Parameters
     ----------
-    examples : iterator
     batch_size : int, optional
         If not given, the requests are the examples themselves.
 
@@ -353,14 +352,7 @@ def draw_order(size: int, rng: Any) -> NDArray[Any]:
 
 
 def advance(requests: Iterator[Any], count: int) -> int:
-    """Leave out `count` requests of any iterator.
-
-    Returns
-    -------
-    int
-        How many there were to leave out.
-
-    """
+    """Leave out `count` requests of any iterator."""
     if isinstance(requests, RequestIterator):
         before = requests.position
         requests.advance(count)

@@ -12,18 +12,7 @@ from fuel.schemes.requests import ShuffledBatchRequests, _Shuffled, num_batches
 
 
 def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
-    """Draw numbers from 0 to 1, without 1.
-
-    Parameters
-    ----------
-    rng : numpy.random.RandomState, numpy.random.Generator or random.Random
-    size : int
-
-    Returns
-    -------
-    numpy.ndarray, shape (size,), dtype float64
-
-    """
+    """Draw numbers from 0 to 1, without 1."""
     if isinstance(rng, random.Random):
         return numpy.array([rng.random() for _ in range(size)])
     if isinstance(rng, numpy.random.Generator):
@@ -44,13 +33,6 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
     ----------
     weights : numpy.ndarray
         Not negative; at least one positive, without replacement `size`.
-    size : int
-    replacement : bool
-    rng : generator
-
-    Returns
-    -------
-    numpy.ndarray, shape (size,), dtype intp
 
     """
     if replacement:
@@ -87,13 +69,6 @@ class WeightedRequests(ShuffledBatchRequests):
 def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
                   rng: Any) -> NDArray[numpy.intp]:
     """Draw as many places of each class, one more of some.
-
-    Parameters
-    ----------
-    members : list of numpy.ndarray
-        The places of each class.
-    size : int
-    rng : generator
 
     Returns
     -------

@@ -56,21 +56,7 @@ class Session:
 
     def check(self, fields: dict[str, Any], stream: Any, sharing: str,
               num_clients: int) -> str:
-        """Return why the client cannot be served; empty if it can.
-
-        Parameters
-        ----------
-        fields : dict
-            Of its hello.
-        stream : AbstractDataStream
-        sharing : str
-        num_clients : int
-
-        Returns
-        -------
-        str
-
-        """
+        """Return why the client cannot be served; empty if it can."""
         version = get_field(fields, 'version', int)
         if version != VERSION:
             return (f'the server speaks version {VERSION} of the protocol, '
@@ -113,19 +99,10 @@ class Session:
 
         Parameters
         ----------
-        item : Item
         fields : dict
             Of the header.
-        pool : SlotPool
         is_shared : bool
             Whether other clients get the same batch.
-
-        Returns
-        -------
-        fields : dict
-        frames : list of buffers
-        size : int
-            Bytes of the batch.
 
         """
         size = sum(align(extent[1]) for extent in item.extents) + sum(

@@ -81,7 +81,6 @@ class Epoch:
 
     Parameters
     ----------
-    number : int
     sharing : str
         ``'split'``, ``'all'`` or ``'rank'``.
     num_ranks : int, optional
@@ -127,19 +126,7 @@ class Epoch:
         self.waits_for = 0
 
     def is_open_to(self, client: str, again: bool) -> bool:
-        """Tell whether a client may join now.
-
-        Parameters
-        ----------
-        client : str
-        again : bool
-            Whether it goes on with this epoch.
-
-        Returns
-        -------
-        bool
-
-        """
+        """Tell whether a client may join now."""
         if again:
             return True
         if client in self.past or not self.members:
@@ -154,9 +141,6 @@ class Epoch:
 
         Parameters
         ----------
-        client : str
-        room : int
-        rank : int, optional
         handed : set of int, optional
             What it has handed out, as it says itself.
         floor : int, optional
@@ -164,10 +148,6 @@ class Epoch:
         before : str, optional
             The client that it goes on for: what that one handed out and
             this one does not know of is to be made once more.
-
-        Returns
-        -------
-        Member
 
         """
         member = Member(client, room, rank)
@@ -218,19 +198,7 @@ class Epoch:
         return taken
 
     def lowest_wanted(self, making: set[int]) -> int:
-        """Return the first batch below the cursor that has to be remade.
-
-        Parameters
-        ----------
-        making : set of int
-            The batches that the pipeline is making.
-
-        Returns
-        -------
-        int
-            The cursor, if there is none.
-
-        """
+        """Return the first batch below the cursor that has to be remade."""
         if self.sharing == ALL:
             return min([self.cursor, *(
                 self._first_missing(member)
@@ -362,14 +330,7 @@ class Epoch:
         return item
 
     def give_back(self, client: str, indices: set[int]) -> list[Item]:
-        """Note that a client will not hand out some batches after all.
-
-        Returns
-        -------
-        list of Item
-            Those that nobody gets instead.
-
-        """
+        """Note that a client will not hand out some batches after all."""
         member = self.members[client]
         member.asked_back = 0.0
         items = [member.in_flight.pop(index) for index in sorted(indices)
@@ -393,14 +354,8 @@ class Epoch:
 
         Parameters
         ----------
-        client : str
         for_good : bool
             Whether it left or ended the epoch, as opposed to vanished.
-
-        Returns
-        -------
-        list of Item
-            Batches that nobody gets instead.
 
         """
         dropped = self.give_back(client, set(self.members[client].in_flight))

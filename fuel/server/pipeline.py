@@ -47,13 +47,7 @@ class Result(NamedTuple):
 
 
 class Pipeline:
-    """Runs a stream, always in the thread that calls :meth:`make`.
-
-    Parameters
-    ----------
-    stream : AbstractDataStream
-
-    """
+    """Runs a stream, always in the thread that calls :meth:`make`."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -222,17 +216,7 @@ def _text_of(error: BaseException) -> str:
 
 
 def tell(error: BaseException) -> dict[str, Any]:
-    """Return an exception in words, ready for JSON.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    dict
-
-    """
+    """Return an exception in words, ready for JSON."""
     cls = type(error)
     return {'kind': cls.__name__ if cls.__module__ == 'builtins' else None,
             'summary': traceback.format_exception_only(error)[0].strip(),

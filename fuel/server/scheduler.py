@@ -40,16 +40,12 @@ class Conductor:
 
     Parameters
     ----------
-    pipeline : Pipeline
     sessions : dict
         The connected clients, which the server keeps.
     post : callable
         Sends fields and frames to a session.
     find_dead : callable
         Looks for clients that are gone.
-    sharing : str
-    num_clients : int
-    max_bytes : int
 
     Attributes
     ----------

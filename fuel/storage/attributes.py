@@ -34,18 +34,6 @@ def check_attribute(dataset: h5py.Dataset, name: str) -> None:
     HDF5 ends the process, or waits for ever, where they are not. Those of
     files that are written at the same time, and of objects with very many
     attributes, are left unchecked.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-    name : str
-        Of an attribute that it has.
-
-    Raises
-    ------
-    ValueError
-        If they are not.
-
     """
     handle = h5py.h5i.get_file_id(dataset.id)
     base, usual = addressing(handle)

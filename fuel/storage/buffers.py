@@ -36,14 +36,7 @@ ALONE = _count_alone()
 
 class Buffers:
     """Buffers of one size. The caller sees to it that one thread at a time
-    uses this object.
-
-    Parameters
-    ----------
-    nbytes : int
-        Of each buffer.
-
-    """
+    uses this object."""
 
     def __init__(self, nbytes: int) -> None:
         self._nbytes = nbytes

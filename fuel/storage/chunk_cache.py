@@ -36,10 +36,6 @@ def cache_of(identity: Hashable, budget: int) -> ChunkCache:
     budget : int
         Bytes. The cache's own is the largest that was asked for.
 
-    Returns
-    -------
-    ChunkCache
-
     """
     with _lock:
         cache = _caches.get(identity)
@@ -51,11 +47,6 @@ def cache_of(identity: Hashable, budget: int) -> ChunkCache:
 
 class ChunkCache:
     """The budget of one file.
-
-    Parameters
-    ----------
-    budget : int
-        Bytes of decoded chunks that may be remembered.
 
     Attributes
     ----------
@@ -91,19 +82,7 @@ class ChunkCache:
 
     def store(self, name: Hashable, num_chunks: int,
               chunk_nbytes: int) -> ChunkStore:
-        """Return the chunks of one data set.
-
-        Parameters
-        ----------
-        name : hashable
-            The data set's.
-        num_chunks, chunk_nbytes : int
-
-        Returns
-        -------
-        ChunkStore
-
-        """
+        """Return the chunks of one data set."""
         with self.lock:
             store = self._stores.get(name)
             if store is None:
@@ -112,19 +91,7 @@ class ChunkCache:
             return store
 
     def make_room(self, nbytes: int) -> bool:
-        """Forget what was not used for longest. Needs the lock.
-
-        Parameters
-        ----------
-        nbytes : int
-            Bytes to come.
-
-        Returns
-        -------
-        bool
-            False if that many never fit.
-
-        """
+        """Forget what was not used for longest. Needs the lock."""
         if nbytes > self.budget:
             return False
         excess = self.used + nbytes - self.budget
@@ -172,19 +139,7 @@ class ChunkStore:
         self._coming: dict[int, Future[Decoded]] = {}
 
     def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
-        """Return a chunk; decode it if no thread does already.
-
-        Parameters
-        ----------
-        chunk : int
-        decode : callable
-            Takes `chunk` and returns its bytes.
-
-        Returns
-        -------
-        numpy.ndarray
-
-        """
+        """Return a chunk; decode it if no thread does already."""
         with self.cache.lock:
             remembered = self.slots[chunk]
             if remembered is not None:

@@ -59,16 +59,6 @@ class ChunkTable:
 def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
     """Read the table of a chunked data set, in one pass over its index.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-    file : RawFile
-        Its file.
-
-    Returns
-    -------
-    ChunkTable
-
     Raises
     ------
     UnreadableTableError

@@ -42,7 +42,6 @@ class DecodedReader(DirectReader):
     ----------
     dataset : h5py.Dataset
         Chunked, with filters.
-    layout : Layout
     cache_bytes : int
         How many bytes of decoded chunks may be remembered, for all readers
         of this file together.
@@ -175,14 +174,7 @@ class DecodedReader(DirectReader):
                    self._fill).run()
 
     def _decode(self, chunk: int) -> Decoded:
-        """Return the bytes of a chunk as they were before the filters.
-
-        Raises
-        ------
-        ValueError
-            If it is damaged.
-
-        """
+        """Return the bytes of a chunk as they were before the filters."""
         address = int(self._table.addresses[chunk])
         nbytes = int(self._table.sizes[chunk])
         if address == OUTSIDE:

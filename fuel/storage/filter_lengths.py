@@ -30,7 +30,6 @@ def check_lengths(stored: bytes, mask: int, filters: tuple[Filter, ...],
         As in the file.
     mask : int
         Bit i is set if the chunk skipped filter i.
-    filters : tuple of Filter
     nbytes : int
         Size of the decoded chunk.
 

@@ -34,15 +34,6 @@ def is_known(filters: tuple[Filter, ...]) -> bool:
     edge as they are, without a word, and that only shows in their size. And
     it must compress once: the size between two compressors is not known,
     and nothing may be decoded without a bound.
-
-    Parameters
-    ----------
-    filters : tuple of Filter
-
-    Returns
-    -------
-    bool
-
     """
     codes = [one.code for one in filters]
     return (all(code in KNOWN for code in codes)
@@ -114,13 +105,8 @@ def bunzip(data: Any, nbytes: int) -> bytes:
 
     Parameters
     ----------
-    data : bytes-like
     nbytes : int
         Size of the result; nothing larger is ever made.
-
-    Returns
-    -------
-    bytes
 
     Raises
     ------
@@ -140,16 +126,6 @@ def bunzip(data: Any, nbytes: int) -> bytes:
 
 def inflate(data: Any, nbytes: int) -> bytes | bytearray:
     """Undo gzip's compression (zlib's format).
-
-    Parameters
-    ----------
-    data : buffer of bytes
-    nbytes : int
-        The most that may come out.
-
-    Returns
-    -------
-    bytes or bytearray
 
     Raises
     ------
@@ -178,22 +154,7 @@ def inflate(data: Any, nbytes: int) -> bytes | bytearray:
 
 
 def verified(data: Any) -> memoryview:
-    """Return data without the Fletcher checksum at their end.
-
-    Parameters
-    ----------
-    data : buffer of bytes
-
-    Returns
-    -------
-    memoryview
-
-    Raises
-    ------
-    ValueError
-        If the checksum is another.
-
-    """
+    """Return data without the Fletcher checksum at their end."""
     view = memoryview(data)
     if len(view) < 4:
         raise ValueError('it is too short for its fletcher32 checksum')

@@ -24,10 +24,6 @@ USUAL = 4096
 def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
     """Return how addresses in a file are to be understood.
 
-    Parameters
-    ----------
-    handle : h5py.h5f.FileID
-
     Returns
     -------
     base : int
@@ -45,7 +41,6 @@ class Heap:
 
     Parameters
     ----------
-    file : RawFile
     base : int
         Where address 0 is.
     for_hdf5 : bool, optional
@@ -73,10 +68,6 @@ class Heap:
             Of the object in the collection.
         nbytes : int
             How long it should be.
-
-        Returns
-        -------
-        bytes
 
         Raises
         ------

@@ -100,17 +100,7 @@ class Layout:
 
 
 def discover(dataset: h5py.Dataset) -> Layout:
-    """Return how a data set is stored, from the file's own metadata.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    Layout
-
-    """
+    """Return how a data set is stored, from the file's own metadata."""
     properties = dataset.id.get_create_plist()
     code = properties.get_layout()
     storage = LAYOUT_NAMES.get(code, f'layout {code}')
@@ -146,16 +136,6 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
 
     The handle is asked, not the path: a file that this process has open for
     writing too shares HDF5's unwritten buffers.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    str
-        Empty if nothing does.
-
     """
     file = h5py.h5i.get_file_id(dataset.id)
     if file.get_intent() != h5py.h5f.ACC_RDONLY:
@@ -216,10 +196,6 @@ def _obstacle_of_ragged(dataset: h5py.Dataset,
 def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
     """Return the type of the elements of rows of variable length.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
     Returns
     -------
     numpy.dtype or None
@@ -231,17 +207,7 @@ def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
 
 
 def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
-    """Return the type of what the file has in its place for each element.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    numpy.dtype
-
-    """
+    """Return the type of what the file has in its place for each element."""
     dtype: numpy.dtype[Any] = dataset.dtype
     return REFERENCE if dtype.kind == 'O' else dtype
 
@@ -252,17 +218,7 @@ MOST_FILL_NBYTES = 1 << 16
 
 
 def fill_value(dataset: h5py.Dataset) -> Any:
-    """Return what is in the place of chunks that were never written.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    numpy scalar
-
-    """
+    """Return what is in the place of chunks that were never written."""
     dtype = stored_type(dataset)
     room = numpy.zeros(1 + MOST_FILL_NBYTES // dtype.itemsize, dtype)
     value = room[:1].reshape(())
@@ -291,18 +247,7 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:
 
 
 def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
-    """Return a type in the machine's byte order.
-
-    Parameters
-    ----------
-    dtype : numpy.dtype
-
-    Returns
-    -------
-    numpy.dtype
-        `dtype` itself if it is native.
-
-    """
+    """Return a type in the machine's byte order."""
     return dtype if dtype.isnative else dtype.newbyteorder('=')
 
 

@@ -26,10 +26,8 @@ class DirectReader(Reader):
 
     Parameters
     ----------
-    file : RawFile
     name : str
         Of the source.
-    shape : tuple of int
     dtype : numpy.dtype
         As stored.
     chunk_shape : tuple of int, optional
@@ -206,24 +204,7 @@ class MappedReader(DirectReader):
 
 
 def map_dataset(dataset: h5py.Dataset, layout: Layout) -> MappedReader:
-    """Return a reader of unfiltered HDF5 data.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Contiguous, or chunked without filters.
-    layout : Layout
-
-    Returns
-    -------
-    MappedReader
-
-    Raises
-    ------
-    UnreadableTableError
-        If its bytes cannot be found without HDF5.
-
-    """
+    """Return a reader of unfiltered HDF5 data."""
     file = raw_file(dataset)
     dtype = stored_type(dataset)
     if layout.chunk_shape is None:

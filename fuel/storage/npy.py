@@ -24,16 +24,6 @@ LOCAL_HEADER = struct.Struct('<4s22xHH')
 def open_npy(path: str, name: str) -> Reader:
     """Return a reader of an array in a ``.npy`` file.
 
-    Parameters
-    ----------
-    path : str
-    name : str
-        Of the source, for errors.
-
-    Returns
-    -------
-    Reader
-
     Raises
     ------
     ValueError
@@ -56,14 +46,6 @@ def open_npz(path: str) -> dict[str, Reader]:
 
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    dict of str to Reader
 
     Raises
     ------
@@ -188,15 +170,7 @@ def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
 
 
 class ArrayReader(Reader):
-    """Rows of an array in memory.
-
-    Parameters
-    ----------
-    path, name : str
-        For errors.
-    array : numpy.ndarray
-
-    """
+    """Rows of an array in memory."""
 
     def __init__(self, path: str, name: str, array: NDArray[Any]) -> None:
         super().__init__(path, name, array.shape, array.dtype)
@@ -214,16 +188,6 @@ class ArrayReader(Reader):
 
 
 def is_archive(path: str) -> bool:
-    """Tell whether a file is a ``.npz``, by its first bytes.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    bool
-
-    """
+    """Tell whether a file is a ``.npz``, by its first bytes."""
     with open(path, 'rb') as stream:
         return stream.read(2) == b'PK'

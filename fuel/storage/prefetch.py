@@ -138,19 +138,7 @@ if _before_exit is not None:
 
 
 def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
-    """Tell whether a part of a file seems to be in memory already.
-
-    Parameters
-    ----------
-    file : RawFile
-    address, nbytes : int
-
-    Returns
-    -------
-    bool
-        True also where the system does not tell.
-
-    """
+    """Tell whether a part of a file seems to be in memory already."""
     if nbytes <= 0:
         return True
     places = (address + int(place) for place in numpy.linspace(
@@ -164,29 +152,14 @@ def fits(nbytes: int) -> bool:
 
 
 class PageAhead:
-    """Reads the pages of some rows before they are needed.
-
-    Parameters
-    ----------
-    file : RawFile
-
-    """
+    """Reads the pages of some rows before they are needed."""
 
     def __init__(self, file: RawFile) -> None:
         self._file = file
         self._background = Background()
 
     def expect(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
-        """Ask for the pages of rows.
-
-        Parameters
-        ----------
-        starts : numpy.ndarray, dtype int64
-            Where the rows start.
-        nbytes : int
-            Bytes of each.
-
-        """
+        """Ask for the pages of rows."""
         pieces = _pieces(starts, nbytes)
 
         def advise() -> None:
@@ -203,15 +176,6 @@ def read_rows(file: RawFile, starts: NDArray[numpy.int64],
 
     A map would read megabytes around each page that is missing, and push
     out what was read ahead; this reads what is asked for.
-
-    Parameters
-    ----------
-    file : RawFile
-    starts : numpy.ndarray, dtype int64
-        Where the rows start.
-    nbytes : int
-        Bytes of each.
-
     """
     for first, end in _pieces(starts, nbytes):
         file.read(first, end - first)

@@ -15,15 +15,7 @@ from fuel.storage.reader import Reader
 
 
 class RaggedReader(Reader):
-    """Rows of variable length: arrays or strings in an array of objects.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Contiguous, or chunked without filters.
-    layout : Layout
-
-    """
+    """Rows of variable length: arrays or strings in an array of objects."""
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
         self._references = map_dataset(dataset, layout)

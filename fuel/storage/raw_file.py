@@ -21,38 +21,13 @@ _files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
 
 
 def raw_file(dataset: h5py.Dataset) -> RawFile:
-    """Return the file of a data set, one object for all who read it.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    RawFile
-
-    """
+    """Return the file of a data set, one object for all who read it."""
     handle = h5py.h5i.get_file_id(dataset.id)
     return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
 
 
 def raw_file_at(path: str) -> RawFile:
-    """Return the file that a path leads to.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    RawFile
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened.
-
-    """
+    """Return the file that a path leads to."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
     try:
         return _shared(path, descriptor)

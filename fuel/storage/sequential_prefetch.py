@@ -28,15 +28,7 @@ SHARE_OF_READING = 3
 
 
 class OrderedRead:
-    """The reading of a part of a file in the background, from its beginning.
-
-    Parameters
-    ----------
-    file : RawFile
-    address, nbytes : int
-        The part of the file.
-
-    """
+    """The reading of a part of a file in the background, from its beginning."""
 
     def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
         self._file = file

@@ -226,17 +226,7 @@ class DataStream(AbstractDataStream):
 
 
 def without_batch(labels: Any) -> Any:
-    """Return axis labels of a batch as those of an example.
-
-    Parameters
-    ----------
-    labels : tuple of str, str or None
-
-    Returns
-    -------
-    tuple of str, str or None
-
-    """
+    """Return axis labels of a batch as those of an example."""
     if labels is None or isinstance(labels, str):
         return labels
     return tuple(label for label in labels if label != 'batch')

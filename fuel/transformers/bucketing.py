@@ -191,15 +191,7 @@ class BucketBatch(SeededStage):
 
 
 class _Pool:
-    """Batches that are to be handed out.
-
-    Parameters
-    ----------
-    batches : list of lists of tuple
-    mark : object
-        Where the child stood before them.
-
-    """
+    """Batches that are to be handed out."""
 
     def __init__(self, batches: list[list[Any]], mark: Any) -> None:
         self.batches = batches

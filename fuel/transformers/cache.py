@@ -169,24 +169,7 @@ class Cache(Transformer):
 
 
 def as_size(stage: Any, request: Any) -> int:
-    """Return a request for a number of examples, checked.
-
-    Parameters
-    ----------
-    stage : Transformer
-        Who asks.
-    request : int
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If it is not a positive integer.
-
-    """
+    """Return a request for a number of examples, checked."""
     try:
         size = operator.index(request)
     except TypeError:

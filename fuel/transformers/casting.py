@@ -161,22 +161,7 @@ def gives_types(dataset: Any) -> bool:
 
 
 def as_dtype(dtype: Any) -> Any:
-    """Return a type, or what ``'floatX'`` stands for at present.
-
-    Parameters
-    ----------
-    dtype : dtype or 'floatX'
-
-    Returns
-    -------
-    numpy.dtype
-
-    Raises
-    ------
-    TypeError
-        If there is no such type.
-
-    """
+    """Return a type, or what ``'floatX'`` stands for at present."""
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
     try:
@@ -189,12 +174,6 @@ def as_dtype(dtype: Any) -> Any:
 
 def cast(data: Any, dtype: Any) -> NDArray[Any]:
     """Return data as an array of a type, copied only where needed.
-
-    Parameters
-    ----------
-    data : object
-        An array, or what :func:`numpy.asarray` makes one of.
-    dtype : numpy.dtype
 
     Returns
     -------

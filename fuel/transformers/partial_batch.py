@@ -15,7 +15,6 @@ class Chunk:
     ----------
     batch : tuple
         The data of each source.
-    sources : tuple of str
     mark : object
         Where the child stood before it.
 

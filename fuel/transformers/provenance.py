@@ -38,7 +38,6 @@ def name_examples(stage: Any, data: Any,
 
     Parameters
     ----------
-    stage : Transformer
     data : tuple
         What it has read.
     places : list of int, optional
@@ -69,12 +68,6 @@ def name_examples(stage: Any, data: Any,
 
 def _last(iterator: Any, size: int) -> tuple[list[Any], bool]:
     """Return the indices of the last item of an epoch.
-
-    Parameters
-    ----------
-    iterator : DataIterator
-    size : int
-        How many examples the item has.
 
     Returns
     -------

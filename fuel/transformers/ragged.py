@@ -20,11 +20,6 @@ _MAKES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) < '1.24.0'
 def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
     """Return examples as one array, new and writable.
 
-    Parameters
-    ----------
-    examples : sequence
-        What one source has for each example.
-
     Returns
     -------
     numpy.ndarray, shape (batch, ...)
@@ -54,11 +49,6 @@ def as_array(data: Any) -> NDArray[Any]:
     data : object
         An array, a list with one item for each example, or an example.
 
-    Returns
-    -------
-    numpy.ndarray
-        `data` itself if it is one.
-
     """
     if isinstance(data, (list, tuple)):
         return as_batch(data)
@@ -73,18 +63,7 @@ def is_ragged(array: NDArray[Any]) -> bool:
 
 def map_elements(function: Callable[[Any], Any],
                  array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of objects with a function applied to each element.
-
-    Parameters
-    ----------
-    function : callable
-    array : numpy.ndarray of objects
-
-    Returns
-    -------
-    numpy.ndarray of objects, shape array.shape
-
-    """
+    """Return an array of objects with a function applied to each element."""
     mapped = numpy.empty(array.shape, object)
     for place in numpy.ndindex(array.shape):
         mapped[place] = function(array[place])

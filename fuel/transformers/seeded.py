@@ -72,19 +72,7 @@ class SeededStage(Transformer):
         return length_of(self.data_stream)
 
     def generator(self, *more: int) -> numpy.random.Generator:
-        """Return the generator of the present item.
-
-        Parameters
-        ----------
-        *more : int
-            What else it should depend on.
-
-        Returns
-        -------
-        numpy.random.Generator
-            Called again, one in the same state.
-
-        """
+        """Return the generator of the present item."""
         return numpy.random.default_rng([self._key, self._item, *more])
 
     def get_leftover(self) -> dict[str, int]:

@@ -12,18 +12,7 @@ from fuel.utils import rng_state
 
 
 def check_skips(stream: Any) -> None:
-    """Refuse a pipeline of which not every item can be made by itself.
-
-    Parameters
-    ----------
-    stream : AbstractDataStream
-
-    Raises
-    ------
-    ValueError
-        Naming the stage, and what to do.
-
-    """
+    """Refuse a pipeline of which not every item can be made by itself."""
     name = type(stream).__name__
     if definer_of(stream) is DataStream:
         if stream.iteration_scheme is None:
@@ -57,10 +46,6 @@ def check_skips(stream: Any) -> None:
 def definer_of(stream: Any) -> Any:
     """Return the class whose `get_data` a stream has.
 
-    Parameters
-    ----------
-    stream : AbstractDataStream
-
     Returns
     -------
     type or None
@@ -74,15 +59,7 @@ def definer_of(stream: Any) -> Any:
 
 
 def skip(iterator: Any, count: int) -> None:
-    """Leave out the next items of an epoch.
-
-    Parameters
-    ----------
-    iterator : DataIterator
-        Of a stream that :func:`check_skips` allows.
-    count : int
-
-    """
+    """Leave out the next items of an epoch."""
     if not count:
         return
     epoch = iterator.epoch

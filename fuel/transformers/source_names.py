@@ -14,11 +14,6 @@ def as_names(argument: str, names: Any) -> tuple[str, ...]:
     ----------
     argument : str
         What the names were given for, to be named in errors.
-    names : iterable of str
-
-    Returns
-    -------
-    tuple of str
 
     Raises
     ------
@@ -46,7 +41,6 @@ def check_known(argument: str, names: Iterable[str],
     ----------
     argument : str
         What the names were given for.
-    names, available : iterable of str
     error : type, optional
         What to raise.
 
@@ -66,34 +60,13 @@ def check_known(argument: str, names: Iterable[str],
 
 
 def labels_of(data_stream: Any) -> Any:
-    """Return the axis labels of a stream, for a stage to keep as its own.
-
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-
-    Returns
-    -------
-    dict or None
-
-    """
+    """Return the axis labels of a stream, for a stage to keep as its own."""
     labels = getattr(data_stream, 'axis_labels', None)
     return None if labels is None else dict(labels)
 
 
 def as_labels(labels: Any) -> Any:
-    """Return the labels of one source as a tuple; None if not known.
-
-    Parameters
-    ----------
-    labels : sequence of str, str or None
-        A bare string is a single label.
-
-    Returns
-    -------
-    tuple of str or None
-
-    """
+    """Return the labels of one source as a tuple; None if not known."""
     if labels is None:
         return None
     return (labels,) if isinstance(labels, str) else tuple(labels)

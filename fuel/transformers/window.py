@@ -151,7 +151,6 @@ class _Sequence:
 
     Parameters
     ----------
-    items : sequence
     mark : object
         Where the child stood before it.
     begin, end : int

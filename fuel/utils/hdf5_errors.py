@@ -17,34 +17,13 @@ OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
 
 
 def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
-    """Tell whether an error is that too many files are open.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    bool
-
-    """
+    """Tell whether an error is that too many files are open."""
     return isinstance(error, OSError) and error.errno in (
         errno.EMFILE, errno.ENFILE)
 
 
 def with_advice(error: OSError, path: str) -> OSError:
-    """Return a failed system call's error with the file it was for.
-
-    Parameters
-    ----------
-    error : OSError
-    path : str
-
-    Returns
-    -------
-    OSError
-
-    """
+    """Return a failed system call's error with the file it was for."""
     # With a number, OSError becomes the subclass that belongs to it.
     return OSError(
         error.errno, f'{error.strerror}; if too many files are open, close '
@@ -90,18 +69,7 @@ def naming_file(path: str, source: str = '') -> Iterator[None]:
 
 
 def names_file(function: F) -> F:
-    """Let :func:`naming_file` watch a function of an open file.
-
-    Parameters
-    ----------
-    function : callable
-        Its first argument is an h5py.File.
-
-    Returns
-    -------
-    callable
-
-    """
+    """Let :func:`naming_file` watch a function of an open file."""
     @functools.wraps(function)
     def watched(h5file: Any, *args: Any, **kwargs: Any) -> Any:
         with naming_file(h5file.filename):

@@ -31,11 +31,6 @@ def to_index_array(indices: IndexList, name: str = 'indices') -> IndexArray:
     name : str, optional
         What the error texts call `indices`.
 
-    Returns
-    -------
-    array of intp, shape (len(indices),)
-        It may share memory with `indices`.
-
     Raises
     ------
     ValueError

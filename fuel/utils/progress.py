@@ -15,6 +15,7 @@ class Bar:
         What draws. None draws nothing.
     maxval : int or None
         The last value. None means that it is unknown.
+
     """
 
     def __init__(self, bar: Any, maxval: int | None) -> None:
@@ -95,6 +96,7 @@ def progress(label: str, maxval: Any = None,
     ------
     Bar
         Draws on standard output if that is a terminal.
+
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None

@@ -22,18 +22,7 @@ def is_generator(candidate: object) -> bool:
 
 
 def kind_of(rng: Any) -> str | None:
-    """Return the name of the class whose states a generator takes.
-
-    Parameters
-    ----------
-    rng : object
-
-    Returns
-    -------
-    str or None
-        None if it is no generator.
-
-    """
+    """Return the name of the class whose states a generator takes."""
     if not is_generator(rng):
         return None
     if isinstance(rng, random.Random):
@@ -56,19 +45,10 @@ def _plain(value: Any) -> Any:
 def get_state(rng: Any) -> dict[str, Any]:
     """Return the state of a generator, ready for JSON.
 
-    Parameters
-    ----------
-    rng : numpy.random.RandomState, numpy.random.Generator or random.Random
-
     Returns
     -------
     dict
         ``kind`` names the generator; the rest is its state.
-
-    Raises
-    ------
-    TypeError
-        If `rng` is none of these.
 
     """
     kind = kind_of(rng)
@@ -96,11 +76,6 @@ def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:
 
 def set_state(rng: Any, state: Mapping[str, Any]) -> None:
     """Put a generator into a state that :func:`get_state` returned.
-
-    Parameters
-    ----------
-    rng : numpy.random.RandomState, numpy.random.Generator or random.Random
-    state : mapping
 
     Raises
     ------

@@ -24,6 +24,7 @@ class Claim:
     ----------
     create : callable
         Makes it, under a name that was never used, and returns its path.
+
     """
 
     def __init__(self, create: Callable[[], str]) -> None:
@@ -72,6 +73,7 @@ def remove_stale(folder: str, pattern: str) -> None:
         Where to look.
     pattern : str
         A regular expression for their names as a whole.
+
     """
     if fcntl is None:
         return  # type: ignore[unreachable, unused-ignore]
@@ -113,10 +115,6 @@ def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
     parent : str, optional
         The folder to make it in. Default: that of the system.
 
-    Yields
-    ------
-    str
-        Its path.
     """
     parent = parent or tempfile.gettempdir()
     # How tempfile makes names.

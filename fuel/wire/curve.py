@@ -24,7 +24,6 @@ def make_keys(directory: Any, clients: Sequence[str]) -> list[Path]:
     directory : str or path
         Where the directories ``server`` and one for each client go.  The
         keys of a server that is there already are kept, and clients added.
-    clients : sequence of str
 
     Returns
     -------
@@ -91,21 +90,7 @@ def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
 
 
 def protect_server(context: Any, socket: Any, directory: Any) -> Any:
-    """Let only clients with known keys connect to a socket.
-
-    Parameters
-    ----------
-    context : zmq.Context
-    socket : zmq.Socket
-        Not yet bound.
-    directory : str or path
-
-    Returns
-    -------
-    zmq.auth.thread.ThreadAuthenticator
-        To be stopped when the socket is closed.
-
-    """
+    """Let only clients with known keys connect to a socket."""
     root = Path(directory)
     public, secret = _load(root / 'server.key_secret', secret=True)
     authenticator = ThreadAuthenticator(context)
@@ -117,14 +102,7 @@ def protect_server(context: Any, socket: Any, directory: Any) -> Any:
 
 
 def protect_client(socket: Any, directory: Any) -> None:
-    """Use a client's keys for a socket that is not yet connected.
-
-    Parameters
-    ----------
-    socket : zmq.Socket
-    directory : str or path
-
-    """
+    """Use a client's keys for a socket that is not yet connected."""
     root = Path(directory)
     public, secret = _load(root / 'client.key_secret', secret=True)
     server, _ = _load(root / 'server.key', secret=False)

@@ -371,14 +371,7 @@ class _Decoder:
 
 def own_array(buffer: Any, dtype: numpy.dtype[Any],
               count: int) -> NDArray[Any]:
-    """Return a buffer as an aligned, writable array of its own memory.
-
-    Raises
-    ------
-    WireError
-        If it does not have the right size.
-
-    """
+    """Return a buffer as an aligned, writable array of its own memory."""
     memory = memoryview(buffer)
     if memory.nbytes != count * dtype.itemsize:
         raise WireError(

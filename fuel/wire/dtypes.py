@@ -50,24 +50,7 @@ def describe(dtype: numpy.dtype[Any]) -> Any:
 
 
 def rebuild(described: Any, depth: int = 4) -> numpy.dtype[Any]:
-    """Return the data type that :func:`describe` was given.
-
-    Parameters
-    ----------
-    described : object
-        From anyone.
-    depth : int, optional
-        How deep types may be nested.
-
-    Returns
-    -------
-    numpy.dtype
-
-    Raises
-    ------
-    WireError
-
-    """
+    """Return the data type that :func:`describe` was given."""
     try:
         dtype = _rebuild(described, depth)
     except (TypeError, ValueError, OverflowError, MemoryError,
@@ -115,13 +98,7 @@ def _check_name(name: Any) -> str:
 
 
 def check_shape(shape: Any) -> list[int]:
-    """Return a shape, if it is one.
-
-    Raises
-    ------
-    WireError
-
-    """
+    """Return a shape, if it is one."""
     if not isinstance(shape, list) or len(shape) > 32 or not all(
             type(length) is int and 0 <= length < 2 ** 48
             for length in shape):

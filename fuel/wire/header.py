@@ -99,13 +99,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
-    """Return a field that is a list of integers that are not negative.
-
-    Raises
-    ------
-    WireError
-
-    """
+    """Return a field that is a list of integers that are not negative."""
     numbers: list[int] = get_field(fields, name, list, [])
     if not all(type(number) is int and 0 <= number < 2 ** 63
                for number in numbers):
@@ -120,20 +114,10 @@ def get_field(fields: dict[str, Any], name: str, kind: type,
 
     Parameters
     ----------
-    fields : dict
-    name : str
     kind : type
         ``int`` stands for an integer that is not negative.
     default : object, optional
         Returned if the field is missing or null.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    WireError
 
     """
     value: Any = fields.get(name)

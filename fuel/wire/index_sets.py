@@ -11,14 +11,7 @@ _LARGEST = 1 << 48
 
 
 class Indices:
-    """All numbers below a floor, and some above it.
-
-    Parameters
-    ----------
-    floor : int, optional
-    above : iterable of int, optional
-
-    """
+    """All numbers below a floor, and some above it."""
 
     def __init__(self, floor: int = 0, above: Iterable[int] = ()) -> None:
         self.floor = floor
@@ -59,17 +52,7 @@ class Indices:
 
 
 def as_ranges(indices: Iterable[int]) -> list[list[int]]:
-    """Return numbers as ``[start, stop]`` pairs, ready for JSON.
-
-    Parameters
-    ----------
-    indices : iterable of int
-
-    Returns
-    -------
-    list of list of int
-
-    """
+    """Return numbers as ``[start, stop]`` pairs, ready for JSON."""
     ranges: list[list[int]] = []
     for index in sorted(indices):
         if ranges and ranges[-1][1] == index:
@@ -80,22 +63,7 @@ def as_ranges(indices: Iterable[int]) -> list[list[int]]:
 
 
 def from_ranges(ranges: Any) -> set[int]:
-    """Return the numbers that :func:`as_ranges` was given.
-
-    Parameters
-    ----------
-    ranges : object
-        From anyone.
-
-    Returns
-    -------
-    set of int
-
-    Raises
-    ------
-    WireError
-
-    """
+    """Return the numbers that :func:`as_ranges` was given."""
     indices: set[int] = set()
     if not isinstance(ranges, list) or len(ranges) > _MOST_RANGES:
         raise WireError('not a list of ranges')

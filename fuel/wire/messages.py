@@ -17,17 +17,7 @@ _POLLIN = int(zmq.POLLIN)
 
 
 def receive_all(socket: Any) -> Iterator[list[Any]]:
-    """Yield the messages that have come.
-
-    Parameters
-    ----------
-    socket : zmq.Socket
-
-    Yields
-    ------
-    list of zmq.Frame
-
-    """
+    """Yield the messages that have come."""
     # Asking is cheaper than the exception that says that there are none.
     while socket.get(_EVENTS) & _POLLIN:
         try:
@@ -43,13 +33,6 @@ def receive_all(socket: Any) -> Iterator[list[Any]]:
 
 def send_now(socket: Any, parts: Sequence[Any], copy: bool = True) -> None:
     """Send a message, or fail at once.
-
-    Parameters
-    ----------
-    socket : zmq.Socket
-    parts : sequence of buffers
-    copy : bool, optional
-        Whether the buffers may change afterwards.
 
     Raises
     ------

@@ -13,35 +13,12 @@ _SECRET = 32
 
 
 def prove(secret: bytes, client: str) -> str:
-    """Return what shows that a client has read a segment.
-
-    Parameters
-    ----------
-    secret : bytes
-        What is in the segment.
-    client : str
-
-    Returns
-    -------
-    str
-
-    """
+    """Return what shows that a client has read a segment."""
     return hashlib.sha256(secret + client.encode()).hexdigest()
 
 
 def open_foreign(pid: int, descriptor: int, size: int) -> Segment:
     """Map a segment of another process of this host.
-
-    Parameters
-    ----------
-    pid, descriptor : int
-        The process, and its file descriptor.
-    size : int
-        In bytes.
-
-    Returns
-    -------
-    Segment
 
     Raises
     ------
@@ -70,19 +47,7 @@ def make_probe() -> tuple[Segment, bytes]:
 
 
 def answer_probe(probe: Any, client: str) -> str:
-    """Return the proof for a server's probe, empty if there is none.
-
-    Parameters
-    ----------
-    probe : object
-        From the server.
-    client : str
-
-    Returns
-    -------
-    str
-
-    """
+    """Return the proof for a server's probe, empty if there is none."""
     if not isinstance(probe, dict):
         return ''
     with suppress(OSError, WireError):

@@ -22,16 +22,6 @@ def ask_status(address: str, timeout: float = 5.0,
     curve : str or path, optional
         Directory of a client's keys.
 
-    Returns
-    -------
-    dict
-        Names and numbers.
-
-    Raises
-    ------
-    fuel.exceptions.ServerError
-        If no server answers.
-
     """
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0

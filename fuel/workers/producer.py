@@ -110,8 +110,6 @@ class Producer:
 
     Parameters
     ----------
-    stream : AbstractDataStream
-    channel : Channel
     max_batches : int
         How many batches of an epoch may be made and not yet handed out.
     max_bytes : int
@@ -461,7 +459,6 @@ def lay_out(slot: Slot, buffers: list[NDArray[Any]], tail: int,
 
     Parameters
     ----------
-    slot : Slot
     buffers : list of numpy.ndarray
         Of uint8.  Those that lie in the slot already stay where they are.
     tail : int
@@ -540,21 +537,7 @@ def pickle_state(state: Any) -> bytes:
 
 
 def describe_error(error: BaseException) -> tuple[bytes | None, str, str]:
-    """Return an exception pickled, if that is possible, and in words.
-
-    Parameters
-    ----------
-    error : BaseException
-
-    Returns
-    -------
-    pickled : bytes or None
-    summary : str
-        Type and message.
-    text : str
-        The traceback.
-
-    """
+    """Return an exception pickled, if that is possible, and in words."""
     summary = traceback.format_exception_only(error)[0].strip()
     text = ''.join(traceback.format_exception(error))
     try:
@@ -581,7 +564,6 @@ def serve(stream: Any, connection: Any, consumer: int, max_batches: int,
     ----------
     stream : AbstractDataStream or None
         None if it comes over the connection.
-    connection : socket.socket
     consumer : int
         Process identifier of the consumer, whose end is this one's end.
     max_batches, max_bytes : int

@@ -37,18 +37,7 @@ class TeamEpoch:
         self.handed = sum(part.handed for part in self.parts)
 
     def last(self, is_over: bool = False) -> RemoteEpoch:
-        """Return the part that what was handed out last came from.
-
-        Parameters
-        ----------
-        is_over : bool, optional
-            Whether that was the end.
-
-        Returns
-        -------
-        RemoteEpoch
-
-        """
+        """Return the part that what was handed out last came from."""
         if is_over:
             return next(part for part in self.parts if part.finished)
         return self.parts[max(0, self.handed - 1) % len(self.parts)]
@@ -59,7 +48,6 @@ class Team:
 
     Parameters
     ----------
-    workers : list of Worker
     skip : callable
         Takes an epoch iterator and how many items to leave out.
 

@@ -70,19 +70,7 @@ class RemoteEpoch:
         self._final: bytes = b''
 
     def state(self, is_over: bool) -> Any:
-        """Return the state after what was handed out.
-
-        Parameters
-        ----------
-        is_over : bool
-            Whether the end was handed out.
-
-        Returns
-        -------
-        dict or Exception
-            An exception says why there is none.
-
-        """
+        """Return the state after what was handed out."""
         if self.opened is None:
             return WorkerError('the worker has not begun the epoch')
         kind, base = self.opened
@@ -124,7 +112,6 @@ class Worker:
     ----------
     name : str
         What errors call the stream.
-    connection : socket.socket
     max_bytes : int
         How much shared memory the batches may take.
     stalled : float
@@ -159,22 +146,7 @@ class Worker:
     @classmethod
     def start(cls, stream: Any, context: Any, max_batches: int,
               max_bytes: int, stalled: float) -> Worker:
-        """Start a process that makes batches of a stream.
-
-        Parameters
-        ----------
-        stream : AbstractDataStream
-        context : multiprocessing context
-        max_batches : int
-            How many batches may wait.
-        max_bytes, stalled
-            See the class.
-
-        Returns
-        -------
-        Worker
-
-        """
+        """Start a process that makes batches of a stream."""
         name = type(stream).__name__
         # A process that is not forked gets the stream over our connection:
         # should it end before it reads, `process.start` would wait for ever.
@@ -208,18 +180,7 @@ class Worker:
                 and self.owner == os.getpid())
 
     def begin(self, **options: Any) -> RemoteEpoch:
-        """Begin an epoch.
-
-        Parameters
-        ----------
-        **options
-            See :meth:`Producer._open`.
-
-        Returns
-        -------
-        RemoteEpoch
-
-        """
+        """Begin an epoch."""
         epoch = RemoteEpoch(self._next_number)
         with self._abandoned_if_interrupted():
             self._next_number += 1
@@ -249,12 +210,6 @@ class Worker:
 
     def take(self, epoch: RemoteEpoch, handover: Handover) -> None:
         """Let the next batch of an epoch, or its error, be held.
-
-        Parameters
-        ----------
-        epoch : RemoteEpoch
-        handover : Handover
-            Its receipt is for :meth:`RemoteEpoch.note`.
 
         Raises
         ------

@@ -62,7 +62,6 @@ class OpenFile:
 
         Parameters
         ----------
-        source : str
         of_shapes : bool, optional
             Read the shapes of a variable-length source instead.
         cache_bytes : int, optional
@@ -246,12 +245,6 @@ if hasattr(os, 'register_at_fork'):
 def shared_file(path: str, driver: str | None = None) -> OpenFile:
     """Open a file for reading, or join those who have it open.
 
-    Parameters
-    ----------
-    path : str
-    driver : str, optional
-        HDF5 driver.
-
     Returns
     -------
     OpenFile
@@ -284,16 +277,6 @@ def _identity(path: str) -> Any:
 def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
     """Open a file for reading, with an error that says why it cannot be.
 
-    Parameters
-    ----------
-    path : str
-    driver : str, optional
-        HDF5 driver.
-
-    Returns
-    -------
-    h5py.File
-
     Raises
     ------
     OSError
@@ -315,11 +298,6 @@ def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
 
 def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
     """Return the access to a file given as a path or an open handle.
-
-    Parameters
-    ----------
-    file_or_path : str, path-like or h5py.File
-    driver : str or None
 
     Raises
     ------

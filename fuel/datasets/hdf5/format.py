@@ -66,61 +66,25 @@ class SplitFormat:
     @staticmethod
     @names_file
     def get_all_splits(h5file: Any) -> tuple[str, ...]:
-        """Return the names of a file's splits, in its order.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-
-        Returns
-        -------
-        tuple of str
-
-        """
+        """Return the names of a file's splits, in its order."""
         return all_splits(h5file)
 
     @staticmethod
     @names_file
     def get_all_sources(h5file: Any) -> tuple[str, ...]:
-        """Return the names of a file's sources, in alphabetical order.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-
-        Returns
-        -------
-        tuple of str
-
-        """
+        """Return the names of a file's sources, in alphabetical order."""
         return all_sources(h5file)
 
     @staticmethod
     @names_file
     def get_provided_sources(h5file: Any, which_sets: Any) -> tuple[str, ...]:
-        """Return the sources that all of some splits have.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-        which_sets : tuple of str
-
-        Returns
-        -------
-        tuple of str
-            In alphabetical order.
-
-        """
+        """Return the sources that all of some splits have."""
         return provided_sources(h5file, which_sets)
 
     @staticmethod
     @names_file
     def get_vlen_sources(h5file: Any) -> tuple[str, ...]:
         """Return the sources whose examples have a shape each.
-
-        Parameters
-        ----------
-        h5file : h5py.File
 
         Returns
         -------
@@ -135,10 +99,6 @@ class SplitFormat:
     @names_file
     def get_axis_labels(h5file: Any) -> dict[str, Any]:
         """Return the labels of the axes of each source.
-
-        Parameters
-        ----------
-        h5file : h5py.File
 
         Returns
         -------
@@ -156,17 +116,6 @@ class SplitFormat:
     def get_subsets(h5file: Any, which_sets: Any,
                     sources: Any) -> list[Subset]:
         """Return the rows that the sources have in some splits.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-        which_sets : tuple of str
-        sources : tuple of str
-
-        Returns
-        -------
-        list of Subset
-            One for each of `sources`.
 
         Raises
         ------

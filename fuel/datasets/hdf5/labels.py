@@ -21,10 +21,6 @@ NAME = 'NAME'
 def axis_labels(node: Any) -> tuple[str, ...] | None:
     """Return the labels of the axes of a source.
 
-    Parameters
-    ----------
-    node : h5py.Dataset, h5py.Group or None
-
     Returns
     -------
     tuple of str, or None
@@ -46,17 +42,7 @@ def axis_labels(node: Any) -> tuple[str, ...] | None:
 
 
 def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
-    """Return the labels of a data set's axes, '' for those without.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
-    Returns
-    -------
-    tuple of str
-
-    """
+    """Return the labels of a data set's axes, '' for those without."""
     if LABELS not in dataset.attrs:
         return ('',) * int(dataset.ndim)
     check_attribute(dataset, LABELS)
@@ -68,19 +54,7 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
 
 
 def scale(node: Any, name: str) -> h5py.Dataset | None:
-    """Return the dimension scale of that name on the first axis.
-
-    Parameters
-    ----------
-    node : h5py.Dataset, h5py.Group or None
-    name : str
-
-    Returns
-    -------
-    h5py.Dataset or None
-        None if there is none.
-
-    """
+    """Return the dimension scale of that name on the first axis."""
     if not isinstance(node, h5py.Dataset) or not node.shape:
         return None
     with naming_file(node.file.filename, _name(node)):

@@ -40,10 +40,6 @@ def read_parts(h5file: h5py.File) -> list[Part]:
         Its attribute has scalar fields, or fields of shape ``(1,)`` as
         NumPy makes of the old manual's type; both are read.
 
-    Returns
-    -------
-    list of Part
-
     Raises
     ------
     ValueError
@@ -150,7 +146,6 @@ def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
 
     Parameters
     ----------
-    h5file : h5py.File
     which_sets : sequence of str
         Splits, concatenated in this order.
     sources : sequence of str

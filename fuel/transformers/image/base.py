@@ -27,7 +27,6 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     num_threads : int, optional
         How many threads to use at most. Default is what
         ``config.num_threads`` is when a batch is transformed.
@@ -55,24 +54,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
 
 def as_count(name: str, value: Any) -> int:
-    """Return a positive integer, or complain.
-
-    Parameters
-    ----------
-    name : str
-        What the value was given for.
-    value : int
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    ValueError
-        If it is not a positive integer.
-
-    """
+    """Return a positive integer, or complain."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -83,24 +65,7 @@ def as_count(name: str, value: Any) -> int:
 
 
 def as_shape(name: str, shape: Any) -> tuple[int, int]:
-    """Return a height and a width, checked.
-
-    Parameters
-    ----------
-    name : str
-        What the shape was given for.
-    shape : (int, int)
-
-    Returns
-    -------
-    (int, int)
-
-    Raises
-    ------
-    ValueError
-        If these are not two positive integers.
-
-    """
+    """Return a height and a width, checked."""
     try:
         height, width = shape
         return as_count(name, height), as_count(name, width)
@@ -111,11 +76,6 @@ def as_shape(name: str, shape: Any) -> tuple[int, int]:
 
 def at_place(error: Exception, place: int) -> Exception:
     """Return an error that knows its place in the batch.
-
-    Parameters
-    ----------
-    error : Exception
-    place : int
 
     Returns
     -------
@@ -129,39 +89,12 @@ def at_place(error: Exception, place: int) -> Exception:
 
 
 def is_stacked(batch: Any) -> bool:
-    """Tell whether a batch is one array (as opposed to one for each image).
-
-    Parameters
-    ----------
-    batch : numpy.ndarray, list or tuple
-
-    Returns
-    -------
-    bool
-
-    """
+    """Tell whether a batch is one array (as opposed to one for each image)."""
     return isinstance(batch, numpy.ndarray) and batch.dtype != object
 
 
 def check_image(image: Any, where: str = 'an image') -> Any:
-    """Return an image, or complain.
-
-    Parameters
-    ----------
-    image : numpy.ndarray, shape (channel, height, width)
-    where : str, optional
-        What to call it.
-
-    Returns
-    -------
-    numpy.ndarray
-
-    Raises
-    ------
-    ValueError
-        If it is no array with three axes.
-
-    """
+    """Return an image, or complain."""
     if not isinstance(image, numpy.ndarray) or image.ndim != 3:
         got = (f'the shape {image.shape}' if isinstance(image, numpy.ndarray)
                else f'{image!r:.60} ({type(image).__name__})')
@@ -172,22 +105,7 @@ def check_image(image: Any, where: str = 'an image') -> Any:
 
 
 def images_of(batch: Any) -> Any:
-    """Return a batch as something whose items are checked images.
-
-    Parameters
-    ----------
-    batch : numpy.ndarray, list or tuple
-
-    Returns
-    -------
-    numpy.ndarray or list
-
-    Raises
-    ------
-    ValueError
-        If it is not a batch of images.
-
-    """
+    """Return a batch as something whose items are checked images."""
     if is_stacked(batch):
         if batch.ndim != 4:
             raise ValueError(
@@ -206,18 +124,7 @@ def images_of(batch: Any) -> Any:
 
 
 def in_form_of(batch: Any, images: list[Any]) -> Any:
-    """Return images in the form of the batch that they were made of.
-
-    Parameters
-    ----------
-    batch : numpy.ndarray, list or tuple
-    images : list of numpy.ndarray
-
-    Returns
-    -------
-    numpy.ndarray or list
-
-    """
+    """Return images in the form of the batch that they were made of."""
     if is_stacked(batch):
         return numpy.stack(images) if images else batch.copy()
     if not isinstance(batch, numpy.ndarray):
@@ -236,13 +143,6 @@ def map_images(function: Callable[[int], Any], count: int,
     ----------
     function : callable
         Called with a place from 0 to ``count - 1``.
-    count : int
-    num_threads : int or None
-
-    Returns
-    -------
-    list
-        What it returned, in order.
 
     Raises
     ------
@@ -267,15 +167,6 @@ def map_images(function: Callable[[int], Any], count: int,
 
 def new_stack(images: Any, shape: tuple[int, int]) -> Any:
     """Return an empty array for images that will have equal shapes.
-
-    Parameters
-    ----------
-    images : sequence of numpy.ndarray, shape (channel, height, width)
-    shape : (int, int)
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, channel, *shape)
 
     Raises
     ------

@@ -123,14 +123,6 @@ def enlarged(shape: tuple[int, int],
              minimum: tuple[int, int]) -> tuple[int, int]:
     """Return the smallest similar shape that is at least the minimum.
 
-    Parameters
-    ----------
-    shape, minimum : (int, int)
-
-    Returns
-    -------
-    (int, int)
-
     Examples
     --------
     >>> enlarged((10, 20), (15, 15))
@@ -151,20 +143,7 @@ def enlarged(shape: tuple[int, int],
 
 
 def draw_integers(rng: Any, slack: int, count: int | None = None) -> Any:
-    """Draw integers from 0 to `slack`, as the old stages did.
-
-    Parameters
-    ----------
-    rng : numpy.random.RandomState, numpy.random.Generator or random.Random
-    slack : int
-    count : int, optional
-        Default is a single one.
-
-    Returns
-    -------
-    int or numpy.ndarray
-
-    """
+    """Draw integers from 0 to `slack`, as the old stages did."""
     if type(rng) is numpy.random.RandomState and count is not None:
         return draws.draw_integers(rng._bit_generator, slack, count)
     if hasattr(rng, 'randint') and hasattr(rng, 'get_state'):

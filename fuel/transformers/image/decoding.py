@@ -218,26 +218,7 @@ def _check_mode(color_mode: Any) -> None:
 
 def decode_image(file: Any, color_mode: str | None = 'RGB',
                  shrink_to: tuple[int, int] | None = None) -> Any:
-    """Return an image file as an array.
-
-    Parameters
-    ----------
-    file : bytes
-    color_mode : str or None, optional
-    shrink_to : (int, int), optional
-        See :class:`ImagesFromBytes`.
-
-    Returns
-    -------
-    numpy.ndarray, shape (channel, height, width)
-        C-contiguous.
-
-    Raises
-    ------
-    Exception
-        Whatever Pillow raises, of any class.
-
-    """
+    """Return an image file as an array."""
     from PIL import Image
     with Image.open(io.BytesIO(file)) as image:
         most = Image.MAX_IMAGE_PIXELS

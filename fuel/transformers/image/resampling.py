@@ -18,24 +18,7 @@ ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
 
 def check_filter(resample: Any, filters: tuple[str, ...]) -> str:
-    """Return the name of a filter, or complain.
-
-    Parameters
-    ----------
-    resample : str
-    filters : tuple of str
-        Those that will do.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If it is not one of them.
-
-    """
+    """Return the name of a filter, or complain."""
     if resample not in filters:
         raise ValueError(
             f'resample must be one of {", ".join(map(repr, filters))}, got '
@@ -79,11 +62,6 @@ def resize_image(image: Any, shape: tuple[int, int], resample: str) -> Any:
         Height and width.
     resample : str
         One of `RESIZE_FILTERS`.
-
-    Returns
-    -------
-    numpy.ndarray, shape (..., height, width)
-        New, of the dtype of `image`.
 
     """
     height, width = shape

@@ -34,7 +34,6 @@ class FixedSizeStage(ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     shape : (int, int)
         Height and width of the results.
     **kwargs
@@ -189,15 +188,7 @@ class CenterCrop(FixedSizeStage):
 
 
 def copy_window(image: Any, top: int, left: int, out: Any) -> None:
-    """Copy a window of an image into an array of the same type.
-
-    Parameters
-    ----------
-    image : numpy.ndarray, shape (channel, height, width)
-    top, left : int
-    out : numpy.ndarray, shape (channel, rows, columns)
-
-    """
+    """Copy a window of an image into an array of the same type."""
     image = image.astype(out.dtype, copy=False)
     crop_windows(image[numpy.newaxis], [top], [left],
                  out=out[numpy.newaxis])
@@ -286,11 +277,6 @@ def choose_part(height: int, width: int, scale: tuple[float, float],
         See :class:`RandomResizedCrop`.
     draws : numpy.ndarray, shape (tries, 4)
         From 0 to 1.
-
-    Returns
-    -------
-    (int, int, int, int)
-        Top, left, height and width.
 
     """
     logs = math.log(ratio[0]), math.log(ratio[1])
