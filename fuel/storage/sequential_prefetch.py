@@ -28,7 +28,7 @@ SHARE_OF_READING = 3
 
 
 class OrderedRead:
-    """The reading of a part of a file in the background, from its beginning."""
+    """Sequential reading of a part of a file in the background."""
 
     def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
         self._file = file

@@ -169,13 +169,13 @@ def test_large_arrays_are_copied_in_bounded_memory(tmp_path):
     once."""
     status, out, errors = run_python('-c', """
 import sys, h5py, numpy
-from fuel.converters import _output
+from fuel.converters import output
 from fuel.converters.base import fill_hdf5_file
 def peak():
     with open('/proc/self/status') as lines:
         return next(int(line.split()[1]) for line in lines
                     if line.startswith('VmHWM'))
-_output.PIECE_NBYTES = 4 << 20
+output.PIECE_NBYTES = 4 << 20
 with h5py.File(sys.argv[1] + '/x.hdf5', 'w') as file:
     x = file.create_dataset('x', (64, 1 << 20), 'u1')
     x[0] = 1

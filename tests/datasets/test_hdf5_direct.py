@@ -127,7 +127,8 @@ def test_sources_changed_by_another_thread_count(path, monkeypatch):
         return direct_batches(*args, **kwargs)
 
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
-        monkeypatch.setattr('fuel.datasets.hdf5.direct_batches', interrupted)
+        monkeypatch.setattr('fuel.datasets.hdf5.dataset.direct_batches',
+                            interrupted)
         dataset.get_data(None, REQUEST)
         data, = dataset.get_data(None, REQUEST)
         assert_array_equal(Y[REQUEST], data)

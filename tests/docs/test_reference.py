@@ -8,8 +8,11 @@ import fuel
 
 PAGES = Path(__file__).parents[2] / 'docs' / 'api'
 
-# Described by the manual's other pages or by the commands' own help.
-ELSEWHERE = re.compile(r'fuel\.(bin|converters|downloaders|testing)(\.|$)')
+# Described by the manual's other pages or by the commands' own help, or made
+# for the other parts of Fuel.
+ELSEWHERE = re.compile(
+    r'fuel\.(bin|converters|downloaders|kernels|storage|transport|wire'
+    r'|testing)(\.|$)')
 
 
 def public_modules():

@@ -89,8 +89,8 @@ without = sys.argv[2] == 'without'
 if without:
     sys.modules['deflate'] = None
 import h5py
-from fuel.storage import _pipeline, open_reader
-assert without == (_pipeline.deflate is None)
+from fuel.storage import filters, open_reader
+assert without == (filters.deflate is None)
 with h5py.File(sys.argv[1], 'r') as file:
     reader = open_reader(file['gzip'])
     assert (file['gzip'][...] == reader.read(slice(None))).all()

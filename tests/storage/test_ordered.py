@@ -210,7 +210,7 @@ import concurrent.futures.thread as pool
 import sys
 import time
 
-from fuel.storage import _ordered
+from fuel.storage import sequential_prefetch
 from fuel.storage.raw_file import RawFile, raw_file_at
 
 pieces = []
@@ -224,8 +224,8 @@ def read_into(self, buffer, address):
 
 
 RawFile.read_into = read_into
-_ordered.STEP = 1000
-reading = _ordered.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
+sequential_prefetch.STEP = 1000
+reading = sequential_prefetch.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
 atexit.register(lambda: print(len(pieces)))
 """
 
@@ -275,7 +275,7 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
             self.looks += 1
             return self._reading if self.looks % 2 else None
 
-        @sequential_prefetch.setter
+        @_ordered.setter
         def _ordered(self, value):
             self._reading = value
 

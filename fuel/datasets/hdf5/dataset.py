@@ -113,7 +113,7 @@ class H5PYDataset(SplitFormat, Dataset):
 
     Examples
     --------
-    >>> import os, tempfile
+    >>> import os, tempfile, h5py, numpy
     >>> folder = tempfile.TemporaryDirectory()
     >>> path = os.path.join(folder.name, 'squares.hdf5')
     >>> with h5py.File(path, 'w') as file:
