@@ -191,6 +191,6 @@ def prefer_checkout():
 
     Otherwise the installed package is used.
     """
-    if any((ROOT / 'fuel' / 'kernels').glob('_rows.*.so')) or any(
-            (ROOT / 'fuel' / 'kernels').glob('_rows.*.pyd')):
+    if any((ROOT / 'fuel' / 'kernels').glob('rows.*.so')) or any(
+            (ROOT / 'fuel' / 'kernels').glob('rows.*.pyd')):
         sys.path.insert(0, str(ROOT))

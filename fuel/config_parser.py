@@ -38,8 +38,8 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fuel._nearest import did_you_mean
 from fuel.exceptions import ConfigurationError
+from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
            'extra_downloader_converter']

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fuel._epoch import Epoch, new_object
-from fuel.kernels._buffered import BufferedIterator
+from fuel.epochs.epoch import Epoch, new_object
+from fuel.kernels.prefetch_buffer import BufferedIterator
 
 __all__ = ['DataIterator']
 

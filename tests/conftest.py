@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy
 import pytest
+import stuck
 from hypothesis import HealthCheck, settings
 
 import fuel
-import stuck
 
 settings.register_profile(
     'short', max_examples=25, deadline=None, print_blob=True,

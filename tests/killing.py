@@ -8,18 +8,18 @@ import numpy
 
 # Where it may happen: in the middle of what these functions do.
 PLACES = {
-    'send': ('fuel.transport._channel', 'Channel', 'send'),
-    'receive': ('fuel.transport._channel', 'Channel', '_read'),
-    'slot copy': ('fuel.transport._producer', None, 'lay_out'),
-    'state': ('fuel.transport._producer', 'Feed', 'position'),
-    'lend': ('fuel.transport._leases', 'Leases', 'lend'),
-    'server send': ('fuel.server._server', 'Server', '_send'),
-    'server receive': ('fuel.server._server', 'Server', '_handle'),
-    'server slot copy': ('fuel.server._pipeline', None, 'copy_into'),
-    'server state': ('fuel.server._pipeline', 'Pipeline', '_changes'),
-    'client send': ('fuel._connection', 'Connection', '_send'),
-    'client receive': ('fuel._connection', 'Connection', '_handle'),
-    'client take': ('fuel._client', 'Feed', '_note_handed'),
+    'send': ('fuel.transport.channel', 'Channel', 'send'),
+    'receive': ('fuel.transport.channel', 'Channel', '_read'),
+    'slot copy': ('fuel.workers.producer', None, 'lay_out'),
+    'state': ('fuel.workers.producer', 'Feed', 'position'),
+    'lend': ('fuel.transport.leases', 'Leases', 'lend'),
+    'server send': ('fuel.server.server', 'Server', '_send'),
+    'server receive': ('fuel.server.server', 'Server', '_handle'),
+    'server slot copy': ('fuel.server.pipeline', None, 'copy_into'),
+    'server state': ('fuel.server.pipeline', 'Pipeline', '_changes'),
+    'client send': ('fuel.client.connection', 'Connection', '_send'),
+    'client receive': ('fuel.client.connection', 'Connection', '_handle'),
+    'client take': ('fuel.client.stream', 'Feed', '_note_handed'),
     'save': (__name__, None, 'save'),
 }
 

@@ -6,10 +6,10 @@ import sys
 import time
 
 import numpy
-
 import stuck
+
 from fuel.datasets import IndexableDataset
-from fuel.kernels import _outputs as outputs
+from fuel.kernels import outputs
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import AgnosticTransformer, Transformer

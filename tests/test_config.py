@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 import fuel
 from fuel import config
 from fuel.config_parser import (
-    Configuration, ConfigurationError, extra_downloader_converter)
+    Configuration,
+    ConfigurationError,
+    extra_downloader_converter,
+)
 from fuel.datasets import IterableDataset
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream

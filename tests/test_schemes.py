@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel import config
-from fuel._epoch import scheme_state
-from fuel._requests import advance
 from fuel.schemes import (
     BatchScheme,
     BatchSizeScheme,
@@ -24,6 +22,8 @@ from fuel.schemes import (
     ShuffledScheme,
     cross_validation,
 )
+from fuel.schemes.base import scheme_state
+from fuel.schemes.requests import advance
 
 
 def requests_of(scheme):

@@ -8,9 +8,9 @@ import h5py
 import numpy
 
 from fuel import storage
-from fuel.converters._output import INPUTS_ATTRIBUTE
-from fuel.datasets._hdf5_labels import axis_labels, scale
-from fuel.utils._hdf5_errors import names_file
+from fuel.converters.output import INPUTS_ATTRIBUTE
+from fuel.datasets.hdf5.labels import axis_labels, scale
+from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
 

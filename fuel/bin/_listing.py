@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fuel import config
-from fuel.downloaders._registry import (dataset_facts, dataset_names,
-                                        raw_files)
+from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 
 __all__ = ['add_list_option']
 

@@ -5,10 +5,10 @@ import h5py
 import numpy
 
 from fuel.bin._describe import is_ragged, source_names
-from fuel.converters._inputs import BadInputFile
-from fuel.converters._pictures import decode
-from fuel.datasets._hdf5_labels import scale
-from fuel.utils._hdf5_errors import names_file
+from fuel.converters.inputs import BadInputFile
+from fuel.converters.pictures import decode
+from fuel.datasets.hdf5.labels import scale
+from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['draw_preview']
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import h5py
 
-from fuel.bin._aside import convert_aside, writes_whole_files
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
+from fuel.bin._staging import convert_aside, writes_whole_files
 from fuel.converters import __version__
-from fuel.converters._output import Settings, tag, use_settings
 from fuel.converters.base import BadInputFile, MissingInputFiles
+from fuel.converters.output import Settings, tag, use_settings
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import FuelError
 

@@ -8,8 +8,13 @@ from typing import Any
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
-from fuel.downloaders.base import (NeedURLPrefix, Options, RawFile,
-                                   ensure_directory_exists, use_options)
+from fuel.downloaders.base import (
+    NeedURLPrefix,
+    Options,
+    RawFile,
+    ensure_directory_exists,
+    use_options,
+)
 
 __all__ = ['main']
 

@@ -67,7 +67,7 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
 
 def _print_status(address: str, curve: Any) -> int:
     from fuel.exceptions import ServerError
-    from fuel.wire._status import ask_status
+    from fuel.wire.status import ask_status
     try:
         status = ask_status(address, curve=curve)
     except ServerError as error:
@@ -81,7 +81,7 @@ def _print_status(address: str, curve: Any) -> int:
 
 
 def _make_keys(args: Sequence[str]) -> int:
-    from fuel.wire._curve import make_keys
+    from fuel.wire.curve import make_keys
     parser = argparse.ArgumentParser(
         prog='fuel-server keys',
         description='Make the keys of a server and its clients.')

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from fuel.converters._inflate import Inflated
-from fuel.converters._inputs import BadInputFile, refuse_page
+from fuel.converters.inputs import BadInputFile, refuse_page
 
 __all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'check_size', 'open_tar',
            'open_zip', 'read_member', 'read_zipped', 'walk_tar']

@@ -8,10 +8,10 @@ import h5py
 import numpy
 
 from fuel.converters._archives import MAX_IMAGE, check_size
-from fuel.converters._inputs import BadInputFile, unpack_gzip
 from fuel.converters._ragged import write_rows
 from fuel.converters._tar_index import Member, Tar, open_members
 from fuel.converters.base import progress_bar
+from fuel.converters.inputs import BadInputFile, unpack_gzip
 
 __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
            'other_images', 'train_images', 'write_images']

@@ -4,9 +4,14 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
-                                      read_member, walk_tar)
-from fuel.converters._inputs import BadInputFile
+from fuel.converters._archives import (
+    MAX_IMAGE,
+    check_size,
+    open_tar,
+    read_member,
+    walk_tar,
+)
+from fuel.converters.inputs import BadInputFile
 
 __all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
            'synset_table', 'wnid_classes']

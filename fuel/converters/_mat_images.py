@@ -13,10 +13,10 @@ from typing import IO, Any
 import h5py
 import numpy
 
+from fuel.converters._disk_space import check_room
 from fuel.converters._inflate import ZLIB, Inflated
-from fuel.converters._inputs import BadInputFile
 from fuel.converters._matlab import describe_variable, read_matlab
-from fuel.converters._room import check_room
+from fuel.converters.inputs import BadInputFile
 
 __all__ = ['MatlabImages']
 

@@ -5,7 +5,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._room import check_room
+from fuel.converters._disk_space import check_room
 from fuel.converters.base import create_source
 
 __all__ = ['create_ragged', 'write_ragged', 'write_rows']

@@ -10,9 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from fuel.converters._archives import (MAX_MEMBER, check_name, check_size,
-                                       open_tar, read_member, walk_tar)
-from fuel.converters._inputs import BadInputFile
+from fuel.converters._archives import (
+    MAX_MEMBER,
+    check_name,
+    check_size,
+    open_tar,
+    read_member,
+    walk_tar,
+)
+from fuel.converters.inputs import BadInputFile
 
 __all__ = ['Member', 'Tar', 'open_members']
 

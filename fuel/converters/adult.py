@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, refuse_page
 from fuel.converters._labels import LABELS
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.inputs import BadInputFile, refuse_page
 
 __all__ = ['convert_adult', 'convert_to_one_hot', 'fill_subparser']
 

@@ -9,13 +9,19 @@ from typing import Any, TypeVar
 import h5py
 import numpy
 
-from fuel._scheme_bases import positive
-from fuel.converters._inputs import BadInputFile, MissingInputFiles
-from fuel.converters._output import (Pieces, converted_file, create_source,
-                                     label_axes, settings, use_settings,
-                                     write_rows)
+from fuel.converters.inputs import BadInputFile, MissingInputFiles
+from fuel.converters.output import (
+    Pieces,
+    converted_file,
+    create_source,
+    label_axes,
+    settings,
+    use_settings,
+    write_rows,
+)
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils._progress import Bar, progress
+from fuel.schemes.base import positive
+from fuel.utils.progress import Bar, progress
 
 __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
            'converted_file', 'create_source', 'fill_hdf5_file', 'label_axes',

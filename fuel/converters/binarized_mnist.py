@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_binarized_mnist', 'fill_subparser']
 

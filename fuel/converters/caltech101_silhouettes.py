@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_silhouettes', 'fill_subparser']
 

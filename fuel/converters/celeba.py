@@ -8,14 +8,19 @@ from typing import Any
 import numpy
 
 from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._disk_space import check_room
 from fuel.converters._labels import IMAGES
 from fuel.converters._parallel import ordered_map
-from fuel.converters._pictures import decode
-from fuel.converters._room import check_room
-from fuel.converters.base import (check_exists, converted_file,
-                                  create_source, label_axes, progress_bar,
-                                  write_splits)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    create_source,
+    label_axes,
+    progress_bar,
+    write_splits,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.pictures import decode
 
 __all__ = ['convert_celeba', 'convert_celeba_64',
            'convert_celeba_aligned_cropped', 'fill_subparser']

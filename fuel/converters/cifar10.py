@@ -7,11 +7,16 @@ from typing import Any
 import numpy
 
 from fuel.converters._archives import open_tar, read_member, walk_tar
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._unpickle import load_arrays
-from fuel.converters.base import (Pieces, check_exists, converted_file,
-                                  fill_hdf5_file, label_axes)
+from fuel.converters.base import (
+    Pieces,
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_cifar10', 'fill_subparser', 'read_batches']
 

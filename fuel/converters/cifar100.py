@@ -4,11 +4,15 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._inputs import input_paths
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
 from fuel.converters.cifar10 import read_batches
+from fuel.converters.inputs import input_paths
 
 __all__ = ['convert_cifar100', 'fill_subparser']
 

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._custom_data import (
+    Rows,
+    add_split_options,
+    advise,
+    as_classes,
+    plan_splits,
+    write_names,
+)
 from fuel.converters._labels import LABELS
-from fuel.converters._own import (Rows, add_split_options, advise,
-                                  as_classes, plan_splits, write_names)
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_csv', 'fill_subparser']
 

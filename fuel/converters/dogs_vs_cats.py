@@ -8,14 +8,19 @@ from typing import Any
 import numpy
 
 from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import LABELS
 from fuel.converters._parallel import ordered_map
-from fuel.converters._pictures import decode
 from fuel.converters._ragged import create_ragged, write_ragged
-from fuel.converters.base import (check_exists, converted_file,
-                                  create_source, label_axes, progress_bar,
-                                  write_splits)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    create_source,
+    label_axes,
+    progress_bar,
+    write_splits,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.pictures import decode
 
 __all__ = ['convert_dogs_vs_cats', 'fill_subparser']
 

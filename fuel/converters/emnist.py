@@ -6,13 +6,24 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._inputs import (MAX_UNPACKED, BadInputFile, input_paths,
-                                    unpack_gzip)
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes)
-from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
-                                   parse_idx)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
+from fuel.converters.inputs import (
+    MAX_UNPACKED,
+    BadInputFile,
+    input_paths,
+    unpack_gzip,
+)
+from fuel.converters.mnist import (
+    MNIST_IMAGE_MAGIC,
+    MNIST_LABEL_MAGIC,
+    parse_idx,
+)
 
 __all__ = ['convert_emnist', 'fill_subparser']
 

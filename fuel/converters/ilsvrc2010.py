@@ -8,16 +8,25 @@ import h5py
 import numpy
 
 from fuel import config
-from fuel.converters._ilsvrc_images import (Image, extract_patch_images,
-                                            load_from_tar_or_patch,
-                                            other_images, train_images,
-                                            write_images)
-from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
-                                              read_devkit_files, read_numbers,
-                                              synset_table, wnid_classes)
-from fuel.converters._inputs import input_paths
+from fuel.converters._ilsvrc_images import (
+    Image,
+    extract_patch_images,
+    load_from_tar_or_patch,
+    other_images,
+    train_images,
+    write_images,
+)
+from fuel.converters._ilsvrc_metadata import (
+    Synsets,
+    classes_of,
+    read_devkit_files,
+    read_numbers,
+    synset_table,
+    wnid_classes,
+)
 from fuel.converters._matlab import read_matlab
 from fuel.converters.base import check_exists, converted_file, write_splits
+from fuel.converters.inputs import input_paths
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_GROUNDTRUTH',
            'convert_ilsvrc2010', 'extract_patch_images', 'fill_subparser',

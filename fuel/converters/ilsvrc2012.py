@@ -5,15 +5,23 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel import config
-from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
-                                              read_devkit_files,
-                                              synset_table, wnid_classes)
-from fuel.converters._inputs import MissingInputFiles, input_paths
+from fuel.converters._ilsvrc_metadata import (
+    Synsets,
+    classes_of,
+    read_devkit_files,
+    synset_table,
+    wnid_classes,
+)
 from fuel.converters._matlab import read_matlab
 from fuel.converters._tar_index import open_members
 from fuel.converters.base import check_exists, converted_file, write_splits
-from fuel.converters.ilsvrc2010 import (add_seed, create_sources,
-                                        process_other_set, process_train_set)
+from fuel.converters.ilsvrc2010 import (
+    add_seed,
+    create_sources,
+    process_other_set,
+    process_train_set,
+)
+from fuel.converters.inputs import MissingInputFiles, input_paths
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
            'convert_ilsvrc2012', 'fill_subparser', 'prepare_hdf5_file',

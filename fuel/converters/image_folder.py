@@ -10,17 +10,27 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._inputs import BadInputFile, MissingInputFiles
+from fuel.converters._custom_data import (
+    add_split_options,
+    advise,
+    as_classes,
+    plan_splits,
+    write_names,
+)
+from fuel.converters._disk_space import check_room
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._output import note_inputs
-from fuel.converters._own import (add_split_options, advise, as_classes,
-                                  plan_splits, write_names)
 from fuel.converters._parallel import ordered_map
-from fuel.converters._pictures import MAX_PIXELS, decode
 from fuel.converters._ragged import create_ragged, write_ragged
-from fuel.converters._room import check_room
-from fuel.converters.base import (converted_file, create_source, label_axes,
-                                  progress_bar, write_splits)
+from fuel.converters.base import (
+    converted_file,
+    create_source,
+    label_axes,
+    progress_bar,
+    write_splits,
+)
+from fuel.converters.inputs import BadInputFile, MissingInputFiles
+from fuel.converters.output import note_inputs
+from fuel.converters.pictures import MAX_PIXELS, decode
 
 __all__ = ['convert_image_folder', 'fill_subparser']
 

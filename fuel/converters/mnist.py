@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import (BadInputFile, input_paths, read_gzip,
-                                    refuse_namesakes)
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
+from fuel.converters.inputs import (
+    BadInputFile,
+    input_paths,
+    read_gzip,
+    refuse_namesakes,
+)
 
 __all__ = ['convert_mnist', 'fill_subparser', 'read_mnist_images',
            'read_mnist_labels']

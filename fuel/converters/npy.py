@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths
-from fuel.converters._own import (Rows, add_split_options, advise,
-                                  plan_splits)
+from fuel.converters._custom_data import (
+    Rows,
+    add_split_options,
+    advise,
+    plan_splits,
+)
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_npy', 'fill_subparser']
 

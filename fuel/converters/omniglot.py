@@ -8,12 +8,17 @@ import h5py
 import numpy
 
 from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._parallel import ordered_map
-from fuel.converters._pictures import decode
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes, progress_bar)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+    progress_bar,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.pictures import decode
 
 __all__ = ['convert_omniglot', 'fill_subparser']
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.converters._archives import check_size, open_tar, walk_tar
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters.base import check_exists, progress_bar
-from fuel.utils._claims import scratch_folder
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_one_billion_word', 'fill_subparser']
 

@@ -7,14 +7,24 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._archives import (MAX_IMAGE, check_size, open_tar,
-                                      read_member, walk_tar)
-from fuel.converters._inputs import BadInputFile, input_paths
+from fuel.converters._archives import (
+    MAX_IMAGE,
+    check_size,
+    open_tar,
+    read_member,
+    walk_tar,
+)
+from fuel.converters._disk_space import check_room
 from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._room import check_room
-from fuel.converters.base import (check_exists, converted_file,
-                                  create_source, label_axes, progress_bar,
-                                  write_splits)
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    create_source,
+    label_axes,
+    progress_bar,
+    write_splits,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
 
 __all__ = ['convert_stl10', 'fill_subparser']
 

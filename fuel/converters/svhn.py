@@ -6,14 +6,19 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._mat_images import MatlabImages
 from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, label_axes, write_splits)
-from fuel.utils._claims import scratch_folder
+from fuel.converters.base import (
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+    write_splits,
+)
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',
            'fill_subparser']

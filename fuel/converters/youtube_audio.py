@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._inputs import BadInputFile, input_paths
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.utils._claims import scratch_folder
+from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_youtube_audio', 'fill_subparser']
 

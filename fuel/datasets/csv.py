@@ -8,13 +8,13 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets._csv_lines import CSVFile, RecordIndex
-from fuel.datasets._hdf5_rows import length, pick
-from fuel.datasets._rows import as_batch, as_index, check_slice, is_batch
-from fuel.datasets._splits import order_of_splits
 from fuel.datasets.base import Dataset
+from fuel.datasets.csv_records import CSVFile, RecordIndex
+from fuel.datasets.row_orders import length, pick
+from fuel.datasets.rows import as_batch, as_index, check_slice, is_batch
+from fuel.datasets.splits import order_of_splits
 from fuel.schemes import SequentialExampleScheme
-from fuel.storage._file import raw_file_at
+from fuel.storage.raw_file import raw_file_at
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['CSVDataset']

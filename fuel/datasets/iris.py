@@ -4,6 +4,8 @@ from typing import Any
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.utils import find_in_data_path
 
+__all__ = ['Iris']
+
 
 class Iris(H5PYDataset):
     """Iris, 150 measurements of three kinds of iris plants.

@@ -5,6 +5,8 @@ from fuel.datasets.hdf5 import H5PYDataset
 from fuel.transformers.defaults import uint8_pixels_to_floatX
 from fuel.utils import find_in_data_path
 
+__all__ = ['MNIST']
+
 
 class MNIST(H5PYDataset):
     """MNIST, 70,000 images of handwritten digits.

@@ -5,20 +5,20 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fuel.datasets._ahead import requests_ahead
-from fuel.datasets._hdf5_rows import length, pick
-from fuel.datasets._rows import (
+from fuel.datasets.base import Dataset
+from fuel.datasets.prefetch import requests_ahead
+from fuel.datasets.row_orders import length, pick
+from fuel.datasets.rows import (
     as_batch,
     as_index,
     check_equal_lengths,
     check_slice,
     is_batch,
 )
-from fuel.datasets._splits import order_of_splits
-from fuel.datasets.base import Dataset
+from fuel.datasets.splits import order_of_splits
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage import Reader
-from fuel.storage._npy import is_archive, open_npy, open_npz
+from fuel.storage.npy import is_archive, open_npy, open_npz
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['NPYDataset']

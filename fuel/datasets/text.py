@@ -5,15 +5,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fuel.datasets._text_files import (
+from fuel.datasets.base import Dataset
+from fuel.datasets.text_files import (
     TextPosition,
     check_exists,
     ends_lines_with_a_byte,
 )
-from fuel.datasets.base import Dataset
 from fuel.datasets.vocabulary import as_vocabulary
 from fuel.exceptions import UnknownTokenError
-from fuel.kernels._text import MissingTokenError, numberize
+from fuel.kernels.text import MissingTokenError, numberize
 
 __all__ = ['TextFile']
 

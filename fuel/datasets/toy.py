@@ -7,6 +7,8 @@ import numpy
 from fuel import config
 from fuel.datasets.base import IndexableDataset
 
+__all__ = ['Spiral', 'SwissRoll']
+
 
 class Spiral(IndexableDataset):
     """Points on spirals in the plane.

@@ -8,13 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fuel.datasets._text_files import (
-    LineReader,
-    check_exists,
-    open_binary,
-)
-from fuel.utils._files import atomic_path
-from fuel.utils._progress import progress
+from fuel.datasets.text_files import LineReader, check_exists, open_binary
+from fuel.utils.atomic_files import atomic_path
+from fuel.utils.progress import progress
 
 __all__ = ['Vocabulary', 'build_vocabulary', 'load_vocabulary',
            'save_vocabulary']

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from fuel.downloaders._registry import RawFile
+from fuel.downloaders.registry import RawFile
 
 __all__ = ['Options', 'options', 'use_options']
 

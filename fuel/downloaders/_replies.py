@@ -13,10 +13,14 @@ import urllib3
 from requests import Response, exceptions
 
 from fuel.downloaders._confirm import confirmed_address
-from fuel.downloaders._errors import (EncodingError, SourceError,
-                                      TransientError, WrongPieceError)
+from fuel.downloaders._errors import (
+    EncodingError,
+    SourceError,
+    TransientError,
+    WrongPieceError,
+)
 from fuel.downloaders._options import Options
-from fuel.downloaders._patience import watched, within
+from fuel.downloaders._timeouts import watched, within
 from fuel.version import version
 
 __all__ = ['BLOCK', 'Answer', 'ask', 'content_length', 'request']

@@ -8,15 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO, Any
 
-from fuel.downloaders._errors import (DownloadError, EncodingError, SlowError,
-                                      SourceError, TransientError,
-                                      WrongPieceError)
+from fuel.downloaders._errors import (
+    DownloadError,
+    EncodingError,
+    SlowError,
+    SourceError,
+    TransientError,
+    WrongPieceError,
+)
 from fuel.downloaders._options import Options
-from fuel.downloaders._origin import Origin, origin_path
-from fuel.downloaders._registry import RawFile, owner_of
+from fuel.downloaders._partial_metadata import Origin, origin_path
 from fuel.downloaders._replies import Answer, ask
-from fuel.utils._files import flush_folder
-from fuel.utils._progress import Bar
+from fuel.downloaders.registry import RawFile, owner_of
+from fuel.utils.atomic_files import flush_folder
+from fuel.utils.progress import Bar
 
 try:
     import fcntl

@@ -8,14 +8,18 @@ from typing import IO, Any
 
 import requests
 
-from fuel.downloaders._errors import (DownloadError, NeedURLPrefix, SlowError,
-                                      SourceError)
+from fuel.downloaders._errors import (
+    DownloadError,
+    NeedURLPrefix,
+    SlowError,
+    SourceError,
+)
 from fuel.downloaders._names import join, name_from_header, name_from_path
 from fuel.downloaders._options import Options, options, use_options
-from fuel.downloaders._registry import RawFile, raw_files, urls
 from fuel.downloaders._replies import BLOCK, HEADERS, ask, request
 from fuel.downloaders._transfer import fetch
-from fuel.utils._progress import Bar, progress
+from fuel.downloaders.registry import RawFile, raw_files, urls
+from fuel.utils.progress import Bar, progress
 
 __all__ = ['DownloadError', 'NeedURLPrefix', 'Options', 'RawFile',
            'default_downloader', 'download', 'ensure_directory_exists',

@@ -1,15 +1,15 @@
 """Compiled inner loops; each checks its arguments before it runs."""
 try:
-    from fuel.kernels._pixels import convert_images
-    from fuel.kernels._padding import pad_sequences
-    from fuel.kernels._rows import (
+    from fuel.kernels.padding import pad_sequences
+    from fuel.kernels.pixels import convert_images
+    from fuel.kernels.rows import (
         as_indices,
         native,
         own_record,
         take,
         take_row,
     )
-    from fuel.kernels._windows import crop_windows, mirror_images
+    from fuel.kernels.windows import crop_windows, mirror_images
 except ImportError as error:
     raise ImportError(
         f'the compiled parts of Fuel cannot be imported ({error}): in a '

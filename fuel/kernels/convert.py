@@ -7,7 +7,7 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.kernels import _convert
-from fuel.kernels._outputs import empty
+from fuel.kernels.outputs import empty
 
 __all__ = ['scale_and_shift', 'take_as']
 

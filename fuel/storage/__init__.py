@@ -1,12 +1,12 @@
 """How bytes leave an HDF5 file."""
 from typing import TYPE_CHECKING, Any
 
-from fuel.storage._ahead import RequestsAhead
-from fuel.storage._open import open_reader
-from fuel.storage._reader import Reader
+from fuel.storage.prefetch import RequestsAhead
+from fuel.storage.reader import Reader
+from fuel.storage.reader_choice import open_reader
 
 if TYPE_CHECKING:
-    from fuel.storage._describe import Description, describe
+    from fuel.storage.description import Description, describe
 
 __all__ = ['Description', 'Reader', 'RequestsAhead', 'describe', 'open_reader']
 
@@ -15,5 +15,5 @@ def __getattr__(name: str) -> Any:
     # Only programs that show files describe them.
     if name not in ('Description', 'describe'):
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    from fuel.storage import _describe
-    return getattr(_describe, name)
+    from fuel.storage import description
+    return getattr(description, name)

@@ -1,26 +1,26 @@
 """Stages that transform the data of streams."""
 from typing import TYPE_CHECKING, Any
 
-from fuel.transformers._base import AgnosticTransformer, Transformer
-from fuel.transformers._batch import Batch
-from fuel.transformers._cache import Cache
-from fuel.transformers._casting import Cast, ForceFloatX
-from fuel.transformers._filter import Filter
-from fuel.transformers._flatten import Flatten
-from fuel.transformers._labels import ExpectsAxisLabels
-from fuel.transformers._mapping import Mapping, SortMapping
-from fuel.transformers._merge import Merge
-from fuel.transformers._padding import Padding
-from fuel.transformers._scaling import ScaleAndShift
-from fuel.transformers._sources import FilterSources, Rename
-from fuel.transformers._sourcewise import (
+from fuel.transformers.axis_labels import ExpectsAxisLabels
+from fuel.transformers.base import AgnosticTransformer, Transformer
+from fuel.transformers.batch import Batch
+from fuel.transformers.cache import Cache
+from fuel.transformers.casting import Cast, ForceFloatX
+from fuel.transformers.filter import Filter
+from fuel.transformers.flatten import Flatten
+from fuel.transformers.mapping import Mapping, SortMapping
+from fuel.transformers.merge import Merge
+from fuel.transformers.padding import Padding
+from fuel.transformers.scaling import ScaleAndShift
+from fuel.transformers.source_selection import FilterSources, Rename
+from fuel.transformers.sourcewise import (
     AgnosticSourcewiseTransformer,
     SourcewiseTransformer,
 )
-from fuel.transformers._unpack import Unpack
+from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:
-    from fuel.transformers._multiprocessing import (
+    from fuel.transformers.multiprocessing import (
         BackgroundProcess,
         MultiProcessing,
     )
@@ -44,7 +44,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(
             f'module {__name__!r} has no attribute {name!r}')
-    from fuel.transformers import _multiprocessing
-    value = getattr(_multiprocessing, name)
+    from fuel.transformers import multiprocessing
+    value = getattr(multiprocessing, name)
     value.__module__ = __name__
     return value

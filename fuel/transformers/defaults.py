@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 
 from fuel.transformers import Cast, ScaleAndShift, SourcewiseTransformer
-from fuel.transformers._names import labels_of
+from fuel.transformers.source_names import labels_of
 
 __all__ = ['ToBytes', 'rgb_images_from_encoded_bytes',
            'uint8_pixels_to_floatX']

@@ -7,9 +7,9 @@ from typing import Any
 import numpy
 
 from fuel.transformers import SourcewiseTransformer
-from fuel.transformers._names import labels_of
-from fuel.transformers._ragged import map_elements
-from fuel.transformers._seeded import SeededStage
+from fuel.transformers.ragged import map_elements
+from fuel.transformers.seeded import SeededStage
+from fuel.transformers.source_names import labels_of
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 

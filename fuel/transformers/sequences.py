@@ -1,6 +1,6 @@
 """Stages on sequences."""
-from fuel.transformers._bucketing import BucketBatch
-from fuel.transformers._window import NGrams, Window
+from fuel.transformers.bucketing import BucketBatch
+from fuel.transformers.window import NGrams, Window
 
 __all__ = ['BucketBatch', 'NGrams', 'Window']
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy
 
-from fuel._epoch import mark_of, runtime_of
-from fuel.transformers._image_base import as_count
-from fuel.transformers._names import labels_of
-from fuel.transformers._seeded import SeededStage
+from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.transformers.image.base import as_count
+from fuel.transformers.seeded import SeededStage
+from fuel.transformers.source_names import labels_of
 
 __all__ = ['ShuffleBuffer']
 

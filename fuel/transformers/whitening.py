@@ -11,9 +11,9 @@ import numpy
 
 import fuel
 from fuel.transformers import SourcewiseTransformer
-from fuel.transformers._casting import as_dtype
-from fuel.transformers._names import check_known, labels_of
-from fuel.utils._files import atomic_path
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.source_names import check_known, labels_of
+from fuel.utils.atomic_files import atomic_path
 
 __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
 

@@ -2,11 +2,11 @@
 
 `outputs` lets the last stage of a pipeline write where the consumer reads.
 """
-from fuel.transport._batches import dump, load
-from fuel.transport._channel import Channel, ChannelClosed, Peer
-from fuel.transport._leases import Leases
-from fuel.transport._pool import BudgetError, Slot, SlotPool
-from fuel.transport._segment import Segment
+from fuel.transport.batches import dump, load
+from fuel.transport.channel import Channel, ChannelClosed, Peer
+from fuel.transport.leases import Leases
+from fuel.transport.segment import Segment
+from fuel.transport.slots import BudgetError, Slot, SlotPool
 
 __all__ = [
     'BudgetError', 'Channel', 'ChannelClosed', 'Leases', 'Peer', 'Segment',

@@ -1,8 +1,8 @@
 """What every part of Fuel may use: subsets, lazy attributes, paths."""
-from fuel.utils._lazy import do_not_pickle_attributes, lazy_property_factory
-from fuel.utils._paths import find_in_data_path, remember_cwd
-from fuel.utils._sequences import buffer_, iterable_fancy_indexing
-from fuel.utils._subset import Subset
+from fuel.utils.lazy import do_not_pickle_attributes, lazy_property_factory
+from fuel.utils.paths import find_in_data_path, remember_cwd
+from fuel.utils.sequences import buffer_, iterable_fancy_indexing
+from fuel.utils.subset import Subset
 
 __all__ = [
     'Subset',

@@ -14,10 +14,10 @@ import stat
 import sys
 
 from fuel.config_parser import config
-from fuel.utils._files import atomic_path
-from fuel.utils._lockfile import LockFile
+from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import check_enough_space, safe_mkdir
 from fuel.utils.lock import holds_readlock, mark_reader, other_readers
+from fuel.utils.lockfile import LockFile
 
 __all__ = ['cache_file', 'copy_from_server_to_local']
 

@@ -14,8 +14,8 @@ import threading
 import time
 from contextlib import suppress
 
-from fuel.utils._lockfile import INTERVAL, LockFile
 from fuel.utils.disk import safe_mkdir
+from fuel.utils.lockfile import INTERVAL, LockFile
 
 __all__ = ['Unlocker', 'get_lock', 'get_readlock', 'get_writelock', 'lock',
            'refresh_lock', 'release_lock', 'release_readlock',

@@ -19,7 +19,7 @@ from typing import Any
 import zmq
 
 from fuel.exceptions import WorkerError
-from fuel.utils._plain import decode, encode
+from fuel.utils.plain import decode, encode
 
 __all__ = ['producer_consumer']
 

@@ -7,7 +7,7 @@ import raw_data
 from processes import run_python
 
 from fuel.bin import fuel_convert, fuel_download, fuel_info
-from fuel.bin._aside import convert_aside
+from fuel.bin._staging import convert_aside
 from fuel.bin.fuel_convert import main
 
 

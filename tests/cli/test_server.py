@@ -7,12 +7,12 @@ import sys
 import textwrap
 
 import pytest
+from process_pipelines import build
 
 from fuel.bin.fuel_server import main
 from fuel.exceptions import ServerError
 from fuel.server import Server
 from fuel.streams import ServerDataStream
-from process_pipelines import build
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -60,9 +60,9 @@ def test_status_prints_the_statistics(capsys):
 
 def test_status_without_a_server_fails(capsys, monkeypatch):
     """It does not wait long."""
-    import fuel.wire._status
-    ask = fuel.wire._status.ask_status
-    monkeypatch.setattr(fuel.wire._status, 'ask_status',
+    import fuel.wire.status
+    ask = fuel.wire.status.ask_status
+    monkeypatch.setattr(fuel.wire.status, 'ask_status',
                         lambda address, curve: ask(address, 0.2, curve))
     assert main(['--status', 'tcp://127.0.0.1:1']) == 1
     assert 'no server answers at tcp://127.0.0.1:1' in capsys.readouterr().err

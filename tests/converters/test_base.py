@@ -7,12 +7,18 @@ import time
 import h5py
 import numpy
 import pytest
-
-from fuel.converters._output import Settings, use_settings
-from fuel.converters.base import (MissingInputFiles, Pieces, check_exists,
-                                  converted_file, fill_hdf5_file,
-                                  label_axes, progress_bar)
 from processes import run_python
+
+from fuel.converters.base import (
+    MissingInputFiles,
+    Pieces,
+    check_exists,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+    progress_bar,
+)
+from fuel.converters.output import Settings, use_settings
 
 X = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
 Y = numpy.arange(6, dtype='int16')[:, None]
@@ -147,7 +153,7 @@ def test_arrays_on_disk_are_copied_by_whole_chunks(
         for array, nbytes in ((data, 1 << 20), (mapped, 1000),
                               (source['x'], 1000), (data.tolist(), 1)):
             monkeypatch.setattr(
-                'fuel.converters._output.PIECE_NBYTES', nbytes)
+                'fuel.converters.output.PIECE_NBYTES', nbytes)
             with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
                 fill_hdf5_file(file, [('a', 'x', array), ('b', 'x', array)],
                                **options)
@@ -163,13 +169,13 @@ def test_large_arrays_are_copied_in_bounded_memory(tmp_path):
     once."""
     status, out, errors = run_python('-c', """
 import sys, h5py, numpy
-from fuel.converters import _output
+from fuel.converters import output
 from fuel.converters.base import fill_hdf5_file
 def peak():
     with open('/proc/self/status') as lines:
         return next(int(line.split()[1]) for line in lines
                     if line.startswith('VmHWM'))
-_output.PIECE_NBYTES = 4 << 20
+output.PIECE_NBYTES = 4 << 20
 with h5py.File(sys.argv[1] + '/x.hdf5', 'w') as file:
     x = file.create_dataset('x', (64, 1 << 20), 'u1')
     x[0] = 1

@@ -15,9 +15,16 @@ import zmq
 from numpy.testing import assert_array_equal
 from processes import run_python
 
-from fuel.converters import (adult, caltech101_silhouettes, celeba,
-                             dogs_vs_cats, ilsvrc2010, ilsvrc2012, svhn,
-                             youtube_audio)
+from fuel.converters import (
+    adult,
+    caltech101_silhouettes,
+    celeba,
+    dogs_vs_cats,
+    ilsvrc2010,
+    ilsvrc2012,
+    svhn,
+    youtube_audio,
+)
 from fuel.converters.base import BadInputFile, MissingInputFiles
 
 
@@ -579,8 +586,8 @@ def test_one_damaged_image_is_named(tmp_path, monkeypatch):
 
 def test_giant_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
     """A small file can claim to be an image of gigabytes."""
-    from fuel.converters import _pictures
-    monkeypatch.setattr(_pictures, 'MAX_PIXELS', 100)
+    from fuel.converters import pictures
+    monkeypatch.setattr(pictures, 'MAX_PIXELS', 100)
     image = raw_data.encode(numpy.zeros((11, 10, 3), 'uint8'), 'PNG')
     with pytest.raises(BadInputFile, match='10 x 11 pixels'):
-        _pictures.decode(image, 'a.png')
+        pictures.decode(image, 'a.png')

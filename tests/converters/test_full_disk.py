@@ -11,9 +11,8 @@ import raw_data
 from PIL import Image
 from processes import environment
 
-from fuel.converters._sink import Sink
-from fuel.converters.base import (converted_file, create_source,
-                                  fill_hdf5_file)
+from fuel.converters._failsafe_file import Sink
+from fuel.converters.base import converted_file, create_source, fill_hdf5_file
 
 PRIVATE = ['unshare', '--map-root-user', '--mount', 'sh', '-c']
 MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$0"'

@@ -16,15 +16,20 @@ import numpy
 import pytest
 import raw_data
 
-from fuel.converters._archives import (open_tar, open_zip, read_member,
-                                       read_zipped, walk_tar)
+from fuel.converters._archives import (
+    open_tar,
+    open_zip,
+    read_member,
+    read_zipped,
+    walk_tar,
+)
 from fuel.converters._ilsvrc_images import other_images
 from fuel.converters._inflate import Inflated
-from fuel.converters._inputs import read_gzip, unpack_gzip
 from fuel.converters._tar_index import open_members
 from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import BadInputFile
 from fuel.converters.cifar10 import convert_cifar10
+from fuel.converters.inputs import read_gzip, unpack_gzip
 from fuel.converters.omniglot import convert_omniglot
 from fuel.converters.one_billion_word import convert_one_billion_word
 from fuel.converters.stl10 import convert_stl10

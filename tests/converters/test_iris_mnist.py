@@ -11,8 +11,11 @@ import raw_data
 from fuel.converters import all_converters
 from fuel.converters.base import BadInputFile, MissingInputFiles
 from fuel.converters.iris import convert_iris
-from fuel.converters.mnist import (convert_mnist, read_mnist_images,
-                                   read_mnist_labels)
+from fuel.converters.mnist import (
+    convert_mnist,
+    read_mnist_images,
+    read_mnist_labels,
+)
 
 IMAGES = 'train-images-idx3-ubyte.gz'
 LABELS = 'train-labels-idx1-ubyte.gz'

@@ -8,12 +8,12 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from processes import run_python
 
 from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import ShuffledScheme
 from fuel.streams import DataStream
-from processes import run_python
 
 TEXTS = st.text(st.characters(exclude_categories=['Cs', 'Cc'])
                 | st.sampled_from(['\n', '"', ',', ';']), max_size=5)

@@ -5,12 +5,12 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
-
-from fuel.datasets import H5PYDataset
-from fuel.datasets._hdf5_labels import axis_labels, own_labels, scale
-from fuel.exceptions import DamagedFileError
 from hdf5_files import split_array, write_pairs, write_ragged
 from processes import run_python
+
+from fuel.datasets import H5PYDataset
+from fuel.datasets.hdf5.labels import axis_labels, own_labels, scale
+from fuel.exceptions import DamagedFileError
 
 DAMAGE = Path(__file__).with_name('damage.py')
 

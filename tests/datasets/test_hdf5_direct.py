@@ -9,10 +9,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets._direct import direct_batches
+from fuel.datasets.direct import direct_batches
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (
-    SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+)
 from fuel.streams import DataStream
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
@@ -124,7 +127,8 @@ def test_sources_changed_by_another_thread_count(path, monkeypatch):
         return direct_batches(*args, **kwargs)
 
     with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
-        monkeypatch.setattr('fuel.datasets.hdf5.direct_batches', interrupted)
+        monkeypatch.setattr('fuel.datasets.hdf5.dataset.direct_batches',
+                            interrupted)
         dataset.get_data(None, REQUEST)
         data, = dataset.get_data(None, REQUEST)
         assert_array_equal(Y[REQUEST], data)

@@ -18,8 +18,8 @@ from numpy.testing import assert_array_equal
 from processes import run_python
 
 import fuel
-from fuel.datasets._hdf5_files import shared_file
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.hdf5.files import shared_file
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream

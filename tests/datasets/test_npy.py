@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import ShuffledScheme
-from fuel.storage import _npy
+from fuel.storage import npy
 from fuel.streams import DataStream
 
 TYPES = st.sampled_from([
@@ -113,7 +113,7 @@ def test_arrays_by_columns_with_long_rows_are_read(folder, monkeypatch):
     def refuse(*_, **__):
         raise ValueError('a row falls into too many segments')
 
-    monkeypatch.setattr(_npy, 'MappedReader', refuse)
+    monkeypatch.setattr(npy, 'MappedReader', refuse)
     dataset = NPYDataset(folder / 'wide.npy')
     assert (array[1] == dataset.get_data(None, 1)[0]).all()
 

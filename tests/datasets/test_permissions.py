@@ -7,9 +7,9 @@ import sys
 import h5py
 import numpy
 import pytest
+from processes import environment, run_python
 
 from fuel.datasets import H5PYDataset
-from processes import environment, run_python
 
 pytestmark = pytest.mark.skipif(
     sys.platform == 'win32', reason='this system has other permissions')

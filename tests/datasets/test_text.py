@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from resuming import assert_resumes
 
 from fuel import config
-from fuel.datasets import _text_files
+from fuel.datasets import text_files
 from fuel.datasets.billion import OneBillionWord
 from fuel.datasets.text import TextFile
 from fuel.exceptions import DamagedFileError, UnknownTokenError
@@ -100,7 +100,7 @@ def test_text_file_resumes_at_the_exact_line(
     assert_resumes(lambda: DataStream(TextFile(
         paths, WORDS, encoding=encoding)))
     for block in (1, 5):
-        monkeypatch.setattr(_text_files, 'BLOCK', block)
+        monkeypatch.setattr(text_files, 'BLOCK', block)
         assert_resumes(lambda: DataStream(TextFile(
             paths, WORDS, encoding=encoding)), num_epochs=1)
 
@@ -116,13 +116,13 @@ def test_text_file_state_does_not_depend_on_the_block_size(
                                    unk_token=None))
 
     for saved_with, taken_up_with in [(7, 100), (100, 7)]:
-        monkeypatch.setattr(_text_files, 'BLOCK', saved_with)
+        monkeypatch.setattr(text_files, 'BLOCK', saved_with)
         stream = build()
         epoch = stream.get_epoch_iterator()
         for _ in range(30):
             next(epoch)
         state = json.loads(json.dumps(stream.state_dict()))
-        monkeypatch.setattr(_text_files, 'BLOCK', taken_up_with)
+        monkeypatch.setattr(text_files, 'BLOCK', taken_up_with)
         restored = build()
         restored.load_state_dict(state)
         assert [([i],) for i in range(30, 50)] == list(
@@ -145,11 +145,11 @@ def test_text_file_any_text_is_split_as_python_splits_it(
     seen = []
     dataset = TextFile([path], {'<UNK>': 0}, **PLAIN, encoding=encoding,
                        preprocess=lambda line: seen.append(line) or line)
-    before, _text_files.BLOCK = _text_files.BLOCK, block
+    before, text_files.BLOCK = text_files.BLOCK, block
     try:
         sentences = read(dataset)
     finally:
-        _text_files.BLOCK = before
+        text_files.BLOCK = before
     assert [[0] * len(line.split()) for line in expected] == sentences
     assert expected == [line.removesuffix('\n') for line in seen]
 
@@ -223,7 +223,7 @@ def test_text_file_undecodable_bytes_name_file_and_line(
     """The lines before are handed out, whatever the size of the blocks."""
     path = write('a.txt', b'a\nis\none\xff\na\n')
     for block in (1, 1000):
-        monkeypatch.setattr(_text_files, 'BLOCK', block)
+        monkeypatch.setattr(text_files, 'BLOCK', block)
         epoch = DataStream(TextFile([path], WORDS, encoding=encoding, **PLAIN)
                            ).get_epoch_iterator()
         assert [([5],), ([4],)] == [next(epoch), next(epoch)]
@@ -241,7 +241,7 @@ def test_text_file_undecodable_wide_text_names_file_and_line(
         write, encoding, wrong, block, monkeypatch):
     """Asked again it is an error again: nothing behind it is lost
     silently, though examples are read ahead."""
-    monkeypatch.setattr(_text_files, 'BLOCK', block)
+    monkeypatch.setattr(text_files, 'BLOCK', block)
     first, second = 'a\nis\r\na\rone'.encode(encoding), 'a\n' * 100
     mark = ''.encode(encoding)
     path = write('a.txt', first + wrong
@@ -363,7 +363,7 @@ def test_text_file_takes_no_requests(write):
 def test_text_file_of_one_endless_line_is_an_error(
         write, monkeypatch, encoding):
     """It is not read into memory as a whole, however small compressed."""
-    monkeypatch.setattr(_text_files, 'LONGEST_LINE', 1 << 17)
+    monkeypatch.setattr(text_files, 'LONGEST_LINE', 1 << 17)
     path = write('a.gz', 'a\n' + 'a ' * (1 << 20), encoding)
     epoch = DataStream(TextFile(
         [path], WORDS, encoding=encoding)).get_epoch_iterator()
@@ -377,13 +377,13 @@ def test_text_file_of_one_endless_line_is_an_error(
 def test_text_file_carriage_returns_end_lines_in_every_block(
         write, monkeypatch, encoding, block):
     """Also by themselves, without reading on to a line feed."""
-    monkeypatch.setattr(_text_files, 'BLOCK', block)
+    monkeypatch.setattr(text_files, 'BLOCK', block)
     path = write('a.txt', 'a\r\na a\r\ra a a\r' * 3 + 'a', encoding)
     assert [1, 2, 0, 3] * 3 + [1] == [
         len(sentence) for sentence in read(TextFile(
             [path], WORDS, **PLAIN, encoding=encoding))]
-    monkeypatch.setattr(_text_files, 'BLOCK', 100 * block)
-    monkeypatch.setattr(_text_files, 'LONGEST_LINE', 1000)
+    monkeypatch.setattr(text_files, 'BLOCK', 100 * block)
+    monkeypatch.setattr(text_files, 'LONGEST_LINE', 1000)
     path = write('b.txt', 'a\r' * 5000, encoding)
     assert 5000 == len(read(TextFile([path], WORDS, encoding=encoding)))
 

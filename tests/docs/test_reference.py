@@ -11,16 +11,20 @@ PAGES = Path(__file__).parents[2] / 'docs' / 'api'
 # Described by the manual's other pages or by the commands' own help, or made
 # for the other parts of Fuel.
 ELSEWHERE = re.compile(
-    r'fuel\.(bin|converters|downloaders|version|kernels|storage|transport'
-    r'|wire|testing)(\.|$)')
+    r'fuel\.(bin|converters|downloaders|kernels|storage|transport|wire'
+    r'|testing)(\.|$)')
 
 
 def public_modules():
-    """Return the names of the modules that users import from."""
+    """Return the names of the modules that users import from.
+
+    These declare what they export in ``__all__``; other modules are internal.
+    """
     names = [module.name for module in pkgutil.walk_packages(
         fuel.__path__, 'fuel.')]
     return {name for name in names
-            if not re.search(r'\._', name) and not ELSEWHERE.match(name)}
+            if not re.search(r'\._', name) and not ELSEWHERE.match(name)
+            and hasattr(importlib.import_module(name), '__all__')}
 
 
 def test_reference_has_every_public_module():

@@ -10,11 +10,18 @@ import pytest
 from faulty_server import serving
 
 from fuel.downloaders import base
-from fuel.downloaders.base import (DownloadError, NeedURLPrefix, Options,
-                                   RawFile, default_downloader, download,
-                                   ensure_directory_exists,
-                                   filename_from_url, progress_bar,
-                                   use_options)
+from fuel.downloaders.base import (
+    DownloadError,
+    NeedURLPrefix,
+    Options,
+    RawFile,
+    default_downloader,
+    download,
+    ensure_directory_exists,
+    filename_from_url,
+    progress_bar,
+    use_options,
+)
 
 CONTENT = random.Random(0).randbytes(300_001)
 KNOWN = {'size': len(CONTENT),
@@ -345,8 +352,7 @@ def test_svhn_downloader_calls_the_default_one(monkeypatch):
 
 def test_silhouettes_downloader_checks_the_size(tmp_path):
     """There are two sizes."""
-    from fuel.downloaders.caltech101_silhouettes import (
-        silhouettes_downloader)
+    from fuel.downloaders.caltech101_silhouettes import silhouettes_downloader
     with pytest.raises(ValueError, match='got 20'):
         silhouettes_downloader(20, directory=str(tmp_path))
     name = 'caltech101_silhouettes_16_split1.mat'
@@ -375,7 +381,7 @@ def test_registry_holds_only_what_can_be_true():
     addresses web addresses, https before http; names are bare."""
     import re
 
-    from fuel.downloaders._registry import dataset_names, raw_files
+    from fuel.downloaders.registry import dataset_names, raw_files
     for dataset in dataset_names():
         for file in raw_files(dataset):
             assert os.path.basename(file) == file
@@ -403,7 +409,7 @@ def test_encrypted_addresses_come_first(tmp_path, monkeypatch):
     """Of every file that has an address, SVHN's as well, whose prefix is as
     it always was."""
     from fuel.downloaders import svhn
-    from fuel.downloaders._registry import dataset_names, raw_files
+    from fuel.downloaders.registry import dataset_names, raw_files
     for dataset in dataset_names():
         for file in raw_files(dataset):
             assert not file.urls or file.urls[0].startswith('https://')

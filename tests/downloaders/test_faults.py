@@ -13,9 +13,15 @@ from faulty_server import serving
 from processes import start_python
 
 from fuel.downloaders._errors import SlowError
-from fuel.downloaders._patience import within
-from fuel.downloaders.base import (DownloadError, Options, RawFile,
-                                   default_downloader, download, use_options)
+from fuel.downloaders._timeouts import within
+from fuel.downloaders.base import (
+    DownloadError,
+    Options,
+    RawFile,
+    default_downloader,
+    download,
+    use_options,
+)
 
 CONTENT = random.Random(1).randbytes(3_200_003)
 KNOWN = {'size': len(CONTENT),

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels._direct import (
-    Batches, BatchesInOrder, MappedRows, RememberedRows)
-from fuel.kernels._gather import MISSING, OUTSIDE
-from fuel.kernels._guard import file_state
-from fuel.kernels._slots import Clock, Slots
-from fuel.kernels._tiles import Tiles
+from fuel.kernels.chunk_slots import Clock, Slots
+from fuel.kernels.direct import (
+    Batches,
+    BatchesInOrder,
+    MappedRows,
+    RememberedRows,
+)
+from fuel.kernels.gather import MISSING, OUTSIDE
+from fuel.kernels.guard import file_state
+from fuel.kernels.tiles import Tiles
 
 MOST = 1 << 20
 

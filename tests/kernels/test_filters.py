@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels._filters import fletcher32, lzf_decode, unshuffle
+from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
 
 
 def plain_unshuffle(data, itemsize):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels._direct import MappedRows
-from fuel.kernels._gather import MISSING, OUTSIDE, cached_rows, chunk_rows
-from fuel.kernels._slots import Slots
-from fuel.kernels._tiles import Tiles
+from fuel.kernels.chunk_slots import Slots
+from fuel.kernels.direct import MappedRows
+from fuel.kernels.gather import MISSING, OUTSIDE, cached_rows, chunk_rows
+from fuel.kernels.tiles import Tiles
 
 
 def grid_of(shape, chunk_shape):

@@ -7,14 +7,14 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from fuel.kernels import (
-    _pixels,
-    _windows,
     convert_images,
     crop_windows,
     mirror_images,
+    pixels,
+    windows,
 )
-from fuel.kernels._outputs import Placement, placed
-from fuel.utils._threads import map_chunks
+from fuel.kernels.outputs import Placement, placed
+from fuel.utils.threads import map_chunks
 
 MOVABLE = ['?', 'u1', '<i2', '>i2', '<f2', '<f4', '>f4', '<f8', '>c8', '<c16',
            'S3', '<U2', 'M8[s]', [('a', 'u1'), ('b', '>f4')]]
@@ -124,7 +124,7 @@ def test_convert_images_any_array_equals_two_passes(
 def test_kernels_large_batch_same_on_any_number_of_threads(
         threads, monkeypatch):
     """R26: batches are split over threads, and give the same bytes."""
-    for module in (_pixels, _windows):
+    for module in (pixels, windows):
         monkeypatch.setattr(module, 'MIN_BYTES', 1 << 16)
     split = []
 
@@ -132,7 +132,7 @@ def test_kernels_large_batch_same_on_any_number_of_threads(
         return map_chunks(lambda *part: (
             split.append(part), function(*part)), *args)
 
-    for module in (_pixels, _windows):
+    for module in (pixels, windows):
         monkeypatch.setattr(module, 'map_chunks', counted)
     images = numpy.random.RandomState(0).randint(
         0, 256, (64, 3, 128, 128)).astype('uint8')
@@ -224,7 +224,7 @@ def test_kernels_on_several_threads_do_the_same(monkeypatch):
                                num_threads=threads))
 
     alone = results(1)
-    for module in (_windows, _pixels):
+    for module in (windows, pixels):
         monkeypatch.setattr(module, 'MIN_BYTES', 1)
     for expected, shared in zip(alone, results(3), strict=True):
         assert_array_equal(expected, shared)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuel.kernels import _memory
-from fuel.kernels._memory import MOST_BYTES, empty
+from fuel.kernels import memory
+from fuel.kernels.memory import MOST_BYTES, empty
 
 LARGE = (256, 1024)
 
@@ -44,14 +44,14 @@ def test_shapes_and_types_are_those_of_numpy(shape, dtype):
 
 def test_memory_of_a_dead_array_is_used_again():
     """For an array of about its size."""
-    _memory.release()
+    memory.release()
     array = empty(LARGE, 'u1')
     place = address(array)
     del array
-    assert _memory.kept_bytes() == 256 * 1024
+    assert memory.kept_bytes() == 256 * 1024
     again = empty((1024, 255), 'u1')
     assert address(again) == place
-    assert _memory.kept_bytes() == 0
+    assert memory.kept_bytes() == 0
 
 
 def test_a_view_keeps_the_memory():
@@ -71,30 +71,30 @@ def test_data_begin_at_a_cache_line():
 
 def test_what_is_kept_is_bounded_in_bytes_and_in_blocks():
     """And `release` keeps none."""
-    _memory.release()
+    memory.release()
     arrays = [empty(20 << 20, 'u1') for _ in range(10)]
     del arrays
-    assert MOST_BYTES - (20 << 20) < _memory.kept_bytes() <= MOST_BYTES
-    _memory.release()
+    assert MOST_BYTES - (20 << 20) < memory.kept_bytes() <= MOST_BYTES
+    memory.release()
     arrays = [empty(100_000, 'u1') for _ in range(200)]
     del arrays
-    assert _memory.kept_bytes() == 64 * 100_000
+    assert memory.kept_bytes() == 64 * 100_000
     too_large = empty(MOST_BYTES + 1, 'u1')
     del too_large
-    assert _memory.kept_bytes() == 64 * 100_000
-    _memory.release()
-    assert _memory.kept_bytes() == 0
+    assert memory.kept_bytes() == 64 * 100_000
+    memory.release()
+    assert memory.kept_bytes() == 0
 
 
 def test_sizes_that_went_out_of_use_make_room():
     """The longest unused block goes first."""
-    _memory.release()
+    memory.release()
     for nbytes in range(10 << 20, 60 << 20, 10 << 20):
         empty(nbytes, 'u1')
     # 10 to 50 MB would be 150: the first one was let go.
-    assert _memory.kept_bytes() <= MOST_BYTES
+    assert memory.kept_bytes() <= MOST_BYTES
     newest = empty(50 << 20, 'u1')
-    assert _memory.kept_bytes() <= MOST_BYTES - (50 << 20)
+    assert memory.kept_bytes() <= MOST_BYTES - (50 << 20)
     del newest
 
 
@@ -186,12 +186,12 @@ def test_a_forked_child_has_memory_of_its_own():
 
 def test_cycles_give_memory_back():
     """When the garbage collector finds them."""
-    _memory.release()
+    memory.release()
     holder = []
     holder.append((holder, empty(LARGE, 'u1')))
     del holder
     gc.collect()
-    assert _memory.kept_bytes() == 1 << 18
+    assert memory.kept_bytes() == 1 << 18
 
 
 def test_tracemalloc_sees_the_arrays():

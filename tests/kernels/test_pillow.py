@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from PIL import Image
 
-from fuel.kernels._pillow import copy_pixels
-from fuel.transformers._image_decode import _to_array
+from fuel.kernels.pillow import copy_pixels
+from fuel.transformers.image.decoding import _to_array
 
 HAS_ARROW = hasattr(Image.Image, '__arrow_c_array__')
 

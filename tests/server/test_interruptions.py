@@ -6,17 +6,17 @@ from operator import itemgetter
 import numpy
 import pytest
 import zmq
+from interrupting import alarms, collect
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
 from fuel.server import Server
-from fuel.server._epoch import RANK, Epoch, Item
+from fuel.server.ledger import RANK, Epoch, Item
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping
 from fuel.wire import pack_header
-from fuel.wire._status import ask_status
-from interrupting import alarms, collect
+from fuel.wire.status import ask_status
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -15,15 +15,15 @@ import threading
 import time
 from pathlib import Path
 
+import killing
 import numpy
 import pytest
+from process_pipelines import build
 
-import killing
 from fuel.exceptions import WorkerError
 from fuel.server import Server
 from fuel.streams import ServerDataStream
 from fuel.transformers import MultiProcessing
-from process_pipelines import build
 
 SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(2 ** 32)

@@ -22,14 +22,6 @@ import time
 import numpy
 import pytest
 import zmq
-
-from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.exceptions import ServerError
-from fuel.schemes import SequentialExampleScheme, SequentialScheme
-from fuel.server import Server, recv_arrays, send_arrays
-from fuel.streams import DataStream, ServerDataStream
-from fuel.transformers import Mapping, Transformer
-from fuel.wire import WireError, pack_header
 from process_pipelines import (
     Faulty,
     Keeper,
@@ -39,6 +31,14 @@ from process_pipelines import (
     raise_unpicklable,
     raise_value_error,
 )
+
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import ServerError
+from fuel.schemes import SequentialExampleScheme, SequentialScheme
+from fuel.server import Server, recv_arrays, send_arrays
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import Mapping, Transformer
+from fuel.wire import WireError, pack_header
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -13,10 +13,10 @@ import sys
 
 import h5py
 import numpy
+from test_plugins import FILTERS, write
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import open_reader
-from test_plugins import FILTERS, write
 
 
 def damaged(stored, generator):

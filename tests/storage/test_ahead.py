@@ -12,8 +12,8 @@ import pytest
 from fuel.datasets import H5PYDataset
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import RequestsAhead
-from fuel.storage import _ahead as ahead
-from fuel.storage._file import RawFile
+from fuel.storage import prefetch as ahead
+from fuel.storage.raw_file import RawFile
 from fuel.streams import DataStream
 
 CHUNK = 8 * 1000

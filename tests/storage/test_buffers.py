@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from fuel.storage._buffers import Buffers
+from fuel.storage.buffers import Buffers
 
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from fuel import config
 from fuel.storage import open_reader
-from fuel.storage._buffers import SLAB, Buffers
-from fuel.storage._cache import ChunkCache, default_budget
-from fuel.storage._decoded import DecodedReader
+from fuel.storage.buffers import SLAB, Buffers
+from fuel.storage.chunk_cache import ChunkCache, default_budget
+from fuel.storage.decoded import DecodedReader
 
 CHUNK = 8 * 1000
 

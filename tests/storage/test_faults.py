@@ -8,10 +8,10 @@ import textwrap
 import h5py
 import numpy
 import pytest
+from processes import run_python
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import _decoded, open_reader
-from processes import run_python
+from fuel.storage import decoded, open_reader
 
 PAGE = 4096
 
@@ -56,7 +56,7 @@ def test_damaged_chunk_is_an_error_that_names_the_row(
         path, name, by_hdf5, monkeypatch):
     """Bytes inside a chunk were changed; rows of others are still read."""
     if by_hdf5:
-        monkeypatch.setattr(_decoded, 'is_known', lambda filters: False)
+        monkeypatch.setattr(decoded, 'is_known', lambda filters: False)
     address, size = chunk_of(path, name, 3)
     overwrite(path, address, b'\xff' * (size - 8))
     with h5py.File(path, 'r') as file:
@@ -89,8 +89,8 @@ without = sys.argv[2] == 'without'
 if without:
     sys.modules['deflate'] = None
 import h5py
-from fuel.storage import _pipeline, open_reader
-assert without == (_pipeline.deflate is None)
+from fuel.storage import filters, open_reader
+assert without == (filters.deflate is None)
 with h5py.File(sys.argv[1], 'r') as file:
     reader = open_reader(file['gzip'])
     assert (file['gzip'][...] == reader.read(slice(None))).all()
@@ -107,7 +107,7 @@ def test_chunk_that_inflates_to_more_is_refused(path, monkeypatch):
         file['gzip'].id.write_direct_chunk((0, 0), bomb)
     for package in ('here', None):
         if package is None:
-            monkeypatch.setattr('fuel.storage._pipeline.deflate', None)
+            monkeypatch.setattr('fuel.storage.filters.deflate', None)
         with h5py.File(path, 'r') as file, pytest.raises(
                 DamagedFileError, match="'gzip', row 2: .*decode"):
             open_reader(file['gzip']).read(2)
@@ -120,7 +120,7 @@ def test_chunk_that_inflates_to_less_is_refused(path, monkeypatch):
         file['gzip'].id.write_direct_chunk((0, 0), zlib.compress(b'short'))
     for package in ('here', None):
         if package is None:
-            monkeypatch.setattr('fuel.storage._pipeline.deflate', None)
+            monkeypatch.setattr('fuel.storage.filters.deflate', None)
         with h5py.File(path, 'r') as file, pytest.raises(
                 DamagedFileError, match='to 5 bytes instead'):
             open_reader(file['gzip']).read(2)

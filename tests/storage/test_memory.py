@@ -1,7 +1,7 @@
 """How much memory may be used, as control groups say."""
 import pytest
 
-from fuel.storage import _memory
+from fuel.storage import memory_limit
 
 
 @pytest.mark.parametrize('own, file', [
@@ -16,10 +16,10 @@ def test_limit_of_a_group_or_one_above_it_counts(
     (tmp_path / 'own').write_text(own + '\n')
     limit = tmp_path / 'groups' / file.format('memory.limit_in_bytes')
     limit.parent.mkdir(parents=True)
-    monkeypatch.setattr(_memory, 'OWN_GROUPS', tmp_path / 'own')
-    monkeypatch.setattr(_memory, 'GROUP_ROOT', tmp_path / 'groups')
-    without = _memory.usable_memory()
+    monkeypatch.setattr(memory_limit, 'OWN_GROUPS', tmp_path / 'own')
+    monkeypatch.setattr(memory_limit, 'GROUP_ROOT', tmp_path / 'groups')
+    without = memory_limit.usable_memory()
     limit.write_text('1234567\n')
-    assert 1234567 == _memory.usable_memory()
+    assert 1234567 == memory_limit.usable_memory()
     limit.write_text('max\n')
-    assert without == _memory.usable_memory()
+    assert without == memory_limit.usable_memory()

@@ -12,9 +12,9 @@ import pytest
 
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
-from fuel.storage import _ahead, _mapped, _ordered
-from fuel.storage._file import RawFile, raw_file_at
-from fuel.storage._ordered import OrderedRead
+from fuel.storage import mapped, prefetch, sequential_prefetch
+from fuel.storage.raw_file import RawFile, raw_file_at
+from fuel.storage.sequential_prefetch import OrderedRead
 from fuel.streams import DataStream
 
 SIZE = 160000
@@ -42,7 +42,7 @@ def cold(monkeypatch):
         pieces.append((address, len(buffer)))
         return plain(self, buffer, address)
 
-    monkeypatch.setattr(_ordered, 'STEP', 10000)
+    monkeypatch.setattr(sequential_prefetch, 'STEP', 10000)
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
     monkeypatch.setattr(RawFile, 'read_into', note)
     return pieces
@@ -110,14 +110,14 @@ class Gate:
             self.rows.append((address, nbytes))
             return one(file, address, nbytes)
 
-        monkeypatch.setattr(_ordered, 'STEP', 10000)
+        monkeypatch.setattr(sequential_prefetch, 'STEP', 10000)
         monkeypatch.setattr(RawFile, 'read_into', read_into)
         monkeypatch.setattr(RawFile, 'read', read)
 
 
 def test_rows_are_waited_for_at_first(path, monkeypatch):
     """As long as the reading is not to be disturbed, and no longer."""
-    monkeypatch.setattr(_ordered, 'UNDISTURBED', 30)
+    monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 30)
     gate = Gate(monkeypatch)
     reading = OrderedRead(raw_file_at(path), 0, SIZE)
     done = []
@@ -143,8 +143,8 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
         path, monkeypatch):
     """Only those that were not read yet; afterwards the reading has its
     share of the time again."""
-    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0.05)
-    monkeypatch.setattr(_ahead, 'NEAR', 0)
+    monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 0.05)
+    monkeypatch.setattr(prefetch, 'NEAR', 0)
     gate = Gate(monkeypatch)
     reading = OrderedRead(raw_file_at(path), 0, SIZE)
     gate.open.release()
@@ -172,7 +172,7 @@ def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
 
 def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
     """After the task that was begun."""
-    monkeypatch.setattr(_ordered, 'STEPS', 1)
+    monkeypatch.setattr(sequential_prefetch, 'STEPS', 1)
     gate = Gate(monkeypatch)
     reading = OrderedRead(raw_file_at(path), 0, SIZE)
     background = reading._background
@@ -186,7 +186,7 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_fork_in_the_middle_of_the_reading_is_safe(path, cold, monkeypatch):
     """Parent and child both get right batches."""
-    monkeypatch.setattr(_ordered, 'STEPS', 1)
+    monkeypatch.setattr(sequential_prefetch, 'STEPS', 1)
     rows, _ = content(path)
     stream = stream_of(path, ShuffledScheme(160, 8))
     epoch = stream.get_epoch_iterator()
@@ -210,8 +210,8 @@ import concurrent.futures.thread as pool
 import sys
 import time
 
-from fuel.storage import _ordered
-from fuel.storage._file import RawFile, raw_file_at
+from fuel.storage import sequential_prefetch
+from fuel.storage.raw_file import RawFile, raw_file_at
 
 pieces = []
 
@@ -224,8 +224,8 @@ def read_into(self, buffer, address):
 
 
 RawFile.read_into = read_into
-_ordered.STEP = 1000
-reading = _ordered.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
+sequential_prefetch.STEP = 1000
+reading = sequential_prefetch.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
 atexit.register(lambda: print(len(pieces)))
 """
 
@@ -236,7 +236,7 @@ def test_end_of_the_process_waits_for_no_more_than_one_task(path):
         [sys.executable, '-c', PROGRAM, path], capture_output=True, text=True,
         timeout=60, check=True)
     assert '' == done.stderr
-    assert _ordered.STEPS == int(done.stdout)
+    assert sequential_prefetch.STEPS == int(done.stdout)
 
 
 def test_batches_come_although_no_thread_can_be_had(
@@ -245,8 +245,8 @@ def test_batches_come_although_no_thread_can_be_had(
     def refuse(task):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(_ahead, 'start', refuse)
-    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0)
+    monkeypatch.setattr(prefetch, 'start', refuse)
+    monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 0)
     rows, _ = content(path)
     epoch = stream_of(path, SequentialScheme(160, 80)).get_epoch_iterator()
     assert (rows == numpy.concatenate([x for x, in epoch])).all()
@@ -256,7 +256,7 @@ def test_batches_come_although_no_thread_can_be_had(
 def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
         path, monkeypatch):
     """As one may whom Ctrl-C stops at the wrong moment."""
-    monkeypatch.setattr(_ordered, 'UNDISTURBED', 0.01)
+    monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 0.01)
     monkeypatch.setattr(OrderedRead, '_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
     reading = OrderedRead(raw_file_at(path), 0, SIZE)
@@ -265,7 +265,7 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
 
 def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
     """What one reads by may be gone when it is looked up again."""
-    class Changing(_mapped.MappedReader):
+    class Changing(mapped.MappedReader):
         """A reader whose source is found in memory at every second look."""
 
         looks = 0
@@ -291,6 +291,6 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 def test_source_in_memory_is_not_read(path, monkeypatch):
     """Nor waited for."""
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
-    monkeypatch.setattr(_mapped, 'OrderedRead', None)
+    monkeypatch.setattr(mapped, 'OrderedRead', None)
     assert 20 == len(list(stream_of(
         path, ShuffledScheme(160, 8)).get_epoch_iterator()))

@@ -7,11 +7,11 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
+from processes import run_python
+from storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import describe, open_reader
-from processes import run_python
-from storage_strategies import values
 
 plugins = pytest.importorskip('hdf5plugin', exc_type=ImportError)
 

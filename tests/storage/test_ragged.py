@@ -6,13 +6,13 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from storage_strategies import requests
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels._heap import find_object
+from fuel.kernels.global_heap import find_object
 from fuel.storage import open_reader
-from fuel.storage._attributes import check_attribute
-from fuel.storage._heap import Heap
-from storage_strategies import requests
+from fuel.storage.attributes import check_attribute
+from fuel.storage.global_heap import Heap
 
 TYPES = ['u1', '<i2', '>i2', '<f4', '>f8', '?', [('a', '<i2'), ('b', 'u1')]]
 

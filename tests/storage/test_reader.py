@@ -7,10 +7,9 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from storage_strategies import datasets, expected, requests, values, write
 
-from fuel.storage import _chunks, open_reader
-from storage_strategies import (
-    datasets, expected, requests, values, write)
+from fuel.storage import chunk_table, open_reader
 
 LIBRARIES = ['earliest', 'latest']
 
@@ -266,8 +265,8 @@ def test_many_chunks_are_listed_in_one_pass(tmp_path, monkeypatch):
 @pytest.mark.parametrize('most', [0, 2000])
 def test_chunks_are_listed_by_old_versions_too(tmp_path, monkeypatch, most):
     """If there are few: HDF5 before 1.12.3 needs quadratic time."""
-    monkeypatch.setattr(_chunks, 'MOST_CHUNKS_SEARCHED', most)
-    monkeypatch.setattr(_chunks, 'can_iterate', lambda dataset: False)
+    monkeypatch.setattr(chunk_table, 'MOST_CHUNKS_SEARCHED', most)
+    monkeypatch.setattr(chunk_table, 'can_iterate', lambda dataset: False)
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file.create_dataset('x', data=numpy.arange(20), chunks=(3,))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:

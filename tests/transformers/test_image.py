@@ -24,15 +24,10 @@ from resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import AxisLabelsMismatchError, UndecodableImageError
-from fuel.schemes import (
-    SequentialScheme,
-    ShuffledScheme,
-)
+from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping
 from fuel.transformers._image import window_batch_bchw
-from fuel.transformers._image_old import enlarged
-from fuel.transformers._image_pil import resize_image, rotate_image
 from fuel.transformers.defaults import rgb_images_from_encoded_bytes
 from fuel.transformers.image import (
     ImagesFromBytes,
@@ -40,6 +35,8 @@ from fuel.transformers.image import (
     Random2DRotation,
     RandomFixedSizeCrop,
 )
+from fuel.transformers.image.crops import enlarged
+from fuel.transformers.image.resampling import resize_image, rotate_image
 
 FILTERS = {'nearest': Image.Resampling.NEAREST,
            'bilinear': Image.Resampling.BILINEAR,

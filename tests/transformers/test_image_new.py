@@ -14,8 +14,6 @@ from fuel import config
 from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers._image_sizes import choose_part
-from fuel.transformers._image_pil import resize_image
 from fuel.transformers.image import (
     CenterCrop,
     Normalize,
@@ -23,6 +21,8 @@ from fuel.transformers.image import (
     RandomResizedCrop,
     Resize,
 )
+from fuel.transformers.image.resampling import resize_image
+from fuel.transformers.image.sizes import choose_part
 
 RAGGED = [pixels(3, 6 + n, 9 - n, seed=n) for n in range(4)]
 FORMS = [list, as_objects]

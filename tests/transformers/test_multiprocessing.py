@@ -20,6 +20,18 @@ import time
 
 import numpy
 import pytest
+from process_pipelines import (
+    Faulty,
+    Keeper,
+    Shapes,
+    Unloadable,
+    assert_same,
+    build,
+    build_bad,
+    raise_unpicklable,
+    raise_value_error,
+    sleep_long,
+)
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, WorkerError
@@ -33,18 +45,6 @@ from fuel.transformers import (
     Transformer,
 )
 from fuel.transformers.noise import GaussianNoise
-from process_pipelines import (
-    Faulty,
-    Keeper,
-    Shapes,
-    Unloadable,
-    assert_same,
-    build,
-    build_bad,
-    raise_unpicklable,
-    raise_value_error,
-    sleep_long,
-)
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -7,10 +7,10 @@ from hypothesis.extra import numpy as npst
 
 from fuel import config
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.kernels import pad_sequences
 from fuel.schemes import ConstantScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Mapping, Padding
-from fuel.kernels import pad_sequences
 
 DTYPES = [numpy.dtype(code) for code in '?bhilBHILefdFD']
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pipelines import PIPELINES, build, write_files
 
-from fuel.transport._changes import Course, changed, changes
+from fuel.epochs.state_delta import Course, changed, changes
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3)

@@ -7,16 +7,16 @@ from operator import itemgetter
 
 import numpy
 import pytest
+from interrupting import alarms, collect
+from process_pipelines import build
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import WorkerError
 from fuel.schemes import ConstantScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, MultiProcessing
-from fuel.transport._background import Worker
-from fuel.transport._channel import Channel
-from interrupting import alarms, collect
-from process_pipelines import build
+from fuel.transport.channel import Channel
+from fuel.workers.worker import Worker
 
 pytestmark = [
     pytest.mark.timeout(60),

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.transport import (
-    BudgetError,
-    Leases,
-    Segment,
-    SlotPool,
-    dump,
-    load,
-)
+from fuel.transport import BudgetError, Leases, Segment, SlotPool, dump, load
 
 SIZE = 1 << 16
 

@@ -8,7 +8,7 @@ import sys
 import numpy
 import pytest
 
-from fuel.utils._files import atomic_path
+from fuel.utils.atomic_files import atomic_path
 
 
 def permissions(path):
@@ -121,7 +121,7 @@ def test_atomic_path_killed_writer_leaves_the_old_file(tmp_path):
     path = tmp_path / 'a'
     path.write_bytes(b'old')
     code = ('import os, signal, sys\n'
-            'from fuel.utils._files import atomic_path\n'
+            'from fuel.utils.atomic_files import atomic_path\n'
             'with atomic_path(sys.argv[1]) as temporary:\n'
             '    open(temporary, "wb").write(b"half")\n'
             '    os.kill(os.getpid(), signal.SIGKILL)\n')
@@ -132,7 +132,7 @@ def test_atomic_path_killed_writer_leaves_the_old_file(tmp_path):
 
 
 KILLED = ('import os, signal, sys\n'
-          'from fuel.utils._files import atomic_path\n'
+          'from fuel.utils.atomic_files import atomic_path\n'
           'with atomic_path(sys.argv[1]) as temporary:\n'
           '    open(temporary, "wb").write(b"half")\n'
           '    os.kill(os.getpid(), signal.SIGKILL)\n')
@@ -168,7 +168,7 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
     """A file that goes between its making and its lock is made again."""
     import fcntl
 
-    from fuel.utils import _claims
+    from fuel.utils import temporary as temporary_
     flock, calls = fcntl.flock, []
 
     def remove_first(descriptor, operation):
@@ -177,7 +177,7 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
             for path in tmp_path.iterdir():
                 path.unlink()
         return flock(descriptor, operation)
-    monkeypatch.setattr(_claims.fcntl, 'flock', remove_first)
+    monkeypatch.setattr(temporary_.fcntl, 'flock', remove_first)
     with atomic_path(tmp_path / 'a') as temporary:
         assert [os.path.basename(temporary)] == os.listdir(tmp_path)
     assert 2 == len(calls)
@@ -187,13 +187,13 @@ def test_atomic_path_taken_for_left_over_begins_again(tmp_path, monkeypatch):
 def test_atomic_path_without_locks_removes_nothing(tmp_path, monkeypatch,
                                                    error):
     """Nobody knows whether another file's owner lives."""
-    from fuel.utils import _claims
+    from fuel.utils import temporary as temporary_
     if error is None:
-        monkeypatch.setattr(_claims, 'fcntl', None)
+        monkeypatch.setattr(temporary_, 'fcntl', None)
     else:
         def flock(*args):
             raise error
-        monkeypatch.setattr(_claims.fcntl, 'flock', flock)
+        monkeypatch.setattr(temporary_.fcntl, 'flock', flock)
     other = tmp_path / '.part-0123456789abcdef-a'
     other.write_bytes(b'half')
     with atomic_path(tmp_path / 'a'):

@@ -4,8 +4,8 @@ import errno
 import pytest
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage._lacks import raise_lack
-from fuel.utils._hdf5_errors import naming_file
+from fuel.storage.errors import raise_lack
+from fuel.utils.hdf5_errors import naming_file
 
 
 @pytest.mark.parametrize('number', [errno.EMFILE, errno.ENFILE])

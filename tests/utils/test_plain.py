@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_st
 
-from fuel.utils._plain import decode, encode
+from fuel.utils.plain import decode, encode
 
 SCALARS = (st.none() | st.booleans() | st.integers() | st.floats()
            | st.text() | st.binary())

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel import config
-from fuel.utils import _threads
-from fuel.utils._threads import map_chunks, number_of_threads
+from fuel.utils import threads as threads_
+from fuel.utils.threads import map_chunks, number_of_threads
 
 
 @given(st.integers(0, 50), st.integers(1, 10), st.integers(1, 9))
@@ -126,8 +126,8 @@ def test_number_of_threads_default_is_the_cores_of_the_process():
 
 def test_map_chunks_one_thread_never_makes_a_pool():
     """With one thread everything runs in the caller."""
-    _threads._before_fork()
-    _threads._after_fork_in_parent()
+    threads_._before_fork()
+    threads_._after_fork_in_parent()
     me = threading.get_ident()
     assert {me} == set(map_chunks(
         lambda start, stop: threading.get_ident(), 10, num_threads=1))

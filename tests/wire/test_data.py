@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from fuel.wire import Limits, WireError, decode, encode
-from fuel.wire import pack_header, unpack_header
-from fuel.wire._dtypes import rebuild
+from fuel.wire import (
+    Limits,
+    WireError,
+    decode,
+    encode,
+    pack_header,
+    unpack_header,
+)
+from fuel.wire.dtypes import rebuild
 
 STRUCTURED = numpy.dtype({
     'names': ['a', 'b'], 'formats': ['<i2', ('>f4', (2,))],

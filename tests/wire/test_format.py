@@ -10,10 +10,10 @@ import pytest
 import zmq
 from hypothesis import given
 from hypothesis import strategies as st
+from process_pipelines import assert_same, build
 
 from fuel.server import Server
 from fuel.wire import encode
-from process_pipelines import assert_same, build
 
 PLAIN = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(max_size=5),

@@ -1,0 +1,80 @@
+"""Converters of other packages, kept away from the finished files."""
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fuel.utils.atomic_files import atomic_path
+from fuel.utils.temporary import scratch_folder
+
+__all__ = ['convert_aside', 'writes_whole_files']
+
+
+def writes_whole_files(function: Callable[..., Any]) -> bool:
+    """Tell whether a converter is Fuel's own, which writes a file as a whole
+    or not at all; those of other packages open theirs in place."""
+    return (getattr(function, '__module__', None) or '').startswith(
+        'fuel.converters.')
+
+
+def convert_aside(function: Callable[..., Any], arguments: dict[str, Any],
+                  finish: Callable[[Iterable[str]], None]
+                  ) -> tuple[str, ...]:
+    """Let a converter write into a folder of its own, and move the results.
+
+    Parameters
+    ----------
+    function : callable
+        The converter.
+    arguments : dict
+        Its keyword arguments. In the place of `output_directory` it gets a
+        new folder inside it, thus on the same file system.
+    finish : callable
+        Called with the paths of the files before they are moved.
+
+    Returns
+    -------
+    tuple of str
+        The paths that the converter returned, now in `output_directory`.
+        What it wrote elsewhere stays where it is.
+
+    """
+    arguments = dict(arguments)
+    # A name with folders in it would not be found, or lead out again.
+    folder, name = os.path.split(arguments.get('output_filename') or '')
+    if folder:
+        arguments['output_filename'] = name
+    directory = os.path.join(arguments['output_directory'], folder)
+    with scratch_folder('.fuel-convert-', directory or os.curdir) as aside:
+        arguments['output_directory'] = aside
+        paths = tuple(function(**arguments) or ())
+        finish(paths)
+        for root, _, names in os.walk(aside):
+            target = os.path.join(directory, os.path.relpath(root, aside))
+            os.makedirs(target, exist_ok=True)
+            for name in names:
+                _move(os.path.join(root, name), os.path.join(target, name))
+    return tuple(_moved(path, aside, directory) for path in paths)
+
+
+def _moved(path: str, aside: str, directory: str) -> str:
+    inside = os.path.relpath(path, aside)
+    if inside.startswith(os.pardir):
+        return path
+    return os.path.join(directory, inside)
+
+
+def _move(source: str, target: str) -> None:
+    """Put a file in the place of another, in one step."""
+    target = os.path.realpath(target)
+    if os.path.isfile(target):
+        shutil.copymode(target, source)
+    if os.path.isdir(target):
+        raise IsADirectoryError(
+            f'cannot write the file {target!r}: it is a folder')
+    try:
+        os.replace(source, target)
+    except OSError:
+        # A link led to another file system.
+        with atomic_path(target) as part:
+            shutil.copyfile(source, part)

@@ -1,0 +1,1 @@
+"""Reading the batches of a server."""

@@ -1,0 +1,540 @@
+"""The stream that reads from a server."""
+from __future__ import annotations
+
+import builtins
+import secrets
+import weakref
+from typing import Any
+
+from fuel import config
+from fuel.client.connection import Connection, Delivery, LostError, Options
+from fuel.epochs.epoch import RUNNING, Epoch, runtime_of
+from fuel.epochs.state_delta import changed
+from fuel.exceptions import ServerError
+from fuel.kernels.prefetch_buffer import Handover
+from fuel.streams import AbstractDataStream
+from fuel.wire import WireError, decode
+from fuel.wire.header import get_field
+from fuel.wire.index_sets import Indices, as_ranges
+from fuel.workers.worker import RemoteTraceback
+
+# Seconds to wait for a thread that was told to stop before telling it again.
+_WAIT = 0.1
+
+_RESUME = ('run', 'epoch', 'client', 'over', 'members', 'floor', 'done',
+           'index', 'state')
+
+
+class Feed(Handover):
+    """One epoch, as far as this client is concerned.
+
+    Attributes
+    ----------
+    finished : bool
+    left : bool
+        Whether nobody reads it any more.
+    resume : dict or None
+        Where to go on, if it was saved before; or, with `over`, the epoch
+        that this one follows.
+
+    """
+
+    def __init__(self, resume: Any = None) -> None:
+        self.resume = resume
+        self.connection: Connection | None = None
+        self.finished = False
+        self.left = False
+        self.final: Any = None
+        self.run = ''
+        self.epoch = 0
+        self.done = Indices()
+        # After which batches the state of the pipeline is known.
+        self.points: list[tuple[int, Any, Any]] = []
+        self._generation = 0
+
+    def get(self, stream: ServerDataStream) -> Any:
+        """Return the next batch."""
+        try:
+            if self.finished:
+                raise StopIteration
+            if self.held is None or self.left:
+                self._receive(stream)
+        except StopIteration:
+            if not self.is_asked:
+                self.is_over = True
+            raise
+        assert self.held is not None
+        data, error, _ = self.held
+        if not self.is_asked:
+            self.claim()
+        if error is not None:
+            raise error
+        return data
+
+    def _receive(self, stream: ServerDataStream) -> None:
+        """Hold the next batch, or error; Ctrl-C does not lose it."""
+        self._note_handed()
+        while self.held is None or self.left:
+            if self.left:
+                raise ServerError(
+                    'this epoch was left by reset() or close(): make a new '
+                    'epoch iterator')
+            connection = None
+            try:
+                connection = self._connect(stream)
+                self._open(connection, connection.take(self._generation))
+            except LostError:
+                # Ask its successor for what was not handed out.
+                self._generation = 0
+            except BaseException:
+                # Ctrl-C, say, when a batch had come and was not yet held: it
+                # is asked for again.
+                if connection is None or not connection.is_resting:
+                    self._generation = 0
+                raise
+
+    def _connect(self, stream: ServerDataStream) -> Connection:
+        if self.connection is None or not self.connection.is_usable():
+            self._generation = 0
+            connection = stream._connection_for(self)
+            if self.connection is not None:
+                connection.members = self.connection.members
+            self.connection = connection
+        connection = self.connection
+        if not self._generation:
+            joined = connection.join(self.position())
+            self._generation = joined['generation']
+            if 'epoch' in joined:
+                self._note_joined(connection, joined)
+        return connection
+
+    def _note_joined(self, connection: Connection, joined: Any) -> None:
+        assert connection.welcome is not None
+        run = get_field(connection.welcome, 'run', str)
+        epoch = get_field(joined, 'epoch', int)
+        start = get_field(joined, 'start', int)
+        base = get_field(joined, 'base', dict, None)
+        if (epoch != self.epoch or base is None
+                or self.position() is None):
+            self.done, self.points = Indices(start), []
+        self.run, self.epoch = joined.get('run', run), epoch
+        self.points.append((start, base, []))
+
+    def _open(self, connection: Connection, delivery: Delivery) -> None:
+        """Hold what a message brings, to be handed out or raised."""
+        fields = delivery.fields
+        kind = fields['type']
+        if kind == 'end':
+            self.finished = True
+            self.final = get_field(fields, 'state', dict, None)
+            raise StopIteration
+        if kind == 'broken':
+            self.left = True
+            raise _as_exception(get_field(fields, 'error', dict))
+        if kind not in ('batch', 'failure'):
+            raise WireError(f'unknown message {kind[:20]!r}')
+        error = data = None
+        if kind == 'failure':
+            error = _as_exception(get_field(fields, 'error', dict))
+        else:
+            data = _take_data(delivery)
+        self.held = data, error, (fields, delivery.base)
+        connection.tell(
+            type='handed', join=connection.join_number,
+            indices=[fields['index']],
+            release=[slot for slot, reuse in connection.leases.returned()
+                     if reuse])
+
+    def _note_handed(self) -> None:
+        """Count what the user has got since the last time."""
+        if self.receipt is None:
+            return
+        fields, base = self.receipt
+        index = get_field(fields, 'index', int)
+        self.done.raise_floor(get_field(fields, 'floor', int, 0))
+        self.done.add(index)
+        steps = fields.get('changes')
+        if base is not None and steps is not None:
+            self.points.append((index + 1, base, steps))
+        known = [point for point in self.points
+                 if point[0] <= self.done.floor]
+        if known:
+            best = max(known, key=lambda point: point[0])
+            self.points = [best, *(point for point in self.points
+                                   if point[0] > self.done.floor)]
+        self.receipt = None
+
+    def position(self) -> Any:
+        """Return where another client, or another server, may go on."""
+        if not self.epoch:
+            return self.resume
+        self._note_handed()
+        saved: dict[str, Any] = {
+            'run': self.run, 'epoch': self.epoch,
+            'client': '' if self.connection is None
+            else self.connection.client,
+            'over': self.is_over,
+            'members': 1 if self.connection is None
+            else self.connection.members,
+            'floor': self.done.floor, 'index': 0, 'state': None}
+        if self.is_over:
+            return {**saved, 'state': self.final, 'done': []}
+        known = [point for point in self.points
+                 if point[0] <= self.done.floor and point[1] is not None]
+        if known:
+            index, base, steps = max(known, key=lambda point: point[0])
+            saved.update(index=index, state=changed(base, steps))
+        return {**saved, 'done': as_ranges(
+            [*range(saved['index'], self.done.floor), *self.done.above])}
+
+    def follower(self) -> Any:
+        """Return what the epoch after this one has to know."""
+        position = self.position()
+        return None if position is None else {**position, 'over': True}
+
+    def leave(self) -> None:
+        """Tell the server that nobody reads this epoch any more."""
+        if self.left or self.finished:
+            return
+        self.left = True
+        connection = self.connection
+        if connection is not None and connection.is_usable() \
+                and self._generation:
+            connection.mention(type='leave', join=connection.join_number)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.position(), self.finished)
+
+
+def _restored(resume: Any, finished: bool) -> Feed:
+    feed = Feed(resume)
+    feed.finished = finished
+    return feed
+
+
+class ServerDataStream(AbstractDataStream):
+    """A stream that comes from a server in another process.
+
+    Parameters
+    ----------
+    sources : tuple of str
+        Names for what arrives, in its order; they need not be the names
+        that the server has.
+    produces_examples : bool, optional
+        Whether the server sends examples (as opposed to batches); another
+        kind is an error.  Defaults to None: what the server says.
+    host : str, optional
+        Defaults to ``'localhost'``.
+    port : int, optional
+        Defaults to 5557.
+    hwm : int, optional
+        How many batches may be under way and not handed out.  The smaller
+        of this and the server's counts.  Defaults to 10.
+    axis_labels : dict, optional
+        Maps source names to tuples of strings.  Defaults to None: what the
+        server says.
+    rank : int, optional
+        For servers that share by rank.
+    timeout : float, optional
+        Seconds to wait for a server that is not there yet.  Defaults to
+        ``config.connect_timeout``, 60.
+    reconnect : float, optional
+        Seconds to wait for the successor of a server that has vanished.
+        Defaults to ``config.reconnect_timeout``, 30; 0 raises at once.
+    stalled : float, optional
+        Seconds without a batch after which a pipeline counts as stalled.
+        Defaults to ``config.stall_timeout``, 600.
+    shared_memory : bool, optional
+        Whether a server on the same host may send arrays through shared
+        memory.  Defaults to True.
+    curve : str or path, optional
+        Directory with this client's keys, for encrypted connections.
+
+    Raises
+    ------
+    fuel.exceptions.ServerError
+        By the epoch iterator, if there is no server, or it refuses.
+
+    Notes
+    -----
+    The connection is made when data, or something that only the server
+    knows, is asked for.  `close`, `reset`, `next_epoch` and pickling never
+    connect.
+
+    With several clients, each batch goes to exactly one of them, unless the
+    server shares otherwise; an epoch ends for all when all of it was handed
+    out.  A client that leaves an epoch joins the next one.
+
+    Examples
+    --------
+    In one program ``start_server(stream)``, in another::
+
+        stream = ServerDataStream(('features', 'targets'))
+        for features, targets in stream.get_epoch_iterator():
+            ...
+
+    """
+
+    epoch_attributes = ('feed',)
+    feed: Feed
+
+    def __init__(self, sources: Any, produces_examples: bool | None = None,
+                 host: str = 'localhost', port: int = 5557, hwm: int = 10,
+                 axis_labels: Any = None, *, rank: int | None = None,
+                 timeout: float | None = None,
+                 reconnect: float | None = None,
+                 stalled: float | None = None, shared_memory: bool = True,
+                 curve: Any = None) -> None:
+        if isinstance(sources, str):
+            raise ValueError('sources is a tuple of names, got '
+                             f'{sources!r}: write ({sources!r},)')
+        if isinstance(hwm, bool) or not isinstance(hwm, int) or hwm < 1:
+            raise ValueError(f'hwm must be a positive integer, got {hwm!r}')
+        super().__init__(axis_labels=axis_labels)
+        self.sources = sources
+        self.host, self.port, self.hwm = host, port, hwm
+        self.rank = rank
+        self.timeout: float = (
+            config.connect_timeout if timeout is None else timeout)
+        self.reconnect: float = (
+            config.reconnect_timeout if reconnect is None else reconnect)
+        self.stalled: float = (
+            config.stall_timeout if stalled is None else stalled)
+        self.shared_memory = shared_memory
+        self.curve = curve
+        if produces_examples is not None:
+            self._produces_examples = bool(produces_examples)
+        self._after: Any = None
+
+    @property
+    def produces_examples(self) -> bool:
+        """Whether single examples come, as opposed to batches (bool)."""
+        if self._produces_examples is None:
+            examples = self._greet().get('examples')
+            if not isinstance(examples, bool):
+                raise ValueError(
+                    'the stream that is served does not tell whether it '
+                    'produces examples: give produces_examples here')
+            return examples
+        return self._produces_examples
+
+    @produces_examples.setter
+    def produces_examples(self, value: bool) -> None:
+        self._produces_examples = value
+
+    @property
+    def axis_labels(self) -> Any:
+        """Maps source names to tuples of strings (dict), or None."""
+        if self._axis_labels is not None:
+            return self._axis_labels
+        labels = self._greet().get('axis_labels')
+        if not isinstance(labels, list):
+            return None
+        return {source: tuple(label) if isinstance(label, list) else label
+                for source, label in zip(self.sources, labels, strict=False)}
+
+    @axis_labels.setter
+    def axis_labels(self, value: Any) -> None:
+        self._axis_labels = value
+
+    def connect(self) -> None:
+        """Connect to the server now; data connect by themselves."""
+        self._greet()
+
+    def _greet(self) -> dict[str, Any]:
+        connections = self._connections()
+        if not connections:
+            self._add_connection()
+        return self._connections()[0].greet()
+
+    def _connections(self) -> list[Connection]:
+        """Return the connections that this process has."""
+        with runtime_of(self).lock:
+            mine = [connection for connection
+                    in vars(self).setdefault('_made', [])
+                    if connection.is_usable()]
+            self._made = mine
+            return mine
+
+    def _add_connection(self) -> Connection:
+        host = f'[{self.host}]' if ':' in self.host else self.host
+        if host == 'localhost':
+            # Servers listen there; the name may stand for another address.
+            host = '127.0.0.1'
+        connection = Connection(Options(
+            f'tcp://{host}:{self.port}', len(self.sources),
+            self._produces_examples, self.hwm, self.rank, self.timeout,
+            self.reconnect, self.stalled, self.shared_memory, self.curve),
+            secrets.token_hex(8))
+        weakref.finalize(self, connection.close)
+        self._made.append(connection)
+        return connection
+
+    def _connection_for(self, feed: Feed) -> Connection:
+        """Return a connection that no other running epoch uses."""
+        with runtime_of(self).lock:
+            used = [other.connection
+                    for other in vars(self).setdefault('_feeds', [])
+                    if other is not feed
+                    and not (other.left or other.finished)]
+            for connection in self._connections():
+                if connection not in used:
+                    return connection
+            return self._add_connection()
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next batch that the server sends.
+
+        Raises
+        ------
+        ValueError
+            If there is a request; then nothing is connected.
+
+        """
+        if request is not None:
+            raise ValueError('the server decides what comes next, so there '
+                             f'are no requests; got {request!r}')
+        if 'feed' not in vars(self):
+            self.feed = self._open_feed()
+        return self.feed.get(self)
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over a new epoch of the server.
+
+        See :meth:`AbstractDataStream.get_epoch_iterator`.
+        """
+        runtime = runtime_of(self)
+        with runtime.lock:
+            if runtime.is_left() and 'feed' in vars(self):
+                self.feed.leave()
+            self.feed = self._open_feed()
+            return super().get_epoch_iterator(as_dict)
+
+    def _open_feed(self) -> Feed:
+        runtime = runtime_of(self)
+        if runtime.pending is not None:
+            pending = runtime.pending
+            resume = pending['leftover']
+            if resume is not None and pending['epoch'] != RUNNING:
+                resume = {**resume, 'over': True}
+        elif 'feed' in vars(self):
+            resume = self.feed.follower()
+        else:
+            resume = self._after
+        feed = Feed(resume)
+        feeds = vars(self).setdefault('_feeds', [])
+        feeds[:] = [other for other in feeds
+                    if not (other.left or other.finished)]
+        feeds.append(feed)
+        return feed
+
+    def get_leftover(self) -> Any:
+        """Return where the server stood when the last batch was handed out.
+
+        See :meth:`AbstractDataStream.get_leftover`.
+        """
+        return self.feed.position() if 'feed' in vars(self) else None
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Do nothing: the epoch was begun with the left-over already."""
+
+    def _state_of(self, epoch: Epoch) -> dict[str, Any]:
+        if not epoch.finished:
+            return super()._state_of(epoch)
+        state = super()._state_of(epoch)
+        return {**state, 'leftover': vars(epoch)['feed'].position()}
+
+    def _adopt_epoch(self, epoch: Epoch, iterator: Any) -> None:
+        super()._adopt_epoch(epoch, iterator)
+        feed = epoch.attributes.get('feed')
+        # A finished epoch lets go of its attributes, but not of this.
+        vars(epoch)['feed'] = feed
+        epoch.handover = feed
+        if feed is not None:
+            # An iterator that is dropped leaves the epoch to the others.
+            weakref.finalize(iterator, feed.leave).atexit = False
+
+    def reset(self) -> None:
+        """Leave the present epoch; the next one is clean."""
+        if 'feed' in vars(self):
+            self.feed.leave()
+
+    def next_epoch(self) -> None:
+        """Leave the present epoch; the next one is clean."""
+        self.reset()
+
+    def close(self) -> None:
+        """Leave the epoch and disconnect; a new epoch connects again.
+
+        A thread that waits for a batch gets an error.
+        """
+        lock = runtime_of(self).lock
+        self._disconnect()
+        while not lock.acquire(timeout=_WAIT):
+            # Another thread has it, and may have connected meanwhile.
+            self._disconnect()
+        try:
+            self._made = []
+        finally:
+            lock.release()
+
+    def _disconnect(self) -> None:
+        for feed in list(vars(self).get('_feeds', [])):
+            feed.leave()
+        for connection in list(vars(self).get('_made', [])):
+            connection.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        for name in ('_made', '_feeds'):
+            state.pop(name, None)
+        if 'feed' in vars(self):
+            state['_after'] = self.feed.follower()
+        return state
+
+
+# Pickles and error texts name the public path.
+ServerDataStream.__module__ = 'fuel.streams'
+
+
+def _take_data(delivery: Delivery) -> Any:
+    """Return the data of a batch; its arrays are the user's own."""
+    fields, leases = delivery.fields, delivery.leases
+    slot = get_field(fields, 'slot', dict, None)
+    if slot is None:
+        return decode(fields.get('items'), delivery.frames)
+    extents = get_field(slot, 'extents', list)
+    segment = get_field(slot, 'segment', int)
+    if not leases.has_segment(segment) or not extents or not all(
+            isinstance(extent, list) and len(extent) == 2
+            and all(type(part) is int and part >= 0 for part in extent)
+            for extent in extents):
+        raise WireError('a batch in memory that is not known')
+    try:
+        return leases.lend(
+            get_field(slot, 'number', int), segment,
+            [(offset, size) for offset, size in extents],
+            lambda buffers: decode(fields.get('items'), buffers))
+    except (ValueError, BufferError) as error:
+        raise WireError(f'a batch outside its memory: {error}') from error
+
+
+def _as_exception(told: dict[str, Any]) -> Exception:
+    """Return an error of the server's pipeline as one of ours."""
+    kind = get_field(told, 'kind', str, '') or ''
+    cls = getattr(builtins, kind, None)
+    error: Exception
+    if isinstance(cls, type) and issubclass(cls, Exception) \
+            and not issubclass(cls, (StopIteration, StopAsyncIteration,
+                                     UnicodeError, ExceptionGroup)):
+        error = cls(get_field(told, 'text', str, ''))
+    else:
+        error = ServerError('the pipeline of the server raised '
+                            + get_field(told, 'summary', str, ''))
+    for note in get_field(told, 'notes', list, []):
+        error.add_note(str(note))
+    error.__cause__ = RemoteTraceback(get_field(told, 'traceback', str, ''))
+    return error
+
+
+ServerDataStream.__module__ = 'fuel.streams'

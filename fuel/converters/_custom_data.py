@@ -1,0 +1,161 @@
+"""What converters of one's own data share: splits, classes, options."""
+import argparse
+import functools
+import json
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import h5py
+import numpy
+
+from fuel import config
+from fuel.converters._disk_space import check_room
+from fuel.converters.inputs import BadInputFile, MissingInputFiles
+
+__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
+           'write_names']
+
+Array = numpy.ndarray[Any, Any]
+F = TypeVar('F', bound=Callable[..., Any])
+ROWS_AT_ONCE = 1024
+
+
+def advise(function: F) -> F:
+    """Make a converter of files that nobody can download say so."""
+    @functools.wraps(function)
+    def advised(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except MissingInputFiles as error:
+            error.advice = 'Look at the name, and at the folder (-d)'
+            raise
+        except BadInputFile as error:
+            error.advice = 'Mend the file, or leave it out'
+            raise
+    return advised  # type: ignore[return-value]
+
+
+class Rows:
+    """Chosen rows of an array, copied a part at a time.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+        Perhaps mapped from a file.
+    rows : numpy.ndarray of int, optional
+        Which. Default: all.
+    """
+
+    def __init__(self, array: Any, rows: Array | None = None) -> None:
+        self._array = array
+        self._rows = numpy.arange(len(array)) if rows is None else rows
+        self.dtype = array.dtype
+        self.shape = (len(self._rows), *array.shape[1:])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def write(self, dataset: h5py.Dataset, start: int) -> None:
+        """Write the rows from row `start` on."""
+        for i in range(0, len(self), ROWS_AT_ONCE):
+            block = self._array[self._rows[i:i + ROWS_AT_ONCE]]
+            dataset[start + i:start + i + len(block)] = block
+            check_room()
+
+
+def add_split_options(subparser: ArgumentParser) -> None:
+    """Add the options for holding out random examples."""
+    subparser.add_argument(
+        '--hold-out', type=_hold_out, action='append', default=None,
+        metavar='SPLIT=FRACTION', help='make a split of this share of the '
+        'examples, chosen at random, such as test=0.2; may be repeated '
+        '(default: all examples are in the split train)')
+    subparser.add_argument(
+        '--seed', type=int, default=config.default_seed,
+        help='seed of the choice (default: config.default_seed)')
+
+
+def _hold_out(text: str) -> tuple[str, float]:
+    name, _, share = text.partition('=')
+    try:
+        fraction = float(share)
+    except ValueError:
+        fraction = 0.
+    if not name or not 0 < fraction < 1:
+        raise argparse.ArgumentTypeError(
+            f'expected something like test=0.2, got {text!r}')
+    return name, fraction
+
+
+def plan_splits(count: int, hold_out: Sequence[tuple[str, float]] | None,
+                seed: int) -> dict[str, Array]:
+    """Choose the examples of each split.
+
+    Parameters
+    ----------
+    count : int
+        Number of examples.
+    hold_out : sequence of (str, float), optional
+        Names and shares of splits beside 'train'.
+    seed : int
+        Seed of the choice.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray of int
+        For each split ascending indices; 'train' is first.
+
+    Examples
+    --------
+    >>> {name: len(rows) for name, rows in
+    ...  plan_splits(10, [('test', .2)], seed=1).items()}
+    {'train': 8, 'test': 2}
+    """
+    order = numpy.random.RandomState(seed).permutation(count)
+    splits: dict[str, Array] = {}
+    start = 0
+    for name, fraction in hold_out or ():
+        stop = start + round(count * fraction)
+        if name == 'train' or name in splits or stop >= count or (
+                stop == start):
+            raise ValueError(f'cannot hold out {name}={fraction} of {count} '
+                             'examples, beside what is held out before')
+        splits[name] = numpy.sort(order[start:stop])
+        start = stop
+    return {'train': numpy.sort(order[start:]), **splits}
+
+
+def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
+    """Give names the numbers of their sorted order.
+
+    Returns
+    -------
+    classes : numpy.ndarray of int
+        A column of numbers, of the smallest type that holds them.
+    names : list of str
+        The sorted names.
+    """
+    known = sorted(set(names))
+    number = {name: i for i, name in enumerate(known)}
+    kind = numpy.min_scalar_type(max(len(known) - 1, 0))
+    return (numpy.array([[number[name]] for name in names], dtype=kind),
+            known)
+
+
+def write_names(h5file: h5py.File, kind: str,
+                sources: Mapping[str, Sequence[str]]) -> None:
+    """Write the names of classes or columns to attributes of sources.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file that holds the sources.
+    kind : {'class_names', 'column_names'}
+        Name of the attribute.
+    sources : mapping of str to sequence of str
+        The names, in the order of their numbers. They are written as a list
+        in JSON: other texts in attributes have a bound together.
+    """
+    for source, names in sources.items():
+        h5file[source].attrs[kind] = json.dumps(list(names))

@@ -1,0 +1,182 @@
+"""Raw files: are they there, what are they, and can they be read?"""
+import hashlib
+import os
+import threading
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import IO, Any, Self
+
+from fuel.converters._inflate import Inflated
+from fuel.downloaders.registry import owner_of
+from fuel.exceptions import FuelError
+
+__all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'input_paths',
+           'read_gzip', 'refuse_namesakes', 'refuse_page', 'unpack_gzip']
+
+BLOCK = 1 << 20
+# The largest file that is unpacked in memory, of EMNIST, has 547 MB.
+MAX_UNPACKED = 1 << 30
+PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
+
+
+FETCH_AGAIN = ('Delete the file and run fuel-download again, or put the right '
+               'file in its place')
+
+
+class MissingInputFiles(FuelError):  # noqa: N818
+    """Raised by a converter whose raw files are not all there.
+
+    Parameters
+    ----------
+    message : str
+        What is missing.
+    filenames : list of str
+        Paths of the missing files.
+    """
+
+    def __init__(self, message: str, filenames: Iterable[str]) -> None:
+        self.filenames = list(filenames)
+        # What to do, if it is not to run fuel-download.
+        self.advice: str | None = None
+        super().__init__(message, self.filenames)
+
+    def __str__(self) -> str:
+        return f'{self.args[0]}: {", ".join(self.filenames)}'
+
+
+class BadInputFile(FuelError, ValueError):  # noqa: N818
+    """Raised by a converter whose raw file is not what it should be."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        self.advice: str | None = None
+        super().__init__(path, problem)
+
+    def __str__(self) -> str:
+        return f'{self.path}: {self.problem}. {self.advice or FETCH_AGAIN}'
+
+
+def input_paths(directory: str, filenames: Iterable[str]) -> list[str]:
+    """Return the paths of raw files, after a look at how each begins.
+
+    Raises
+    ------
+    MissingInputFiles
+        If some are not there.
+    BadInputFile
+        If one is empty or a web page.
+    """
+    paths = [os.path.join(directory, name) for name in filenames]
+    missing = [path for path in paths if not os.path.isfile(path)]
+    if missing:
+        raise MissingInputFiles('Required files missing', missing)
+    for path in paths:
+        refuse_page(path)
+    return paths
+
+
+def refuse_page(path: str) -> None:
+    """Raise `BadInputFile` if a file is empty or begins like a web page,
+    which is what a server sends in place of data it does not have."""
+    with open(path, 'rb') as raw:
+        start = raw.read(512).lstrip(b'\xef\xbb\xbf \t\r\n').lower()
+    if os.path.getsize(path) == 0:
+        raise BadInputFile(path, 'the file is empty')
+    if start.startswith(PAGE_STARTS):
+        raise BadInputFile(
+            path, 'expected raw data, got a web page (it begins with '
+            f'{start[:30].decode("latin1")!r})')
+
+
+def read_gzip(path: str) -> bytes:
+    """Return the decompressed content of a gzip file.
+
+    Raises
+    ------
+    BadInputFile
+        If the file is not gzip, is cut short, unpacks to more than 1 GiB, or
+        its check sum is wrong.
+    """
+    with open(path, 'rb') as raw:
+        try:
+            return unpack_gzip(raw, path)
+        except BadInputFile:
+            refuse_page(path)
+            raise
+
+
+def unpack_gzip(raw: IO[bytes], path: str,
+                max_size: int = MAX_UNPACKED) -> bytes:
+    """Return the content of a gzip file that is open, called `path` in error
+    texts; raise `BadInputFile` as `read_gzip` does."""
+    try:
+        content = Inflated(raw).read(max_size + 1)
+    except EOFError as error:
+        raise BadInputFile(path, 'the gzip file is cut short') from error
+    except zlib.error as error:
+        raise BadInputFile(path, f'not a sound gzip file ({error})') from error
+    if len(content) > max_size:
+        raise BadInputFile(path, 'the gzip file unpacks to more than '
+                           f'{max_size} bytes')
+    return content
+
+
+def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
+    """Raise `BadInputFile` if a file is known to be the file of that name of
+    another data set: several are distributed under the names of MNIST's."""
+    for path in paths:
+        owner = owner_of(os.path.basename(path), path)
+        if owner is not None and owner != dataset:
+            raise BadInputFile(path, f'this is the file of {owner}, not of '
+                               f'{dataset}; each needs a folder of its own')
+
+
+class Digests:
+    """Sizes and SHA-256 of files, computed while something else is done.
+
+    Parameters
+    ----------
+    paths : iterable of str
+        The files. They are named by the last part of their path.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._paths = list(paths)
+        self._futures: dict[str, Future[dict[str, Any]]] = {}
+        self._stop = threading.Event()
+
+    def __enter__(self) -> Self:
+        # One thread: hashing frees the interpreter's lock, and the disk
+        # is read for the conversion at the same time.
+        self._pool = ThreadPoolExecutor(1)
+        self._futures = {os.path.basename(path):
+                         self._pool.submit(self._describe, path)
+                         for path in self._paths}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        # A failed conversion does not wait for the digest of an archive.
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _describe(self, path: str) -> dict[str, Any]:
+        digest = hashlib.sha256()
+        size = 0
+        with open(path, 'rb') as raw:
+            while (block := raw.read(BLOCK)) and not self._stop.is_set():
+                digest.update(block)
+                size += len(block)
+        return {'size': size, 'sha256': digest.hexdigest()}
+
+    def __bool__(self) -> bool:
+        return bool(self._paths)
+
+    def result(self) -> dict[str, dict[str, Any]]:
+        """Wait, and return ``{name: {'size': bytes, 'sha256': digest}}``."""
+        return {name: future.result()
+                for name, future in self._futures.items()}

@@ -1,0 +1,63 @@
+"""Encoded images, one by one."""
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.converters.inputs import BadInputFile
+
+__all__ = ['MAX_PIXELS', 'decode']
+
+# A file of a kilobyte can claim to be an image of gigabytes.
+MAX_PIXELS = 1 << 26
+
+
+def decode(content: bytes, where: str, mode: str | None = 'RGB',
+           change: Callable[[Any], Any] | None = None
+           ) -> numpy.ndarray[Any, Any]:
+    """Decode an image.
+
+    Parameters
+    ----------
+    content : bytes
+        An encoded image, such as JPEG or PNG.
+    where : str
+        What to call it in error texts.
+    mode : str, optional
+        The colour mode to convert to; None keeps the image's own.
+    change : callable, optional
+        Makes another `PIL.Image.Image` of one.
+
+    Returns
+    -------
+    numpy.ndarray
+        uint8 of shape ``(channel, height, width)``.
+
+    Raises
+    ------
+    BadInputFile
+        If it is no image, is damaged or unreasonably large.
+    """
+    from PIL import Image, UnidentifiedImageError
+    try:
+        image: Any = Image.open(io.BytesIO(content))
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(f'{image.width} x {image.height} pixels')
+        if mode is not None and image.mode.startswith(('I', 'F')):
+            # Pillow would cut their numbers off at 255.
+            raise ValueError('its pixels are no bytes but numbers of more '
+                             f'bits, mode {image.mode}')
+        if mode is not None and image.mode != mode:
+            image = image.convert(mode)
+        if change is not None:
+            image = change(image)
+        array = numpy.asarray(image, dtype='uint8')
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
+            Image.DecompressionBombError,
+            Image.DecompressionBombWarning) as error:
+        raise BadInputFile(where, f'cannot be decoded as an image ({error})'
+                           ) from error
+    if array.ndim == 2:
+        array = array[..., None]
+    return numpy.ascontiguousarray(array.transpose(2, 0, 1))

@@ -1,0 +1,271 @@
+"""The interface to data, in memory or on disk."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fuel.streams import DataStream
+from fuel.suggestions import did_you_mean
+
+
+class Dataset:
+    """A data set: the interface to some data.
+
+    Data sets hold no position: what iterates over them (a stream) keeps the
+    state that :meth:`open` returns and hands it back.  So one data set may
+    serve several streams at once.
+
+    Parameters
+    ----------
+    sources : tuple of str, optional
+        Which sources to return, in which order.  Defaults to all of
+        `provides_sources`.
+    axis_labels : dict, optional
+        Maps source names to tuples of strings, one for each axis.  Defaults
+        to None: nothing is known.
+
+    Attributes
+    ----------
+    provides_sources : tuple of str
+        All sources there are.  Subclasses set it on the class, or before
+        they call this constructor.
+    sources : tuple of str
+        The sources that :meth:`get_data` returns.
+    axis_labels : dict or None
+    default_transformers : tuple
+        The usual stages for these data, as tuples of a
+        :class:`~fuel.transformers.Transformer` class, a list of arguments
+        and a dict of keyword arguments.
+
+    Raises
+    ------
+    ValueError
+        If the class provides no sources, or not those asked for.
+
+    Notes
+    -----
+    A data set whose state is not None may offer two hooks, which let a
+    stream save its position as plain data: ``get_position(state)`` returns
+    it, ready for JSON, and ``open_at(position)`` returns a state that goes
+    on from there.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> class Squares(Dataset):
+    ...     provides_sources = ('roots', 'squares')
+    ...     def get_data(self, state=None, request=None):
+    ...         roots = numpy.array(request)
+    ...         return self.filter_sources((roots, roots ** 2))
+    >>> Squares(sources=('squares',)).get_data(request=[3, 4])
+    (array([ 9, 16]),)
+
+    """
+
+    provides_sources: Any = None
+    default_transformers: Any = ()
+    axis_labels: Any = None
+
+    def __init__(self, sources: Any = None, axis_labels: Any = None) -> None:
+        if not self.provides_sources:
+            raise ValueError(
+                f'{type(self).__name__} must set provides_sources to the '
+                'names of its sources')
+        if sources is not None:
+            check_sources(sources, self.provides_sources)
+            self.sources = sources
+        self.axis_labels = axis_labels
+
+    @property
+    def sources(self) -> Any:
+        """The sources that are returned, in order (tuple of str)."""
+        if '_sources' in vars(self):
+            return self._sources
+        return self.provides_sources
+
+    @sources.setter
+    def sources(self, sources: Any) -> None:
+        self._sources = sources
+
+    @property
+    def example_iteration_scheme(self) -> Any:
+        """The scheme that visits single examples (IterationScheme or None).
+
+        Raises AttributeError if the data set names none.
+        """
+        if not hasattr(self, '_example_iteration_scheme'):
+            raise AttributeError(
+                f'{type(self).__name__} does not provide an example '
+                'iteration scheme')
+        return self._example_iteration_scheme
+
+    @example_iteration_scheme.setter
+    def example_iteration_scheme(self, scheme: Any) -> None:
+        self._example_iteration_scheme = scheme
+
+    def get_example_stream(self) -> DataStream:
+        """Return a stream of single examples.
+
+        Returns
+        -------
+        DataStream
+
+        """
+        return DataStream(
+            self, iteration_scheme=self.example_iteration_scheme)
+
+    def apply_default_transformers(self, stream: Any) -> Any:
+        """Return a stream with the default transformers on top.
+
+        Parameters
+        ----------
+        stream : AbstractDataStream
+
+        Returns
+        -------
+        AbstractDataStream
+
+        """
+        for cls, args, kwargs in self.default_transformers:
+            stream = cls(stream, *args, **self._restrict(kwargs, stream))
+        return stream
+
+    def _restrict(self, kwargs: Any, stream: Any) -> Any:
+        """Return arguments without the sources that were not asked for.
+
+        The default transformers are for all that there are.
+        """
+        which = kwargs.get('which_sources')
+        if not isinstance(which, (tuple, list)):
+            return kwargs
+        return {**kwargs, 'which_sources': tuple([
+            source for source in which if source in stream.sources
+            or source not in self.provides_sources])}
+
+    def open(self) -> Any:
+        """Return a state: what reading needs to remember, or None."""
+        return None
+
+    def next_epoch(self, state: Any) -> Any:
+        """Return the state for the next epoch.
+
+        Parameters
+        ----------
+        state : object
+
+        Returns
+        -------
+        object
+            By default what :meth:`reset` returns.
+
+        """
+        return self.reset(state)
+
+    def reset(self, state: Any) -> Any:
+        """Close a state and return a fresh one.
+
+        Parameters
+        ----------
+        state : object
+
+        Returns
+        -------
+        object
+
+        """
+        self.close(state)
+        return self.open()
+
+    def close(self, state: Any) -> None:
+        """Close a state, such as an open file.
+
+        Parameters
+        ----------
+        state : object
+
+        """
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(None)
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the data of a request.
+
+        Parameters
+        ----------
+        state : object, optional
+            What :meth:`open` returned.
+        request : object, optional
+            Which examples, in a form that the data set understands.
+
+        Returns
+        -------
+        tuple
+            One item for each of `sources`.
+
+        Raises
+        ------
+        StopIteration
+            If data are read in order and there are no more.
+
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_data')
+
+    def filter_sources(self, data: Any) -> tuple[Any, ...]:
+        """Return, out of the data of all sources, those asked for.
+
+        Parameters
+        ----------
+        data : sequence
+            One item for each of `provides_sources`.
+
+        Returns
+        -------
+        tuple
+            One item for each of `sources`, in that order.
+
+        """
+        named = dict(zip(self.provides_sources, data, strict=True))
+        try:
+            return tuple([named[source] for source in self.sources])
+        except KeyError:
+            check_sources(self.sources, self.provides_sources)
+            raise
+
+
+def check_sources(sources: Any, provided: Any) -> None:
+    """Refuse names of sources that are not provided.
+
+    Raises
+    ------
+    ValueError
+        Naming the unknown source and the nearest known one.
+
+    """
+    if isinstance(sources, str):
+        raise ValueError(
+            f'sources must be a tuple of names, got the string {sources!r}: '
+            f'write ({sources!r},)')
+    if not sources:
+        raise ValueError('sources must name at least one source, got '
+                         f'{sources!r}; available are {tuple(provided)}')
+    for source in sources:
+        if source not in provided:
+            hint = did_you_mean(source, provided, '{} ')
+            raise ValueError(
+                f'there is no source {source!r}: {hint}available are '
+                f'{tuple(provided)}')
+
+
+# What has no end may stand beside what has one, as in zip(count(), rows).
+
+
+def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return names of sources and their data, from a dict or one of them."""
+    if isinstance(collections, Mapping):
+        return tuple(collections), list(collections.values())
+    return ('data',), [collections]

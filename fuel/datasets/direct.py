@@ -1,0 +1,39 @@
+"""Plain batches straight from the readers."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fuel.datasets.row_orders import Order
+from fuel.kernels.direct import Batches
+from fuel.storage import Reader
+from fuel.storage.mapped import MappedReader
+
+
+def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
+                   num_examples: int, held: Any) -> Batches | None:
+    """Return what reads plain batches in one call.
+
+    Parameters
+    ----------
+    parts : sequence of (Reader, Reader or None, slice or numpy.ndarray)
+        For each source what reads it and its shapes, and the rows of the
+        examples.
+    held : object
+        What must not be closed meanwhile.
+
+    Returns
+    -------
+    Batches or None
+        None if a source is stored in a way that needs more than copying.
+
+    """
+    plain = []
+    for reader, shape_reader, order in parts:
+        rows = reader.direct()
+        if (rows is None or shape_reader is not None
+                or not isinstance(order, slice)):
+            return None
+        plain.append((rows, order.start, reader.shape[1:], reader.dtype))
+    return Batches(plain, num_examples, MappedReader.THREADS_FROM,
+                   (held, parts))

@@ -1,0 +1,562 @@
+"""A data set in an HDF5 file that h5py reads."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+
+from fuel.datasets.base import Dataset
+from fuel.datasets.direct import direct_batches
+from fuel.datasets.hdf5.files import access_to
+from fuel.datasets.hdf5.format import SplitFormat, costliest_source
+from fuel.datasets.hdf5.split_table import check_splits, checked_names
+from fuel.datasets.prefetch import requests_ahead
+from fuel.datasets.row_orders import Selection, checked_subset, pick
+from fuel.datasets.rows import (
+    as_batch,
+    as_index,
+    check_slice,
+    get_rows,
+    is_batch,
+)
+from fuel.exceptions import StateMismatchError
+from fuel.kernels.direct import Batches, BatchesInOrder
+from fuel.schemes import SequentialExampleScheme
+from fuel.storage import Reader
+from fuel.utils import Subset, do_not_pickle_attributes
+
+
+@do_not_pickle_attributes('data_sources', 'source_shapes')
+class H5PYDataset(SplitFormat, Dataset):
+    """A data set in an HDF5 file, read with h5py.
+
+    Each source is an HDF5 data set in the root group, one row an example.
+    The attribute ``split`` of the root group says which rows of which
+    source belong to a split; :meth:`create_split_array` makes it.
+
+    Parameters
+    ----------
+    file_or_path : str, path-like or h5py.File
+        The file. An open handle is used as long as it is open, and is
+        never closed.
+    which_sets : tuple of str
+        The splits to use, concatenated in this order. The sources are those
+        that all of them have.
+    subset : slice, list of int or integer array, optional
+        Which examples of the (concatenated) splits to use; lists are sorted
+        and made unique. Defaults to all.
+    load_in_memory : bool, optional
+        Whether to read the examples once and keep them in memory. Defaults
+        to False.
+    driver : str, optional
+        HDF5 driver for opening the file. Defaults to None, h5py's choice.
+    sort_indices : bool, optional
+        Kept for old scripts. Rows come back in the order of the request
+        either way. Defaults to True.
+    cache_bytes : int, optional
+        How many bytes of decoded chunks may be remembered for this file, by
+        all data sets that read it in this process; the largest number that
+        one of them asks for counts. It matters for compressed files only.
+        Defaults to the setting ``chunk_cache_bytes``.
+    **kwargs
+        `sources`, which also gives their order (it is alphabetical
+        otherwise), and `axis_labels`, for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    which_sets : tuple of str
+    user_given_subset : slice or list of int
+    subsets : list of Subset
+        For each source, its rows in ascending order.
+    data_sources : list of numpy.ndarray, or None if not in memory
+    source_shapes : list of numpy.ndarray or None, or None if not in memory
+        The shapes of the examples of variable-length sources.
+    in_memory_subset : Subset
+        All of the examples in memory.
+    vlen_sources : tuple of str
+        The sources with examples of variable shape.
+    default_axis_labels : dict
+        Axis labels from the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    OSError
+        If the file is not a whole HDF5 file.
+    ValueError
+        For unknown splits or sources, a string in the place of a tuple, an
+        empty or too large subset, sources of unequal length, and a file
+        without splits.
+
+    Notes
+    -----
+    Within a split, sources are paired by position. Where all of its sources
+    share one list of indices, that is used in ascending order; otherwise
+    the stored order is kept.
+
+    Requests are an integer (one example), a slice, or a list or array of
+    integers in any order, also with repetitions. What comes back is the
+    caller's own, in native byte order whichever the file has. A source of
+    variable shape gives an array of objects.
+
+    A pickle holds the path, not the data. Several threads may read at once,
+    also after a fork: a process opens the file for itself.
+
+    Subclasses may override `_parse_dataset_info`, `get_subsets`,
+    `get_vlen_sources`, `get_axis_labels`, `load`, `get_data`,
+    `_in_memory_get_data` and `_out_of_memory_get_data`.
+
+    Examples
+    --------
+    >>> import os, tempfile, h5py, numpy
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'squares.hdf5')
+    >>> with h5py.File(path, 'w') as file:
+    ...     file['roots'] = numpy.arange(10)
+    ...     file['squares'] = numpy.arange(10) ** 2
+    ...     file.attrs['split'] = H5PYDataset.create_split_array(
+    ...         {'train': {'roots': (0, 8), 'squares': (0, 8)},
+    ...          'test': {'roots': (8, 10)}})
+    >>> train_set = H5PYDataset(path, ('train',), subset=slice(2, 8))
+    >>> train_set.num_examples
+    6
+    >>> train_set.get_data(request=[3, 0])
+    (array([5, 2]), array([25,  4]))
+    >>> train_set.close(None)
+    >>> folder.cleanup()
+
+    """
+
+    data_sources: Any
+    source_shapes: Any
+    # What reads plain batches, as long as nothing changes. Not kept with the
+    # file, which the copies of a data set share.
+    _direct: Batches | None = None
+
+    def __init__(self, file_or_path: Any, which_sets: Sequence[str],
+                 subset: Any = None, load_in_memory: bool = False,
+                 driver: str | None = None, sort_indices: bool = True,
+                 cache_bytes: int | None = None, **kwargs: Any) -> None:
+        self._access = access_to(file_or_path, driver)
+        self.driver = driver
+        self.which_sets = checked_names(which_sets)
+        self.user_given_subset = checked_subset(subset)
+        self.load_in_memory = load_in_memory
+        self.sort_indices = sort_indices
+        self.cache_bytes = _checked_size('cache_bytes', cache_bytes)
+        self._selection: Selection | None = None
+        with self._reading():
+            self._parse_dataset_info()
+            kwargs.setdefault('axis_labels', self.default_axis_labels)
+            super().__init__(**kwargs)
+            self._select()
+            self.example_iteration_scheme = SequentialExampleScheme(
+                self.num_examples)
+            if load_in_memory:
+                self.load()
+            else:
+                self.data_sources = self.source_shapes = None
+
+    @property
+    def sources(self) -> Any:
+        """The sources that are returned, in order (tuple of str)."""
+        return vars(self).get('_sources', self.provides_sources)
+
+    @sources.setter
+    def sources(self, sources: Any) -> None:
+        self._sources = sources
+        if vars(self).get('_selection') is not None:
+            # The rows, and what is in memory, are in the order of sources.
+            self._select()
+            if self.load_in_memory:
+                self.load()
+
+    @property
+    def path(self) -> str:
+        """Path of the file, as it was given."""
+        return self._access.path
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        if self._selection is None:
+            return self._select().num_examples
+        return self._selection.num_examples
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """The rows of each source in ascending order (list of Subset)."""
+        selection = self._selected()
+        assert selection.subsets is not None
+        return selection.subsets
+
+    @property
+    def rows_are_examples(self) -> bool:
+        """Whether the rows of a batch are the single examples (bool).
+
+        They are, unless a subclass reads in its own way. A stream of
+        examples then reads several of them at a time.
+        """
+        cls = type(self)
+        if not self.load_in_memory:
+            return (cls._out_of_memory_get_data
+                    is H5PYDataset._out_of_memory_get_data)
+        return (cls._in_memory_get_data is H5PYDataset._in_memory_get_data
+                and all(type(part) is numpy.ndarray
+                        for part in self.data_sources))
+
+    @property
+    def takes_arrays(self) -> bool:
+        """Whether a batch may be asked for by an array (bool).
+
+        Not if a subclass reads in its own way: that expects lists.
+        """
+        cls = type(self)
+        return (cls._out_of_memory_get_data
+                is H5PYDataset._out_of_memory_get_data
+                and cls._in_memory_get_data
+                is H5PYDataset._in_memory_get_data)
+
+    def chunk_of_examples(self, source: str | None = None) -> Any:
+        """Tell which chunks of the file the examples lie in.
+
+        Parameters
+        ----------
+        source : str, optional
+            Defaults to the source whose chunks cost most to read: the one
+            with the largest examples, among the compressed ones if there
+            are any.
+
+        Returns
+        -------
+        numpy.ndarray, shape (num_examples,), dtype intp
+            Numbers of chunks along the first axis.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source, or it is not chunked.
+
+        """
+        with self._reading() as h5file:
+            if source is None:
+                source = costliest_source(h5file, self.sources)
+            if source not in self.sources:
+                raise ValueError(f'there is no source {source!r}; the '
+                                 f'sources are {self.sources}')
+            chunks = getattr(h5file[source], 'chunks', None)
+            if chunks is None:
+                raise ValueError(
+                    f'source {source!r} of {self.path!r} is not chunked: '
+                    f'any order of its examples is as fast as another')
+            rows = numpy.arange(len(h5file[source]))
+        order = self._selected().orders[self.sources.index(source)]
+        return rows[order] // chunks[0]
+
+    def _selected(self) -> Selection:
+        selection = self._selection
+        if selection is None or selection.subsets is None:
+            return self._select()
+        return selection
+
+    def _select(self) -> Selection:
+        """Find the rows of each source in the file."""
+        before = self._selection
+        with self._reading() as h5file:
+            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
+        selection = Selection(self.sources, subsets, self.user_given_subset)
+        if before and before.num_examples != selection.num_examples:
+            raise StateMismatchError(
+                f'{self.path!r} had {before.num_examples} examples when the '
+                f'data set was pickled, and now has '
+                f'{selection.num_examples}: it is another file, or was made '
+                'again; make the data set again too')
+        self._selection = selection
+        self._direct = None
+        return selection
+
+    def _parse_dataset_info(self) -> None:
+        """Set what the file says of itself: the sources that the splits
+        have (`provides_sources`), which of them have a variable shape
+        (`vlen_sources`), and their labels (`default_axis_labels`)."""
+        with self._reading() as h5file:
+            check_splits(h5file, self.which_sets)
+            self.provides_sources = self.get_provided_sources(
+                h5file, self.which_sets)
+            if not self.provides_sources:
+                raise ValueError(
+                    f'no source is in all of the splits {self.which_sets} '
+                    f'of {self.path!r}; use fewer splits at a time')
+            self.vlen_sources = self.get_vlen_sources(h5file)
+            self.default_axis_labels = self.get_axis_labels(h5file)
+
+    def load(self) -> None:
+        """Read the examples into memory, if that is where they should be.
+
+        Sets `data_sources` and `source_shapes`.
+        """
+        self._direct = None
+        if not self.load_in_memory:
+            self.data_sources = self.source_shapes = None
+            return
+        with self._reading():
+            data, shapes = self._read(slice(None))
+        self.data_sources = data
+        self.source_shapes = shapes
+        self.in_memory_subset = Subset(slice(None), self.num_examples)
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Lend the file handle, and close it again if it was not open."""
+        was_open = self._access.current is not None
+        opened = self._access.open()
+        try:
+            yield opened.file
+        finally:
+            if not was_open:
+                self._access.close()
+
+    @property
+    def _file_handle(self) -> Any:
+        opened = self._access.current
+        if opened is None:
+            raise OSError(f'{self.path!r} is not open; call open() first')
+        return opened.file
+
+    @property
+    def _external_file_handle(self) -> Any:
+        return self._access.external
+
+    @_external_file_handle.setter
+    def _external_file_handle(self, handle: Any) -> None:
+        self._access.external = handle
+        self._direct = None
+
+    def _out_of_memory_open(self) -> None:
+        self._access.open()
+
+    def _out_of_memory_close(self) -> None:
+        self._direct = None
+        self._access.close()
+
+    def open(self) -> Any:
+        """Open the file, unless the examples are in memory.
+
+        Returns
+        -------
+        None
+            There is no state: :meth:`get_data` opens the file if needed.
+
+        """
+        if not self.load_in_memory:
+            self._out_of_memory_open()
+
+    def close(self, state: Any) -> None:
+        """Close the file, unless another data set reads it as well.
+
+        Parameters
+        ----------
+        state : None
+
+        """
+        if not self.load_in_memory:
+            self._out_of_memory_close()
+
+    def reset(self, state: Any) -> Any:
+        """Return the state for a fresh start; the file stays open.
+
+        Parameters
+        ----------
+        state : None
+
+        Returns
+        -------
+        None
+
+        """
+        return state
+
+    def get_data(self, state: Any = None,
+                 request: Any = None) -> tuple[Any, ...]:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None, optional
+        request : int, slice, list of int or integer numpy.ndarray
+            Which examples, from 0 to ``num_examples - 1``.
+
+        Returns
+        -------
+        tuple
+            One array for each of `sources`: one example, or a batch of
+            them. They may be written to.
+
+        Raises
+        ------
+        ValueError
+            If the request is of another kind, empty, negative or out of
+            range.
+
+        """
+        direct = self._direct
+        if direct is not None:
+            batch: tuple[Any, ...] | None = direct.read(request)
+            if batch is not None:
+                return batch
+        if self.load_in_memory:
+            data, shapes = self._in_memory_get_data(state, request)
+        else:
+            data, shapes = self._out_of_memory_get_data(state, request)
+        if shapes is not None:
+            for place, shape in enumerate(shapes):
+                if shape is not None:
+                    data[place] = self._reshape(place, data[place], shape)
+        return tuple(data)
+
+    def _reshape(self, place: int, data: Any, shapes: Any) -> Any:
+        """Give the examples of a variable-length source their shapes."""
+        try:
+            if numpy.ndim(shapes) == 1:
+                return data.reshape(shapes)
+            for row, shape in enumerate(shapes):
+                data[row] = data[row].reshape(shape)
+        except ValueError as error:
+            raise ValueError(
+                f'the shapes of source {self.sources[place]!r} of '
+                f'{self.path!r} do not fit its examples: {error}') from error
+        return data
+
+    def _in_memory_get_data(self, state: Any = None, request: Any = None
+                            ) -> tuple[list[Any], Any]:
+        """Return data, and shapes for the variable-length sources."""
+        if state is not None or request is None:
+            raise ValueError(
+                'examples in memory are read with state None and a request, '
+                f'got state {state!r} and request {request!r}')
+        data = [get_rows(source, request) for source in self.data_sources]
+        shapes = [None if shape is None else get_rows(shape, request)
+                  for shape in self.source_shapes]
+        return data, shapes
+
+    def _out_of_memory_get_data(self, state: Any = None, request: Any = None
+                                ) -> tuple[list[Any], Any]:
+        """Return data, and shapes for the variable-length sources."""
+        if is_batch(request):
+            return self._read(as_batch(request, self.num_examples))
+        if isinstance(request, slice):
+            check_slice(request, self.num_examples)
+            return self._read(request)
+        return self._read(as_index(request, self.num_examples))
+
+    def read_ahead(self, upcoming: Callable[[int], Any]) -> Any:
+        """Return what reads the next requests of an epoch in the background.
+
+        Parameters
+        ----------
+        upcoming : callable
+            Takes the number of a request in the epoch and returns it, None
+            after the last.
+
+        Returns
+        -------
+        RequestsAhead or None
+            None if the data are in memory already, or a subclass reads them
+            in its own way.
+
+        """
+        if self.load_in_memory or (
+                type(self)._out_of_memory_get_data
+                is not H5PYDataset._out_of_memory_get_data):
+            return None
+        readers, _, orders = zip(*self._parts()[1], strict=True)
+        return requests_ahead(upcoming, readers, orders, self.num_examples)
+
+    def batches_in_order(self, requests: Any) -> BatchesInOrder | None:
+        """Return an iterator over the batches of the next requests.
+
+        Parameters
+        ----------
+        requests : iterator
+            Stays where it is.
+
+        Returns
+        -------
+        iterator or None
+            It ends where a batch cannot be read without this object. None
+            if that is so from the beginning.
+
+        """
+        if self._direct is None:
+            return None
+        order = requests.plain_order()
+        if order is None:
+            return None
+        # A number of any size stands for the whole epoch at once.
+        size = min(requests.batch_size, max(1, len(order)))
+        return BatchesInOrder(self, order, size, requests.position)
+
+    def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
+        """Read the examples at checked positions."""
+        data, shapes = [], []
+        # Held here, the file stays open if another thread closes it.
+        _opened, parts = self._parts()
+        for reader, shape_reader, order in parts:
+            rows = pick(order, positions)
+            data.append(reader.read(rows))
+            shapes.append(None if shape_reader is None
+                          else shape_reader.read(rows))
+        return data, shapes
+
+    def _parts(self) -> tuple[Any, list[tuple[Reader, Reader | None, Any]]]:
+        """Return the open file, and for each source what reads it and its
+        shapes, and the rows of the examples."""
+        opened = self._access.open()
+        selection, sources = self._selected(), self.sources
+        kept = self._access.kept
+        if (kept is None or kept[0] is not opened
+                or kept[1] is not selection or kept[2] is not sources):
+            parts = [
+                (opened.reader(source, cache_bytes=self.cache_bytes),
+                 opened.reader(source, of_shapes=True)
+                 if source in self.vlen_sources else None, order)
+                for source, order in zip(
+                    sources, selection.orders, strict=True)]
+            kept = self._access.kept = opened, selection, sources, parts
+            self._direct = self._direct_batches(opened, parts)
+            if selection is not self._selection:
+                # Another thread has chosen other sources meanwhile.
+                self._direct = None
+        return opened, kept[3]
+
+    def _direct_batches(self, opened: Any, parts: Any) -> Batches | None:
+        """Return what reads plain batches without this object.
+
+        Not from a handle of the user's, who may close it, nor if a subclass
+        reads in its own way.
+        """
+        if (self.load_in_memory or not self.takes_arrays
+                or opened.file is self._access.external):
+            return None
+        return direct_batches(parts, self.num_examples, held=opened)
+
+
+def _checked_size(name: str, value: Any) -> int | None:
+    """Return a number of bytes, or None if none was given."""
+    if value is None:
+        return None
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f'{name} must be a number of bytes, an integer, got '
+                        f'{value!r} ({type(value).__name__})')
+    if number < 0:
+        raise ValueError(f'{name} must not be negative, got {number}')
+    return number

@@ -1,0 +1,194 @@
+"""What an HDF5 file of data sets looks like: splits, labels, shapes."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.hdf5.labels import axis_labels, scale
+from fuel.datasets.hdf5.split_table import (
+    all_sources,
+    all_splits,
+    provided_sources,
+    split_subsets,
+)
+from fuel.utils import Subset
+from fuel.utils.hdf5_errors import names_file
+
+
+class SplitFormat:
+    """The file format of :class:`H5PYDataset`, as static methods."""
+
+    interface_version = '0.3'
+
+    @staticmethod
+    def create_split_array(split_dict: Any) -> Any:
+        """Make the value of the attribute ``split``.
+
+        Parameters
+        ----------
+        split_dict : dict of dict of tuple
+            Maps split names to dictionaries, which map source names to
+            ``(start, stop)``, ``(start, stop, indices)`` or ``(start, stop,
+            indices, comment)``. `indices` is a reference to an HDF5 data
+            set of row indices, which then counts in the place of `start`
+            and `stop`, or None.
+
+        Returns
+        -------
+        numpy.ndarray, shape (splits * sources,)
+            With the fields split, source, start, stop, indices, available
+            and comment. A source that a split does not have is marked as
+            not available.
+
+        Raises
+        ------
+        ValueError
+            For a tuple of another length, borders that are no integers or
+            in the wrong order, and if there are no splits at all.
+
+        Examples
+        --------
+        >>> from fuel.datasets import H5PYDataset
+        >>> array = H5PYDataset.create_split_array(
+        ...     {'train': {'features': (0, 8), 'targets': (0, 8)},
+        ...      'test': {'features': (8, 10)}})
+        >>> array['available'].tolist()
+        [True, True, True, False]
+
+        """
+        return _split_array(split_dict)
+
+    @staticmethod
+    @names_file
+    def get_all_splits(h5file: Any) -> tuple[str, ...]:
+        """Return the names of a file's splits, in its order."""
+        return all_splits(h5file)
+
+    @staticmethod
+    @names_file
+    def get_all_sources(h5file: Any) -> tuple[str, ...]:
+        """Return the names of a file's sources, in alphabetical order."""
+        return all_sources(h5file)
+
+    @staticmethod
+    @names_file
+    def get_provided_sources(h5file: Any, which_sets: Any) -> tuple[str, ...]:
+        """Return the sources that all of some splits have."""
+        return provided_sources(h5file, which_sets)
+
+    @staticmethod
+    @names_file
+    def get_vlen_sources(h5file: Any) -> tuple[str, ...]:
+        """Return the sources whose examples have a shape each.
+
+        Returns
+        -------
+        tuple of str
+            Those with a dimension scale 'shapes' on their first axis.
+
+        """
+        return tuple(source for source in all_sources(h5file)
+                     if scale(h5file.get(source), 'shapes') is not None)
+
+    @staticmethod
+    @names_file
+    def get_axis_labels(h5file: Any) -> dict[str, Any]:
+        """Return the labels of the axes of each source.
+
+        Returns
+        -------
+        dict
+            Maps source names to tuples of str, one for each axis; those of
+            a variable shape come from the dimension scale 'shape_labels'.
+            None for a source that is a group.
+
+        """
+        return {source: axis_labels(h5file.get(source))
+                for source in all_sources(h5file)}
+
+    @staticmethod
+    @names_file
+    def get_subsets(h5file: Any, which_sets: Any,
+                    sources: Any) -> list[Subset]:
+        """Return the rows that the sources have in some splits.
+
+        Raises
+        ------
+        ValueError
+            For sources of unequal length within a split, and for rows that
+            are not there.
+
+        """
+        return split_subsets(h5file, which_sets, sources)
+
+
+def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]
+                 ) -> NDArray[Any]:
+    if not any(split_dict.values()):
+        raise ValueError(
+            'split_dict must map split names to sources, such as '
+            "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
+    sources = sorted({source for split in split_dict.values()
+                      for source in split})
+    rows = [_row(split, source, content.get(source))
+            for split, content in split_dict.items() for source in sources]
+    array = numpy.zeros(len(rows), dtype=[
+        ('split', f'S{_longest(row[0] for row in rows)}'),
+        ('source', f'S{_longest(row[1] for row in rows)}'),
+        ('start', numpy.int64),
+        ('stop', numpy.int64),
+        ('indices', h5py.ref_dtype),
+        ('available', numpy.bool_),
+        ('comment', f'S{_longest(row[6] for row in rows)}')])
+    for place, row in enumerate(rows):
+        array[place] = row
+    return array
+
+
+def _longest(texts: Iterable[bytes]) -> int:
+    return max((len(text) for text in texts), default=1) or 1
+
+
+def _row(split: str, source: str,
+         content: Sequence[Any] | None) -> tuple[Any, ...]:
+    names = split.encode('utf8'), source.encode('utf8')
+    if content is None:
+        return (*names, 0, 0, h5py.Reference(), False, b'.')
+    if not isinstance(content, Sequence) or not 2 <= len(content) <= 4:
+        raise ValueError(
+            f'expected (start, stop), (start, stop, indices) or (start, '
+            f'stop, indices, comment) for source {source!r} in split '
+            f'{split!r}, got {content!r}')
+    start, stop, indices, comment = (*content, None, None)[:4]
+    for border in (start, stop):
+        if not isinstance(border, Integral):
+            raise ValueError(
+                f'start and stop of source {source!r} in split {split!r} '
+                f'must be integers, got {content!r}')
+    if not indices and not 0 <= start <= stop:
+        raise ValueError(
+            f'source {source!r} in split {split!r} must start at 0 or later '
+            f'and stop no earlier than it starts, got {content!r}')
+    # NumPy and HDF5 disagree on empty strings, so none is ever written.
+    return (*names, start, stop, indices or h5py.Reference(), True,
+            (comment or '.').encode('utf8'))
+
+
+@names_file
+def costliest_source(h5file: Any, sources: Sequence[str]) -> str:
+    """Return the chunked source whose examples cost most to read."""
+    def cost(source: str) -> tuple[bool, bool, float]:
+        dataset = h5file[source]
+        chunks = getattr(dataset, 'chunks', None)
+        if chunks is None:
+            return False, False, 0.
+        row = dataset.dtype.itemsize * float(numpy.prod(dataset.shape[1:]))
+        filters = dataset.id.get_create_plist().get_nfilters()
+        return True, bool(filters), row
+
+    return max(sources, key=cost)

@@ -1,0 +1,83 @@
+"""Labels and scales of axes, read from the attributes that hold them.
+
+HDF5's own functions for them (h5py's ``dataset.dims``) trust the file: where
+it is damaged they end the process instead of raising an error.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import h5py
+
+from fuel.storage.attributes import check_attribute
+from fuel.utils.hdf5_errors import naming_file
+
+LABELS = 'DIMENSION_LABELS'
+SCALES = 'DIMENSION_LIST'
+NAME = 'NAME'
+
+
+def axis_labels(node: Any) -> tuple[str, ...] | None:
+    """Return the labels of the axes of a source.
+
+    Returns
+    -------
+    tuple of str, or None
+        One for each axis, and for each axis of the examples where they
+        have a shape each; '' stands for none. None if it is no data set.
+
+    """
+    if not isinstance(node, h5py.Dataset):
+        return None
+    with naming_file(node.file.filename, _name(node)):
+        labels = own_labels(node)
+        shapes = scale(node, 'shapes')
+        if shapes is None:
+            return labels
+        names = scale(node, 'shape_labels')
+        if names is None:
+            return labels + ('',) * int(shapes.shape[1])
+        return labels + tuple(_texts(names[...].tolist()))
+
+
+def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
+    """Return the labels of a data set's axes, '' for those without."""
+    if LABELS not in dataset.attrs:
+        return ('',) * int(dataset.ndim)
+    check_attribute(dataset, LABELS)
+    labels = tuple(_texts(dataset.attrs[LABELS]))
+    if len(labels) != dataset.ndim:
+        raise ValueError(f'there are {len(labels)} labels for '
+                         f'{dataset.ndim} axes')
+    return labels
+
+
+def scale(node: Any, name: str) -> h5py.Dataset | None:
+    """Return the dimension scale of that name on the first axis."""
+    if not isinstance(node, h5py.Dataset) or not node.shape:
+        return None
+    with naming_file(node.file.filename, _name(node)):
+        if SCALES not in node.attrs:
+            return None
+        check_attribute(node, SCALES)
+        for reference in node.attrs[SCALES][0]:
+            found = node.file[reference] if reference else None
+            if found is not None and NAME in found.attrs and (
+                    _text(found.attrs[NAME]) == name):
+                return found
+    return None
+
+
+def _name(dataset: h5py.Dataset) -> str:
+    return str(dataset.name).lstrip('/')
+
+
+def _texts(values: Iterable[Any]) -> Iterable[str]:
+    return map(_text, values)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode('utf8', 'surrogateescape')
+    return str(value)

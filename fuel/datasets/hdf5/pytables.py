@@ -1,0 +1,186 @@
+"""Data sets in HDF5 files that PyTables reads."""
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.base import Dataset
+from fuel.datasets.rows import as_batch, check_slice, is_batch, own
+from fuel.kernels import take
+from fuel.suggestions import did_you_mean
+from fuel.utils import do_not_pickle_attributes
+
+
+@do_not_pickle_attributes('nodes', 'h5file')
+class PytablesDataset(Dataset):
+    """A data set in an HDF5 file, read with PyTables.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    sources : tuple of str
+        Names of the sources, and of the nodes in the root group of the file
+        unless `sources_in_file` is given.
+    start : int, optional
+        First row to use. Defaults to 0.
+    stop : int, optional
+        Row after the last one to use. Defaults to None: to the end.
+    sources_in_file : tuple of str, optional
+        Names of the nodes, in the order of `sources`.
+
+    Attributes
+    ----------
+    path : str
+    start, stop : int
+    num_examples : int
+    nodes : list of tables.Node
+        One for each source; opened again when read after unpickling.
+    h5file : tables.File
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If `start` and `stop` do not lie within the nodes, or a name is
+        unknown.
+
+    Notes
+    -----
+    Requests are slices and lists (or arrays) of integers. What comes back
+    is the caller's own. PyTables is not safe for threads.
+
+    """
+
+    def __init__(self, path: str, sources: Any, start: int = 0,
+                 stop: int | None = None, sources_in_file: Any = None,
+                 **kwargs: Any) -> None:
+        for names in (sources, sources_in_file):
+            if isinstance(names, str):
+                raise ValueError('sources must be a tuple of names, got the '
+                                 f'string {names!r}: write ({names!r},)')
+        self.path = path
+        self.provides_sources = tuple(sources)
+        self.sources_in_file = tuple(sources_in_file or sources)
+        if len(self.sources_in_file) != len(self.provides_sources):
+            raise ValueError(
+                'sources_in_file must name one node for each of sources, '
+                f'{self.provides_sources}, got {self.sources_in_file}')
+        super().__init__(**kwargs)
+        self.open_file(path)
+        num_rows = self._num_rows()
+        self.start = start
+        self.stop = num_rows if stop is None else stop
+        if not 0 <= self.start < self.stop <= num_rows:
+            self.close_file()
+            raise ValueError(
+                f'start and stop must lie within the {num_rows} rows of '
+                f'{path!r}, got start {start} and stop {stop}')
+        self.num_examples = self.stop - self.start
+
+    def open_file(self, path: str) -> None:
+        """Open a file and find the nodes in it.
+
+        Parameters
+        ----------
+        path : str
+
+        """
+        import tables
+
+        if not os.path.exists(path):
+            raise FileNotFoundError(
+                f'there is no file {os.path.abspath(path)!r}; a file in the '
+                'data path is given as '
+                f'find_in_data_path({os.path.basename(path)!r})')
+        h5file = tables.open_file(path, mode='r')
+        known = list(h5file.root._v_children)
+        for source in self.sources_in_file:
+            # A name may also be a path of several groups.
+            if f'/{source}' not in h5file:
+                h5file.close()
+                hint = did_you_mean(source, known, ' ({})')
+                raise ValueError(
+                    f'there is no node {source!r} in {path!r}'
+                    f'{hint}; it has the nodes '
+                    f'{", ".join(map(repr, known)) or "of nothing"}')
+        self.nodes = [h5file.get_node('/', source)
+                      for source in self.sources_in_file]
+        self.h5file = h5file
+        # PyTables keeps a file open until it is told to close it.
+        self._closing = weakref.finalize(self, h5file.close)
+
+    def load(self) -> None:
+        """Open the file again, after unpickling."""
+        self.open_file(self.path)
+
+    def close_file(self) -> None:
+        """Close the file; reading from it opens it again."""
+        self._closing()
+        for name in ('_nodes', '_h5file'):
+            vars(self).pop(name, None)
+
+    def _num_rows(self) -> int:
+        lengths = {source: int(node.nrows) for source, node in
+                   zip(self.sources_in_file, self.nodes, strict=True)}
+        if len(set(lengths.values())) > 1:
+            self.close_file()
+            raise ValueError(
+                f'the nodes of {self.path!r} have different lengths, so '
+                f'their rows are not pairs: {lengths}')
+        return next(iter(lengths.values()))
+
+    def get_data(self, state: Any = None,
+                 request: Any = None) -> tuple[Any, ...]:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None, optional
+        request : slice, list of int or integer numpy.ndarray
+            Which examples, counted from `start`.
+
+        Returns
+        -------
+        tuple
+            One array for each of `sources`.
+
+        Raises
+        ------
+        ValueError
+            If the request is of another kind, empty, negative or out of
+            range.
+
+        """
+        if is_batch(request):
+            rows = as_batch(request, self.num_examples) + self.start
+            data = [_pick(node, rows) for node in self.nodes]
+        elif isinstance(request, slice):
+            check_slice(request, self.num_examples)
+            start, stop, step = request.indices(self.num_examples)
+            data = [own(node[start + self.start:stop + self.start:step])
+                    for node in self.nodes]
+        else:
+            raise ValueError(
+                'a request must be a slice or a list of integers, got '
+                f'{request!r} ({type(request).__name__})')
+        return self.filter_sources(data)
+
+
+def _pick(node: Any, rows: NDArray[numpy.intp]) -> Any:
+    """Read rows in any order, also repeated ones, which PyTables cannot."""
+    import tables
+
+    if isinstance(node, tables.VLArray):
+        return [own(node[row]) for row in rows.tolist()]
+    unique, places = numpy.unique(rows, return_inverse=True)
+    if isinstance(node, tables.Table):
+        return take(node.read_coordinates(unique), places)
+    # Where there are several axes, a list alone would mean points.
+    several = (...,) * (node.ndim > 1)
+    return take(node[unique.tolist(), *several], places)

@@ -1,0 +1,268 @@
+"""The ``split`` attribute: which rows of which source belong to a split."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import h5py
+import numpy
+
+from fuel.datasets.row_orders import (
+    Order,
+    as_subset,
+    concatenate,
+    length,
+    same,
+    simplify,
+)
+from fuel.suggestions import did_you_mean
+from fuel.utils import Subset
+from fuel.utils.hdf5_errors import names_file
+
+
+class Part(NamedTuple):
+    """What the ``split`` attribute says of one source in one split."""
+
+    split: str
+    source: str
+    start: int
+    stop: int
+    indices: Any
+    available: bool
+
+
+def read_parts(h5file: h5py.File) -> list[Part]:
+    """Return the entries of a file's ``split`` attribute, in its order.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        Its attribute has scalar fields, or fields of shape ``(1,)`` as
+        NumPy makes of the old manual's type; both are read.
+
+    Raises
+    ------
+    ValueError
+        If there is no such attribute, or it has other fields.
+
+    """
+    if 'split' not in h5file.attrs:
+        raise ValueError(
+            f"{h5file.filename!r} has no attribute 'split', which says what "
+            "the splits are; set it with file.attrs['split'] = "
+            'H5PYDataset.create_split_array(...)')
+    array = h5file.attrs['split']
+    fields = ('split', 'source', 'start', 'stop', 'indices', 'available')
+    names = getattr(getattr(array, 'dtype', None), 'names', None) or ()
+    missing = [field for field in fields if field not in names]
+    if missing:
+        raise ValueError(
+            f"the attribute 'split' of {h5file.filename!r} has no field "
+            f'{missing[0]!r}; make it with H5PYDataset.create_split_array')
+    return [_read_part(row) for row in numpy.atleast_1d(array)]
+
+
+def _read_part(row: Any) -> Part:
+    return Part(_text(row['split']), _text(row['source']),
+                int(_scalar(row['start'])), int(_scalar(row['stop'])),
+                _scalar(row['indices']), bool(_scalar(row['available'])))
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, numpy.ndarray):
+        return value.reshape(()).item()
+    return value
+
+
+def _text(value: Any) -> str:
+    value = _scalar(value)
+    return value.decode('utf8') if isinstance(value, bytes) else str(value)
+
+
+def all_splits(h5file: h5py.File) -> tuple[str, ...]:
+    """Return the names of all splits, in the order of the attribute."""
+    return tuple(dict.fromkeys(part.split for part in read_parts(h5file)))
+
+
+def all_sources(h5file: h5py.File) -> tuple[str, ...]:
+    """Return the names of all sources, in alphabetical order."""
+    return tuple(sorted({part.source for part in read_parts(h5file)}))
+
+
+def provided_sources(h5file: h5py.File,
+                     which_sets: Sequence[str]) -> tuple[str, ...]:
+    """Return the sources that all of some splits have, in alphabetical
+    order."""
+    parts = read_parts(h5file)
+    check_splits(h5file, which_sets)
+    common = {part.source for part in parts}
+    for split in which_sets:
+        common &= {part.source for part in parts
+                   if part.split == split and part.available}
+    return tuple(sorted(common))
+
+
+def checked_names(which_sets: Any) -> tuple[str, ...]:
+    """Return the argument `which_sets` as a tuple.
+
+    Raises
+    ------
+    ValueError
+        If it is a string or no tuple, or empty.
+
+    """
+    if isinstance(which_sets, (str, bytes)):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    if not isinstance(which_sets, Iterable):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got '
+            f'{which_sets!r}; H5PYDataset.get_all_splits(file) tells which '
+            'splits a file has')
+    names = tuple(which_sets)
+    if not names:
+        raise ValueError('which_sets must name at least one split, got '
+                         f'{which_sets!r}')
+    return names
+
+
+@names_file
+def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
+    """Raise ValueError for the first name that is no split of the file."""
+    known = all_splits(h5file)
+    for split in which_sets:
+        if split not in known:
+            hint = did_you_mean(split, known, ' ({})')
+            raise ValueError(
+                f'there is no split {split!r} in {h5file.filename!r}'
+                f'{hint}; it has the splits '
+                f'{", ".join(map(repr, known)) or "of nothing"}')
+
+
+def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
+                  sources: Sequence[str]) -> list[Subset]:
+    """Return the rows of each source, split after split.
+
+    Parameters
+    ----------
+    which_sets : sequence of str
+        Splits, concatenated in this order.
+    sources : sequence of str
+        What to return rows for.
+
+    Returns
+    -------
+    list of Subset
+        One for each of `sources`. Where the examples are not in ascending
+        order of their rows it is an :class:`OrderedSubset`.
+
+    Raises
+    ------
+    ValueError
+        For unknown splits, sources that a split does not have, rows beyond
+        the end of a source, and sources of unequal length within a split.
+
+    """
+    check_splits(h5file, which_sets)
+    parts = read_parts(h5file)
+    orders: dict[str, list[Order]] = {source: [] for source in sources}
+    for split in which_sets:
+        found = _orders_of_split(h5file, parts, split, sources)
+        _check_lengths(h5file, split, {s: found[s] for s in sources})
+        for source in sources:
+            orders[source].append(found[source])
+    return [as_subset(concatenate(orders[source]),
+                      _num_rows(h5file, source, parts))
+            for source in sources]
+
+
+def _orders_of_split(h5file: h5py.File, parts: list[Part], split: str,
+                     sources: Sequence[str]) -> dict[str, Order]:
+    """Return the rows of a split's sources, paired by position.
+
+    Where all sources of the split have one and the same list of indices,
+    its order says nothing and it is read in ascending order; otherwise the
+    order is what makes the pairs. All of the split's sources count, so that
+    the order does not depend on which of them are asked for.
+    """
+    members = {part.source: part for part in parts
+               if part.split == split and part.available}
+    for source in sources:
+        if source not in members:
+            hint = did_you_mean(source, members, ' ({})')
+            raise ValueError(
+                f'split {split!r} of {h5file.filename!r} has no source '
+                f'{source!r}{hint}')
+    if not any(part.indices for part in members.values()):
+        return {source: _range_of(h5file, members[source], parts)
+                for source in sources}
+    orders = {source: _order_of(h5file, part, parts)
+              for source, part in members.items()}
+    first, *rest = orders.values()
+    if all(same(first, other) for other in rest):
+        shared = first if isinstance(first, slice) else numpy.unique(first)
+        return dict.fromkeys(orders, shared)
+    return orders
+
+
+def _order_of(h5file: h5py.File, part: Part, parts: list[Part]) -> Order:
+    if not part.indices:
+        return _range_of(h5file, part, parts)
+    indices = h5file[part.indices][...]
+    where = f'the indices of {_describe(h5file, part)}'
+    if indices.ndim != 1 or indices.dtype.kind not in 'iu':
+        raise ValueError(
+            f'{where} should be a one-dimensional data set of integers, not '
+            f'of shape {indices.shape} and type {indices.dtype}')
+    num_rows = _num_rows(h5file, part.source, parts)
+    wrong = indices[(indices < 0) | (indices >= num_rows)]
+    if len(wrong):
+        raise ValueError(f'{where} hold {wrong[0]}, but the source has rows '
+                         f'0 to {num_rows - 1}')
+    return simplify(indices.astype(numpy.intp))
+
+
+def _range_of(h5file: h5py.File, part: Part, parts: list[Part]) -> slice:
+    num_rows = _num_rows(h5file, part.source, parts)
+    if not 0 <= part.start <= part.stop <= num_rows:
+        raise ValueError(
+            f'{_describe(h5file, part)} has rows {part.start} to '
+            f'{part.stop}, but the source has {num_rows} rows')
+    return slice(part.start, part.stop)
+
+
+def _describe(h5file: h5py.File, part: Part) -> str:
+    return (f'source {part.source!r} in split {part.split!r} of '
+            f'{h5file.filename!r}')
+
+
+def _num_rows(h5file: h5py.File, source: str, parts: list[Part]) -> int:
+    node = h5file.get(source)
+    if isinstance(node, h5py.Dataset) and node.shape:
+        return int(node.shape[0])
+    if isinstance(node, h5py.Group):
+        # Only the subclass that reads the group knows its rows.
+        return max(_end(h5file, part) for part in parts
+                   if part.source == source and part.available)
+    raise ValueError(
+        f'{h5file.filename!r} should have a data set {source!r} with one row '
+        f"for each example, since its attribute 'split' names it; it has "
+        f'{node!r}')
+
+
+def _end(h5file: h5py.File, part: Part) -> int:
+    if part.indices:
+        return int(h5file[part.indices][...].max(initial=-1)) + 1
+    return part.stop
+
+
+def _check_lengths(h5file: h5py.File, split: str,
+                   orders: Mapping[str, Order]) -> None:
+    lengths = {source: length(order) for source, order in orders.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            f'the sources of split {split!r} of {h5file.filename!r} have '
+            'different lengths, so their examples are not pairs: '
+            + ', '.join(f'{source!r} has {n}'
+                        for source, n in lengths.items()))

@@ -1,0 +1,152 @@
+"""A data set over objects that can be indexed, such as arrays."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.datasets.dataset import Dataset, as_named, check_sources
+from fuel.datasets.rows import check_equal_lengths, check_range, get_rows
+from fuel.epochs.dtype_hints import wanted_types
+from fuel.schemes import SequentialExampleScheme
+
+
+class IndexableDataset(Dataset):
+    """A data set over objects that can be indexed, such as arrays.
+
+    Parameters
+    ----------
+    indexables : dict or indexable
+        Maps source names to indexables, all of the same length.  A single
+        indexable becomes the source ``'data'``.
+    start, stop : int, optional
+        Use only the examples from `start` to before `stop`.
+    **kwargs
+        Arguments of :class:`Dataset`.
+
+    Attributes
+    ----------
+    indexables : list
+        Those of `sources`, in that order, from `start` to `stop`.
+    num_examples : int
+
+    Raises
+    ------
+    ValueError
+        If something cannot be indexed, the lengths differ, or `start` and
+        `stop` do not lie within them.
+
+    Notes
+    -----
+    The indexables are attributes too, under the names of their sources.
+    They are pickled with the data set; see
+    :func:`~fuel.utils.do_not_pickle_attributes` for large ones.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> dataset = IndexableDataset({'x': numpy.arange(4) ** 2, 'y': 'abcd'})
+    >>> dataset.get_data(request=[2, 0])
+    (array([4, 0]), ['c', 'a'])
+
+    """
+
+    indexables: list[Any]
+    # Batches may be asked for by arrays: who wrote an indexable of another
+    # kind sees a list all the same.
+    takes_arrays = True
+    # What will be cast may come in the new type at once.
+    gives_types = True
+
+    def __init__(self, indexables: Any, start: int | None = None,
+                 stop: int | None = None, **kwargs: Any) -> None:
+        self.provides_sources, collections = as_named(indexables)
+        for source, part in zip(
+                self.provides_sources, collections, strict=True):
+            if not hasattr(part, '__getitem__'):
+                raise ValueError(
+                    f'source {source!r} must take indices in brackets, as '
+                    f'arrays and lists do, got {part!r} '
+                    f'({type(part).__name__})')
+        check_equal_lengths(self.provides_sources, collections)
+        if start is not None or stop is not None:
+            check_range(start, stop, len(collections[0]))
+            collections = [part[start:stop] for part in collections]
+        super().__init__(**kwargs)
+        named = dict(zip(self.provides_sources, collections, strict=True))
+        self.indexables = [named[source] for source in self.sources]
+        self._names = tuple(self.sources)
+        self.start, self.stop = start, stop
+
+    def __getattr__(self, name: str) -> Any:
+        if name in (vars(self).get('_names') or ()):
+            return self._get_indexable(name)
+        raise AttributeError(
+            f'{type(self).__name__!r} object has no attribute {name!r}')
+
+    def _get_indexable(self, source: str) -> Any:
+        """Return the indexable of a source, in whatever order they are."""
+        names = vars(self).get('_names')
+        if names is None:
+            # A subclass has set `indexables` itself: those of `sources`.
+            names = tuple(self.sources)
+        if source not in names:
+            check_sources((source,), names)
+        return self.indexables[names.index(source)]
+
+    @property
+    def example_iteration_scheme(self) -> Any:
+        """The scheme that visits single examples, in order unless set."""
+        if hasattr(self, '_example_iteration_scheme'):
+            return self._example_iteration_scheme
+        return SequentialExampleScheme(self.num_examples)
+
+    @example_iteration_scheme.setter
+    def example_iteration_scheme(self, scheme: Any) -> None:
+        self._example_iteration_scheme = scheme
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return len(self.indexables[0])
+
+    @property
+    def rows_are_examples(self) -> bool:
+        """Whether the rows of a batch are the single examples (bool).
+
+        They are for arrays and lists; what other objects make of a list of
+        indices is their affair.  A stream of examples then reads several of
+        them at a time.
+        """
+        return all(type(part) in (numpy.ndarray, list, tuple)
+                   for part in self.indexables)
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None
+        request : int, slice, list of int or integer numpy.ndarray
+            An integer gives a single example.
+
+        Returns
+        -------
+        tuple
+            For each source new arrays (lists, where the data are a list).
+
+        Raises
+        ------
+        ValueError
+            If there is a state, or the request is missing, of another kind,
+            empty or out of range.
+
+        """
+        if state is not None or request is None:
+            raise ValueError(
+                f'{type(self).__name__} needs a request and has no state, '
+                f'got state {state!r} and request {request!r}')
+        dtypes = wanted_types(self)
+        return tuple([
+            get_rows(self._get_indexable(source), request, dtypes.get(source))
+            for source in self.sources])

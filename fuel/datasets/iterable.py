@@ -1,0 +1,192 @@
+"""A data set over iterables, read in order."""
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from fuel.datasets.dataset import Dataset, as_named
+from fuel.datasets.rows import as_position, check_equal_lengths, own
+
+ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
+
+
+class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
+    """The state of an :class:`IterableDataset`: where reading stands.
+
+    Notes
+    -----
+    Nothing is read before the first example is asked for.  Pickled, it is a
+    position; only an iterator that cannot be started anew goes into the
+    pickle itself.
+
+    """
+
+    def __init__(self, dataset: IterableDataset, position: int = 0) -> None:
+        self.dataset = dataset
+        self.position = position
+        self._resumed = False
+        self._rows: Iterator[Any] | None = None
+
+    def _open(self, place: int, iterable: Any) -> Iterator[Any]:
+        iterator = iter(iterable)
+        if iterator is not iterable:
+            return islice(iterator, self.position, None)
+        if self._resumed:
+            # What was read before the pickle was made is gone from it.
+            return iterator  # type: ignore[no-any-return]
+        self.dataset.claim(place)
+        return islice(iterator, self.position, None)
+
+    def __next__(self) -> tuple[Any, ...]:
+        if self._rows is None:
+            self._rows = zip(*[
+                self._open(place, iterable) for place, iterable
+                in enumerate(self.dataset.iterables)],
+                strict=not any(isinstance(iterable, ENDLESS) for iterable
+                               in self.dataset.iterables))
+        try:
+            row = next(self._rows)
+        except ValueError as error:
+            self._explain(error)
+            raise
+        self.position += 1
+        return tuple([own(part) for part in row])
+
+    def _explain(self, error: ValueError) -> None:
+        """Say in our words that one iterable ended before another."""
+        if str(error).startswith('zip() argument'):
+            raise ValueError(
+                'all sources must have the same number of examples, but '
+                f'after {self.position} of them one ended before another; '
+                f'of {tuple(self.dataset.provides_sources)}, '
+                f'{str(error).removeprefix("zip() ")}') from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_rows': None,
+                '_resumed': self._resumed or self._rows is not None}
+
+
+class IterableDataset(Dataset):
+    """A data set over iterables, read in order, one example at a time.
+
+    Parameters
+    ----------
+    iterables : dict or iterable
+        Maps source names to iterables, all of the same length.  A single
+        iterable becomes the source ``'data'``.
+    **kwargs
+        Arguments of :class:`Dataset`.
+
+    Attributes
+    ----------
+    iterables : list
+    num_examples : int or float
+        NaN if no iterable has a length.
+
+    Raises
+    ------
+    ValueError
+        If something is not iterable, or the lengths differ.
+
+    Notes
+    -----
+    An epoch iterates anew over each iterable.  An iterator or a generator
+    can be read only once, so the second epoch over one is an error.
+
+    Examples
+    --------
+    >>> dataset = IterableDataset({'x': [1, 2], 'y': 'ab'})
+    >>> state = dataset.open()
+    >>> dataset.get_data(state), dataset.get_data(state)
+    ((1, 'a'), (2, 'b'))
+
+    """
+
+    example_iteration_scheme = None
+
+    def __init__(self, iterables: Any, **kwargs: Any) -> None:
+        self.provides_sources, self.iterables = as_named(iterables)
+        for source, iterable in zip(
+                self.provides_sources, self.iterables, strict=True):
+            if not isinstance(iterable, Iterable):
+                raise ValueError(
+                    f'source {source!r} must be an iterable, got '
+                    f'{iterable!r} ({type(iterable).__name__})')
+        check_equal_lengths(self.provides_sources, self.iterables)
+        super().__init__(**kwargs)
+
+    @property
+    def num_examples(self) -> Any:
+        """Number of examples (int), or NaN if it is not known."""
+        for iterable in self.iterables:
+            if hasattr(iterable, '__len__'):
+                return len(iterable)
+        return float('nan')
+
+    def claim(self, place: int) -> None:
+        """Note that an iterable which can be read only once is being read.
+
+        Parameters
+        ----------
+        place : int
+            Its number among `iterables`.
+
+        Raises
+        ------
+        ValueError
+            If it was read before.
+
+        """
+        # Subclasses may have skipped every __init__.
+        claimed = vars(self).setdefault('_claimed', set())
+        if place in claimed:
+            source = self.provides_sources[place]
+            raise ValueError(
+                f'source {source!r} is an iterator '
+                f'({type(self.iterables[place]).__name__}) and an earlier '
+                'epoch has read it: pass a list, or an object whose '
+                '__iter__ starts anew')
+        claimed.add(place)
+
+    def open(self) -> imap:
+        """Return an iterator over the examples."""
+        return imap(self)
+
+    def get_position(self, state: imap) -> int:
+        """Return how many examples were read."""
+        return state.position
+
+    def open_at(self, position: Any) -> imap:
+        """Return an iterator that leaves out as many examples."""
+        return imap(self, as_position(position))
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the next example.
+
+        Parameters
+        ----------
+        state : iterator
+            What :meth:`open` returned.
+        request : None
+            An iterable takes no requests.
+
+        Returns
+        -------
+        tuple
+
+        Raises
+        ------
+        ValueError
+            If there is no state, or a request.
+        StopIteration
+            If there are no more examples.
+
+        """
+        if state is None or request is not None:
+            raise ValueError(
+                f'{type(self).__name__} reads examples in order: get_data '
+                'takes the state that open() returned and no request, got '
+                f'state {state!r} and request {request!r}')
+        return self.filter_sources(next(state))

@@ -1,0 +1,175 @@
+"""Orders of rows: which row of a source is which example."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.utils import Subset
+
+IndexArray: TypeAlias = NDArray[numpy.intp]
+# All rows of a source in the order of its examples.
+Order: TypeAlias = slice | IndexArray
+
+
+class OrderedSubset(Subset):
+    """A :class:`Subset` that remembers an order which is not ascending.
+
+    Parameters
+    ----------
+    order : array of intp, shape (examples,)
+        Rows in the order of the examples; they may repeat.
+    original_num_examples : int
+        Number of rows that the source has.
+
+    """
+
+    def __init__(self, order: IndexArray, original_num_examples: int) -> None:
+        super().__init__(order, original_num_examples)
+        self.order = order
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedSubset, (self.order, self.original_num_examples)
+
+
+def length(order: Order) -> int:
+    """Return the number of examples in an order of rows."""
+    if isinstance(order, slice):
+        return int(order.stop - order.start)
+    return len(order)
+
+
+def simplify(order: Order) -> Order:
+    """Return an order as a slice, if that is what it is."""
+    if isinstance(order, slice) or not len(order):
+        return order if isinstance(order, slice) else slice(0, 0)
+    first = int(order[0])
+    if (order[-1] - first == len(order) - 1
+            and (numpy.diff(order) == 1).all()):
+        return slice(first, first + len(order))
+    return order
+
+
+def _as_array(order: Order) -> IndexArray:
+    if isinstance(order, slice):
+        return numpy.arange(order.start, order.stop, dtype=numpy.intp)
+    return order
+
+
+def same(first: Order, second: Order) -> bool:
+    """Return whether two orders, both simplified, have the same rows."""
+    if isinstance(first, slice) or isinstance(second, slice):
+        # Not compared with an array, which would be done row by row.
+        return type(first) is type(second) and first == second
+    return numpy.array_equal(first, second)
+
+
+def concatenate(orders: list[Order]) -> Order:
+    """Return several orders after each other as one."""
+    if len(orders) == 1:
+        return orders[0]
+    return simplify(numpy.concatenate([_as_array(o) for o in orders]))
+
+
+def as_subset(order: Order, num_rows: int) -> Subset:
+    """Return the sorted view of an order, which remembers the order."""
+    if not length(order):
+        return Subset.empty_subset(num_rows)
+    if isinstance(order, slice) or (order[1:] > order[:-1]).all():
+        return Subset(order, num_rows)
+    return OrderedSubset(order, num_rows)
+
+
+def order_of(subset: Subset) -> Order:
+    """Return the rows of a subset in the order of its examples."""
+    if isinstance(subset, OrderedSubset):
+        return subset.order
+    content = subset.list_or_slice
+    if isinstance(content, slice):
+        start, stop, _ = Subset.slice_to_numerical_args(
+            content, subset.original_num_examples)
+        return slice(start, stop)
+    return numpy.asarray(content, dtype=numpy.intp)
+
+
+def pick(order: Order, positions: Any) -> Any:
+    """Return the rows at some positions of an order.
+
+    Parameters
+    ----------
+    positions : int, slice or array of intp
+        All of them within the order; a slice has numbers or None.
+
+    """
+    if isinstance(positions, slice) and positions == slice(None):
+        return order
+    if not isinstance(order, slice):
+        picked = order[positions]
+        return picked if isinstance(picked, numpy.ndarray) else int(picked)
+    if not isinstance(positions, slice):
+        return positions + order.start if order.start else positions
+    start, stop, step = positions.indices(length(order))
+    return slice(order.start + start, order.start + stop, step)
+
+
+def checked_subset(subset: Any) -> Any:
+    """Return the argument `subset`, or a slice of everything for None.
+
+    Raises
+    ------
+    ValueError
+        If it is empty, or neither a slice nor a list of indices.
+
+    """
+    if subset is None:
+        return slice(None)
+    if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):
+        raise ValueError(
+            'subset must be a slice, or a list or array of integers, got '
+            f'{subset!r}')
+    if (subset.stop is not None and subset.stop == (subset.start or 0)
+            if isinstance(subset, slice) else not len(subset)):
+        raise ValueError(
+            'subset must name at least one example, got an empty one '
+            f'({subset!r}); leave it out to have all examples')
+    return subset
+
+
+class Selection:
+    """Which rows of each source a data set has, and in what order.
+
+    A pickle holds the number of examples alone: the rows are in the file.
+    """
+
+    def __init__(self, sources: Sequence[str], subsets: Sequence[Subset],
+                 given: Any) -> None:
+        self.orders: list[Any] = []
+        self.subsets: list[Subset] | None = []
+        for subset in subsets:
+            whole = order_of(subset)
+            positions = _positions_in(given, length(whole))
+            order = simplify(pick(whole, positions))
+            self.orders.append(order)
+            self.subsets.append(
+                as_subset(order, subset.original_num_examples))
+        lengths = [length(order) for order in self.orders]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                'the sources have different lengths, so their examples are '
+                'not pairs: ' + ', '.join(
+                    f'{source!r} has {n}'
+                    for source, n in zip(sources, lengths, strict=True)))
+        self.num_examples: int = lengths[0]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {'orders': [], 'subsets': None,
+                'num_examples': self.num_examples}
+
+
+def _positions_in(given: Any, num_examples: int) -> Any:
+    """Return the positions that the argument `subset` stands for."""
+    if isinstance(given, slice) and given == slice(None):
+        return given
+    return order_of(Subset(given, num_examples))

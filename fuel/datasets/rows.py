@@ -1,0 +1,208 @@
+"""Rows of anything that can be indexed, as the caller's own.
+
+What a data set hands out belongs to whoever asked: writing into it must not
+change the data set.  So nothing here returns a view.
+"""
+from __future__ import annotations
+
+import copy
+import operator
+from numbers import Integral
+from typing import Any
+
+import numpy
+
+from fuel.kernels import as_indices, native, own_record, take, take_row
+from fuel.kernels.convert import take_as
+from fuel.utils.indices import plain_slice
+
+_MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
+
+
+def own(value: Any) -> Any:
+    """Return a copy of arrays and lists, at any depth; other things as is.
+
+    Returns
+    -------
+    object
+        Shares no memory with `value` that can be written to, as far as it
+        is made of arrays, lists, tuples and dicts.
+
+    """
+    if isinstance(value, numpy.ndarray):
+        array = native(numpy.array(value, copy=True, subok=True))
+        return _own_elements(array) if array.dtype.hasobject else array
+    if isinstance(value, numpy.void):
+        return own_record(value)
+    if type(value) is list or type(value) is tuple:
+        return _own_sequence(value)
+    if type(value) is dict:
+        return {key: own(part) for key, part in value.items()}
+    if isinstance(value, (tuple, *_MUTABLE)):
+        # Named tuples, ordered dicts and the like stay what they are.
+        return copy.deepcopy(value)
+    return value
+
+
+def _own_sequence(value: Any) -> Any:
+    if not any(issubclass(kind, (*_MUTABLE, tuple))
+               for kind in set(map(type, value))):
+        return value[:]
+    parts = [own(part) for part in value]
+    return parts if type(value) is list else tuple(parts)
+
+
+def _own_elements(array: Any) -> Any:
+    if array.dtype.names is None:
+        for place in numpy.ndindex(array.shape):
+            array[place] = own(array[place])
+    return array
+
+
+def check_slice(request: slice, num_examples: int) -> None:
+    """Refuse a slice that is empty, negative, out of range or no slice of
+    integers."""
+    request = plain_slice(request, 'a request')
+    start = request.start or 0
+    stop = num_examples if request.stop is None else request.stop
+    if stop > num_examples:
+        reason = f'there are only {num_examples} examples'
+    elif start >= stop:
+        reason = 'it holds no example'
+    else:
+        return
+    raise ValueError(
+        f'a request must be a slice within the {num_examples} examples, got '
+        f'{request}: {reason}')
+
+
+def as_index(request: Any, num_examples: int) -> int:
+    """Return an index for a single example, checked.
+
+    Raises
+    ------
+    ValueError
+        If it is no integer, a boolean, negative or out of range.
+
+    """
+    return int(as_indices([request], num_examples)[0])
+
+
+def as_batch(request: Any, num_examples: int) -> Any:
+    """Return the indices of a batch as an array, checked and not empty."""
+    indices = as_indices(request, num_examples)
+    if not len(indices):
+        raise ValueError(
+            'a request must name at least one example, got an empty one')
+    return indices
+
+
+def is_batch(request: Any) -> bool:
+    """Tell whether a request is a list of examples (or means to be)."""
+    return isinstance(request, (list, range)) or (
+        isinstance(request, numpy.ndarray) and request.ndim > 0)
+
+
+def get_rows(indexable: Any, request: Any, dtype: Any = None) -> Any:
+    """Return rows of an indexable, as the caller's own.
+
+    Parameters
+    ----------
+    indexable : object
+        An array, a list, or anything that takes indices in brackets.
+    dtype : numpy.dtype, optional
+        The type that the caller casts a batch to, which it may have at
+        once.
+
+    Returns
+    -------
+    object
+        A new array for arrays, a list for lists; a row for an integer.
+
+    Raises
+    ------
+    ValueError
+        If the request is of another kind, empty, negative or out of range.
+
+    """
+    if type(indexable) is numpy.ndarray:
+        if dtype is not None and is_batch(request):
+            rows = take_as(indexable, as_batch(request, len(indexable)), dtype)
+            if rows is not None:
+                return rows
+        return _rows_of_array(indexable, request)
+    if isinstance(indexable, numpy.memmap):
+        return _rows_of_array(indexable.view(numpy.ndarray), request)
+    if isinstance(indexable, (list, tuple)):
+        return _rows_of_list(indexable, request)
+    if is_batch(request):
+        request = as_batch(request, len(indexable)).tolist()
+    elif isinstance(request, slice):
+        check_slice(request, len(indexable))
+    elif isinstance(request, (Integral, numpy.bool_)) and hasattr(
+            indexable, '__len__'):
+        request = as_index(request, len(indexable))
+    try:
+        return own(indexable[request])
+    except TypeError:
+        if not isinstance(request, list):
+            raise
+        return [own(indexable[index]) for index in request]
+
+
+def _rows_of_array(array: Any, request: Any) -> Any:
+    if type(request) is list and request:
+        # By far the commonest request; take() checks the indices itself.
+        rows = take(array, request)
+    elif isinstance(request, slice):
+        check_slice(request, len(array))
+        return own(array[request])
+    elif is_batch(request):
+        rows = take(array, as_batch(request, len(array)))
+    else:
+        rows = take_row(array, as_index(request, len(array)))
+        return own(rows) if array.dtype.hasobject else rows
+    return _own_elements(rows) if array.dtype.hasobject else rows
+
+
+def _rows_of_list(rows: Any, request: Any) -> Any:
+    if isinstance(request, slice):
+        check_slice(request, len(rows))
+        return own(rows[request])
+    if not is_batch(request):
+        return own(rows[as_index(request, len(rows))])
+    return own([rows[index] for index in
+                as_batch(request, len(rows)).tolist()])
+
+
+def check_equal_lengths(sources: Any, collections: Any) -> None:
+    """Refuse sources of which one has more examples than another."""
+    lengths = {}
+    for source, collection in zip(sources, collections, strict=True):
+        try:
+            lengths[source] = len(collection)
+        except TypeError:
+            continue
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            'all sources must have the same number of examples, got ' +
+            ', '.join(f'{source}: {length}'
+                      for source, length in lengths.items()))
+
+
+def check_range(start: Any, stop: Any, num_examples: int) -> None:
+    """Refuse a `start` and a `stop` that do not lie within the examples."""
+    first = 0 if start is None else operator.index(start)
+    last = num_examples if stop is None else operator.index(stop)
+    if not 0 <= first <= last <= num_examples:
+        raise ValueError(
+            f'start and stop must lie within the {num_examples} examples, '
+            f'start before stop, got start={start!r} and stop={stop!r}')
+
+
+def as_position(value: Any) -> int:
+    """Return a saved position as a number, checked."""
+    position = operator.index(value)
+    if position < 0:
+        raise ValueError(f'a position must not be negative, got {position}')
+    return position

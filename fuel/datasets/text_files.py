@@ -1,0 +1,383 @@
+"""Text files, compressed or not, read in blocks of whole lines.
+
+A position in a file is where a block begins and how many of its lines were
+used; it does not depend on how large the blocks are.
+"""
+from __future__ import annotations
+
+import codecs
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import IO, Any
+
+from fuel.exceptions import DamagedFileError
+
+# Bytes (or characters) that are read at once, if no line is longer.
+BLOCK = 1 << 16
+# Bytes (or characters) of a line at most: what is longer has no lines, or is
+# a small compressed file that would fill the memory.
+LONGEST_LINE = 1 << 28
+
+
+def open_binary(path: str) -> Any:
+    """Open a file for reading, decompressed as its name says.
+
+    Parameters
+    ----------
+    path : str
+        Ends in ``.gz``, ``.bz2`` or ``.xz`` if it is compressed.
+
+    """
+    extension = os.path.splitext(path)[1]
+    if extension == '.gz':
+        import gzip
+        return gzip.open(path, 'rb')
+    if extension == '.bz2':
+        import bz2
+        return bz2.open(path, 'rb')
+    if extension == '.xz':
+        return lzma.open(path, 'rb')
+    return open(path, 'rb')
+
+
+def check_exists(path: str, kind: str) -> None:
+    """Complain if there is no such file.
+
+    Parameters
+    ----------
+    path : str
+    kind : str
+        What it should be.
+
+    Raises
+    ------
+    FileNotFoundError
+
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
+            'correct the name')
+
+
+def ends_lines_with_a_byte(encoding: str) -> bool:
+    """Tell whether the byte 10 is always, and alone, the end of a line.
+
+    Returns
+    -------
+    bool
+        True for UTF-8 and the encodings of one byte a character.
+
+    """
+    name = codecs.lookup(encoding).name
+    return name in ('utf-8', 'ascii') or name.startswith(
+        ('iso8859', 'cp125', 'koi8', 'mac-'))
+
+
+class LineReader:
+    """Reads lines of one file after each other.
+
+    Parameters
+    ----------
+    start : int, optional
+        Where the first block begins: bytes, or characters for the encodings
+        that have no plain byte for the end of a line.
+    line : int, optional
+        How many lines there are before it.
+
+    Attributes
+    ----------
+    start, line : int
+        Of the present block.
+    lines : list of str
+        The lines of the present block, without their ends. Empty at the end
+        of the file, and before the first block is read.
+    ends : bool
+        Whether the last of `lines` has an end: it has none if it is the
+        last of a file that just stops.
+
+    """
+
+    def __init__(self, path: str, encoding: str, start: int = 0,
+                 line: int = 0) -> None:
+        self.path = path
+        self.encoding = encoding
+        self.start, self.line = start, line
+        self.lines: list[str] = []
+        self.ends = True
+        self._by_bytes = ends_lines_with_a_byte(encoding)
+        self._handle: IO[Any] | None = None
+        self._length = 0
+        self._rest: Any = None
+        self._error: Exception | None = None
+
+    def read(self) -> None:
+        """Read the next block."""
+        self.start += self._length
+        self.line += len(self.lines)
+        self.lines, self._length = [], 0
+        if self._error is not None:
+            raise self._error
+        try:
+            block = self._guarded(self._read_block)
+        except BaseException:
+            # What was read is lost: whoever asks again reads it again.
+            self.close()
+            raise
+        if not block:
+            self.close()
+            return
+        text = self._decode(block) if self._by_bytes else block
+        if '\r' in text:
+            text = text.replace('\r\n', '\n').replace('\r', '\n')
+        self.lines = text.split('\n')
+        self.ends = not self.lines[-1]
+        if self.ends:
+            self.lines.pop()
+
+    def _guarded(self, function: Callable[[], Any]) -> Any:
+        """Call a function that reads; let errors name the file."""
+        try:
+            return function()
+        except UnicodeError as error:
+            raise self._undecodable(error, self._line_of_error()) from error
+        except FileNotFoundError:
+            raise
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            raise DamagedFileError(
+                f'{self.path}, after line {self.line}: cannot be read: '
+                f'{error}; the file may be cut or damaged') from error
+
+    def _read_block(self) -> Any:
+        """Return whole lines, as bytes or text; nothing at the end."""
+        if self._handle is None:
+            self._open()
+        handle: Any = self._handle
+        end, return_ = (b'\n', b'\r') if self._by_bytes else ('\n', '\r')
+        pieces = [self._rest]
+        length = len(self._rest)
+        while True:
+            piece = handle.read(BLOCK)
+            # A carriage return ends a line by itself, unless a line feed may
+            # follow.
+            cut = 1 + max(piece.rfind(end), piece.rfind(return_, 0, -1))
+            if cut or not piece:
+                pieces.append(piece[:cut])
+                self._rest = piece[cut:]
+                break
+            pieces.append(piece)
+            length += len(piece)
+            if length > LONGEST_LINE:
+                raise DamagedFileError(
+                    f'{self.path}, in line {self.line + 1}: it is longer '
+                    f'than {LONGEST_LINE}: the file is no text of lines; '
+                    'put each sentence on a line of its own')
+        block = self._rest[:0].join(pieces)
+        self._length = len(block)
+        return block
+
+    def _open(self) -> None:
+        binary = open_binary(self.path)
+        if self._by_bytes:
+            self._handle, self._rest = binary, b''
+            binary.seek(self.start)
+            return
+        # Characters have no fixed place in the file: read up to there.
+        self._handle, self._rest = io.TextIOWrapper(
+            binary, self.encoding, newline=''), ''
+        left = self.start
+        while left:
+            left -= len(self._handle.read(min(left, BLOCK))) or left
+
+    def _decode(self, block: bytes) -> str:
+        """Return a block as text; up to the line that is not, if one is
+        not: that raises when it is its turn."""
+        try:
+            return block.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            begin = block.rfind(b'\n', 0, error.start) + 1
+            self._error = self._undecodable(
+                error, self.line + block.count(b'\n', 0, begin) + 1)
+            self._error.__cause__ = error
+            if not begin:
+                raise self._error from error
+            return block[:begin].decode(self.encoding)
+
+    def _line_of_error(self) -> int:
+        """Return the number of the first line that cannot be decoded."""
+        decoder = io.IncrementalNewlineDecoder(
+            codecs.getincrementaldecoder(self.encoding)(), translate=True)
+        line = 1
+        with open_binary(self.path) as file:
+            while piece := file.read(BLOCK):
+                before = decoder.getstate()
+                try:
+                    line += decoder.decode(piece).count('\n')
+                except UnicodeError:
+                    # Byte by byte, up to the one that cannot be.
+                    decoder.setstate(before)
+                    with suppress(UnicodeError):
+                        for byte in piece:
+                            line += decoder.decode(
+                                bytes([byte])).count('\n')
+                    break
+        return line
+
+    def _undecodable(self, error: UnicodeError, line: int) -> ValueError:
+        if isinstance(error, UnicodeDecodeError):
+            wrong = error.object[error.start:error.start + 4]
+            what, why = f'the bytes {wrong!r} are', error.reason
+        else:
+            # UTF-16 and UTF-32 without a byte order mark.
+            what, why = 'the bytes are', str(error)
+        return ValueError(
+            f'{self.path}, in line {line}: {what} not {self.encoding} '
+            f'({why}): pass the encoding of the file as encoding=')
+
+    def close(self) -> None:
+        """Close the file; closing again does nothing."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.close()
+
+
+class TextPosition:
+    """Where reading stands in a list of text files.
+
+    Parameters
+    ----------
+    make_examples : callable
+        Called with a list of lines; returns a list of examples.
+    keep_ends : bool
+        Whether lines are handed to it with their ends.
+    position : dict, optional
+        What :meth:`get_position` returned.
+
+    Notes
+    -----
+    Pickled, it is a position: files are opened again.
+
+    """
+
+    def __init__(self, files: list[str], encoding: str,
+                 make_examples: Callable[..., Any], keep_ends: bool,
+                 position: dict[str, int] | None = None) -> None:
+        self.files = files
+        self.encoding = encoding
+        self.make_examples = make_examples
+        self.keep_ends = keep_ends
+        self._go_to(position or {'file': 0, 'start': 0, 'line': 0,
+                                 'used': 0})
+
+    def _go_to(self, position: dict[str, int]) -> None:
+        self.file = position['file']
+        self.used = position['used']
+        self.reader: LineReader | None = None
+        if self.file < len(self.files):
+            self.reader = LineReader(
+                self.files[self.file], self.encoding, position['start'],
+                position['line'])
+
+    def get_position(self) -> dict[str, int]:
+        """Return where reading stands, ready for JSON.
+
+        Returns
+        -------
+        dict
+            ``file``, the number of the file; ``start`` and ``line`` of the
+            block, and how many of its lines were ``used``.
+
+        """
+        reader = self.reader
+        return {'file': self.file, 'start': reader.start if reader else 0,
+                'line': reader.line if reader else 0, 'used': self.used}
+
+    def peek(self, count: int) -> list[Any]:
+        """Return the next examples, and stay before them.
+
+        Returns
+        -------
+        list
+            Fewer at the end of a block, none at the end of the last file.
+
+        """
+        while self.reader is not None:
+            if self._is_used_up():
+                self._read()
+                continue
+            stop = self.used + count
+            lines = self.reader.lines[self.used:stop]
+            if self.keep_ends:
+                lines = [line + '\n' for line in lines]
+                if not self.reader.ends and stop >= len(self.reader.lines):
+                    lines[-1] = lines[-1][:-1]
+            examples: list[Any] = self.make_examples(lines, self)
+            return examples
+        return []
+
+    def _is_used_up(self) -> bool:
+        reader: Any = self.reader
+        # A position that was taken up names lines that are not read yet.
+        return not reader.lines or self.used >= len(reader.lines)
+
+    def _read(self) -> None:
+        """Read the next block, of the next file if this one is over."""
+        reader: Any = self.reader
+        self.used -= len(reader.lines)
+        reader.read()
+        if reader.lines:
+            return
+        if self.used:
+            raise DamagedFileError(
+                f'{reader.path} has fewer lines than when the position in '
+                'it was saved: it was changed since')
+        self._go_to({'file': self.file + 1, 'start': 0, 'line': 0,
+                     'used': 0})
+
+    def advance(self, count: int) -> None:
+        """Leave out examples that :meth:`peek` returned."""
+        self.used += count
+
+    def where(self, place: int) -> str:
+        """Return how to call a line, for an error."""
+        reader: Any = self.reader
+        return (f'{reader.path}, line '
+                f'{reader.line + self.used + place + 1}')
+
+    def __iter__(self) -> TextPosition:
+        return self
+
+    def __next__(self) -> Any:
+        # What is in error is passed over, too, so that reading can go on.
+        try:
+            examples = self.peek(1)
+        except Exception:
+            if self.reader is not None and not self._is_used_up():
+                self.used += 1
+            raise
+        if not examples:
+            raise StopIteration
+        self.used += 1
+        return examples[0]
+
+    def close(self) -> None:
+        """Close the file that is open, if one is."""
+        if self.reader is not None:
+            self.reader.close()
+
+    def __del__(self) -> None:
+        if vars(self).get('reader') is not None:
+            self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), 'reader': None,
+                'position': self.get_position()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        position = state.pop('position')
+        vars(self).update(state)
+        self._go_to(position)

@@ -1,0 +1,1 @@
+"""One pass over a stream: its position, its state, how it reads."""

@@ -1,0 +1,339 @@
+"""Rows of arrays in memory: index lists, gathering, single rows.
+
+Everything here checks its arguments first and then runs plain C.
+"""
+cimport numpy as cnp
+from cpython.bool cimport PyBool_Check
+from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
+from libc.string cimport memcpy
+
+from fuel.kernels.memory cimport new_array
+from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
+
+import operator
+
+import numpy
+
+cnp.import_array()
+
+# Below this many bytes the copy takes less time than handing the GIL over.
+cdef enum:
+    RELEASE_FROM = 32768
+
+# NumPy's number of the type float16, the last of the fixed ones.
+cdef int HALF = numpy.dtype(numpy.float16).num
+
+
+cdef object refuse_element(object value, Py_ssize_t place):
+    if isinstance(value, (bool, numpy.bool_)):
+        remedy = ('for a boolean mask pass numpy.flatnonzero(mask).tolist() '
+                  'instead')
+    elif isinstance(value, (list, tuple)):
+        remedy = 'pass one flat list of integers, not a tuple nor lists in it'
+    else:
+        remedy = 'convert the indices to integers'
+    raise ValueError(
+        f'a request must hold integer indices, but element {place} is '
+        f'{value!r} ({type(value).__name__}): {remedy}')
+
+
+cdef object refuse_index(object value, Py_ssize_t place, object num_examples):
+    if value < 0:
+        raise ValueError(
+            f'a request must hold indices from 0 to {num_examples - 1}, but '
+            f'element {place} is {value}: indices do not count from the end; '
+            f'add the number of examples ({num_examples}) to it')
+    raise ValueError(
+        f'a request must hold indices from 0 to {num_examples - 1}, but '
+        f'element {place} is {value}: there are only {num_examples} examples')
+
+
+cdef Py_ssize_t as_index(object value, Py_ssize_t place) except? -1:
+    if PyLong_CheckExact(value):
+        return PyLong_AsSsize_t(value)
+    if PyBool_Check(value) or isinstance(value, numpy.bool_):
+        refuse_element(value, place)
+    if isinstance(value, numpy.ndarray) and value.ndim:
+        refuse_element(value, place)
+    try:
+        return operator.index(value)
+    except TypeError:
+        refuse_element(value, place)
+
+
+cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples):
+    cdef Py_ssize_t size = PyList_GET_SIZE(request)
+    cdef cnp.npy_intp shape = size
+    cdef cnp.ndarray indices = cnp.PyArray_EMPTY(1, &shape, cnp.NPY_INTP, 0)
+    cdef cnp.npy_intp *out = <cnp.npy_intp *>cnp.PyArray_DATA(indices)
+    cdef Py_ssize_t place, index = 0
+    for place in range(size):
+        # What turns an element into an integer may be a user's own code.
+        if PyList_GET_SIZE(request) != size:
+            raise ValueError(
+                f'a request of {size} indices has {len(request)} after '
+                f'{place} of them were read: do not change it meanwhile')
+        value = <object>PyList_GET_ITEM(request, place)
+        try:
+            index = as_index(value, place)
+        except OverflowError:
+            refuse_index(int(value), place, num_examples)
+        if index < 0 or index >= num_examples:
+            refuse_index(index, place, num_examples)
+        out[place] = index
+    return indices
+
+
+cdef bint is_index_array(cnp.ndarray request):
+    """Whether an array can be read as it is."""
+    return (cnp.PyArray_TYPE(request) == cnp.NPY_INTP
+            and cnp.PyArray_NDIM(request) == 1
+            and cnp.PyArray_IS_C_CONTIGUOUS(request)
+            and cnp.PyArray_ISALIGNED(request)
+            and cnp.PyArray_ISNOTSWAPPED(request))
+
+
+cdef cnp.ndarray as_index_array(cnp.ndarray request, Py_ssize_t num_examples):
+    """Convert another array, if it is one of integers."""
+    if request.dtype.kind == 'b':
+        raise ValueError(
+            'a request must hold integer indices, but came as a boolean '
+            'mask: pass numpy.flatnonzero(mask) instead')
+    if request.dtype.kind not in 'iu' or cnp.PyArray_NDIM(request) != 1:
+        raise ValueError(
+            'a request must be a one-dimensional array of integers, got '
+            f'{cnp.PyArray_NDIM(request)} dimensions of {request.dtype}: '
+            'convert it with .ravel().astype(int)')
+    if request.dtype.kind == 'u' and cnp.PyArray_ITEMSIZE(request) >= <int>sizeof(
+            cnp.npy_intp) and cnp.PyArray_SIZE(request):
+        # These may not fit into the type of an index.
+        if int(request.max()) >= num_examples:
+            refuse_index(int(request.max()), int(request.argmax()),
+                         num_examples)
+    return numpy.ascontiguousarray(request, dtype=numpy.intp)
+
+
+cdef cnp.ndarray indices_of_array(cnp.ndarray request,
+                                  Py_ssize_t num_examples):
+    cdef cnp.ndarray indices = request
+    if not is_index_array(request):
+        indices = as_index_array(request, num_examples)
+    cdef const cnp.npy_intp *data = <const cnp.npy_intp *>cnp.PyArray_DATA(
+        indices)
+    cdef Py_ssize_t place
+    for place in range(cnp.PyArray_SIZE(indices)):
+        if data[place] < 0 or data[place] >= num_examples:
+            refuse_index(data[place], place, num_examples)
+    return indices
+
+
+def as_indices(request, Py_ssize_t num_examples):
+    """Return the indices of a request as an array, all of them checked.
+
+    Parameters
+    ----------
+    request : list of int, range or 1-d integer numpy.ndarray
+        Indices in any order; they may repeat.
+    num_examples : int
+        Each index must lie in ``[0, num_examples)``.
+
+    Returns
+    -------
+    indices : numpy.ndarray, shape (batch,), dtype intp
+        C-contiguous.  May be `request` itself.
+
+    Raises
+    ------
+    ValueError
+        If the request is of another kind, has a boolean, a float or another
+        thing among its elements, or an index out of range.
+
+    Examples
+    --------
+    >>> as_indices([2, 0, 2], 3)
+    array([2, 0, 2])
+
+    """
+    if isinstance(request, list):
+        return indices_of_list(request, num_examples)
+    if isinstance(request, numpy.ndarray):
+        return indices_of_array(request, num_examples)
+    if isinstance(request, range):
+        return indices_of_list(list(request), num_examples)
+    raise ValueError(
+        'a request must be a list of integers or an integer array, got '
+        f'{request!r} ({type(request).__name__})')
+
+
+cdef bint is_plain(cnp.ndarray array):
+    """Whether rows can be copied as bytes into a native array."""
+    cdef int kind = cnp.PyArray_TYPE(array)
+    if not cnp.PyArray_IS_C_CONTIGUOUS(array) or kind == cnp.NPY_OBJECT:
+        return False
+    if kind == cnp.NPY_VOID:
+        return array.dtype.isnative and not array.dtype.hasobject
+    # Types of later NumPy (variable-width strings) own memory of their own.
+    return kind <= HALF and cnp.PyArray_ISNOTSWAPPED(array)
+
+
+cdef void gather(const char *source, char *out, const cnp.npy_intp *indices,
+                 Py_ssize_t count, Py_ssize_t row) noexcept nogil:
+    cdef Py_ssize_t place = 0, run
+    cdef Py_ssize_t last = count - 1
+    while place < count:
+        # Rows that follow each other are one copy: twice as fast.
+        run = 1
+        while (place + run < count
+               and indices[place + run] == indices[place] + run):
+            run += 1
+        if run > 1:
+            memcpy(out + place * row, source + indices[place] * row,
+                   run * row)
+        else:
+            fuel_copy_row(out + place * row, source + indices[place] * row,
+                          row, source + indices[min(place + AHEAD, last)]
+                          * row)
+        place += run
+
+
+cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
+    cdef int ndim = cnp.PyArray_NDIM(array)
+    cdef cnp.npy_intp shape[64]
+    cdef cnp.npy_intp count = cnp.PyArray_SIZE(indices)
+    cdef Py_ssize_t row = cnp.PyArray_ITEMSIZE(array)
+    cdef int axis
+    shape[0] = count
+    for axis in range(1, ndim):
+        shape[axis] = cnp.PyArray_DIM(array, axis)
+        row *= shape[axis]
+    cdef cnp.ndarray out = new_array(
+        ndim, shape, <cnp.dtype>cnp.PyArray_DESCR(array))
+    cdef const char *source = <const char *>cnp.PyArray_DATA(array)
+    cdef char *target = <char *>cnp.PyArray_DATA(out)
+    cdef const cnp.npy_intp *rows = <const cnp.npy_intp *>cnp.PyArray_DATA(
+        indices)
+    if count * row >= RELEASE_FROM:
+        with nogil:
+            gather(source, target, rows, count, row)
+    else:
+        gather(source, target, rows, count, row)
+    return out
+
+
+def native(array):
+    """Return `array` in native byte order, copied only where it is not.
+
+    Parameters
+    ----------
+    array : numpy.ndarray
+
+    Returns
+    -------
+    numpy.ndarray
+    """
+    if array.dtype.isnative:
+        return array
+    return array.astype(array.dtype.newbyteorder('='))
+
+
+def own_record(record):
+    """Return a record that is no view of the array it was taken from.
+
+    Parameters
+    ----------
+    record : numpy.void
+
+    Returns
+    -------
+    numpy.void
+        A copy, in native byte order.
+
+    """
+    return native(record.copy())
+
+
+def take(cnp.ndarray array not None, indices):
+    """Return rows of an array, in the order asked for, as a new array.
+
+    Parameters
+    ----------
+    array : numpy.ndarray, shape (examples, ...)
+        Any dtype, any strides.
+    indices : numpy.ndarray, list of int or range
+        Which rows, as :func:`as_indices` takes them; they may repeat.
+
+    Returns
+    -------
+    rows : numpy.ndarray, shape (len(indices), ...)
+        New, C-contiguous, writable, in native byte order.
+
+    Raises
+    ------
+    ValueError
+        If an index is no integer or out of range, or `array` is 0-d.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> take(numpy.array([[1, 2], [3, 4], [5, 6]]), [2, 0])
+    array([[5, 6],
+           [1, 2]])
+
+    """
+    if cnp.PyArray_NDIM(array) == 0:
+        raise ValueError('rows can only be taken from an array that has at '
+                         'least one axis, got a 0-d array')
+    cdef cnp.ndarray rows = as_indices(indices, cnp.PyArray_DIM(array, 0))
+    if is_plain(array):
+        return take_plain(array, rows)
+    return native(numpy.asarray(array).take(rows, axis=0))
+
+
+def take_row(cnp.ndarray array not None, Py_ssize_t index):
+    """Return one row of an array as the caller's own.
+
+    Parameters
+    ----------
+    array : numpy.ndarray, shape (examples, ...)
+    index : int
+        From 0 to ``len(array) - 1``.
+
+    Returns
+    -------
+    row : numpy.ndarray, shape array.shape[1:], or a NumPy scalar
+        A copy, of records too, in native byte order.
+
+    Raises
+    ------
+    ValueError
+        If `index` is out of range.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> take_row(numpy.array([[1, 2], [3, 4]]), 1)
+    array([3, 4])
+
+    """
+    cdef int ndim = cnp.PyArray_NDIM(array)
+    if ndim == 0:
+        raise ValueError('a row can only be taken from an array that has at '
+                         'least one axis, got a 0-d array')
+    if index < 0 or index >= cnp.PyArray_DIM(array, 0):
+        raise ValueError(
+            f'a request for one example must be an index from 0 to '
+            f'{len(array) - 1}, got {index}')
+    if ndim == 1 or not is_plain(array):
+        value = array[index]
+        if isinstance(value, numpy.ndarray):
+            return native(numpy.array(value))
+        # A record is a view, unlike other scalars.
+        return own_record(value) if isinstance(value, numpy.void) else value
+    cdef cnp.ndarray out = new_array(
+        ndim - 1, cnp.PyArray_DIMS(array) + 1,
+        <cnp.dtype>cnp.PyArray_DESCR(array))
+    cdef Py_ssize_t size = cnp.PyArray_NBYTES(out)
+    memcpy(cnp.PyArray_DATA(out),
+           <const char *>cnp.PyArray_DATA(array) + index * size, size)
+    return out

@@ -1,0 +1,32 @@
+"""Iteration schemes: which examples to visit, and in which order."""
+from fuel.schemes.base import (
+    BatchScheme,
+    BatchSizeScheme,
+    IndexScheme,
+    IterationScheme,
+)
+from fuel.schemes.ordered import (
+    ConcatenatedScheme,
+    ConstantScheme,
+    SequentialExampleScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+    cross_validation,
+)
+from fuel.schemes.sampling import (
+    BalancedScheme,
+    BlockShuffledScheme,
+    WeightedScheme,
+)
+
+__all__ = [
+    'BalancedScheme', 'BatchScheme', 'BatchSizeScheme',
+    'BlockShuffledScheme', 'ConcatenatedScheme', 'ConstantScheme',
+    'IndexScheme', 'IterationScheme', 'SequentialExampleScheme',
+    'SequentialScheme', 'ShuffledExampleScheme', 'ShuffledScheme',
+    'WeightedScheme', 'cross_validation']
+
+# Classes are pickled, and shown, under the name that users import.
+for _name in __all__:
+    globals()[_name].__module__ = __name__

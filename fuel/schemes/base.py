@@ -1,0 +1,239 @@
+"""What iteration schemes have in common."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy
+
+from fuel import config
+from fuel.schemes.requests import num_batches
+from fuel.utils import rng_state as rng_state_
+from fuel.utils.overrides import defines_together
+
+
+class IterationScheme:
+    """An iteration scheme: decides which requests an epoch makes.
+
+    Subclasses implement :meth:`get_request_iterator` and set
+    `requests_examples`.
+
+    Attributes
+    ----------
+    requests_examples : bool
+        Whether requests are for single examples (as opposed to batches).
+
+    Notes
+    -----
+    A scheme may also offer two hooks, which let a stream that uses it save
+    its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
+
+    ``state_dict()``
+        returns, as plain data ready for JSON, what the *next* request
+        iterator will be made from, such as the state of a generator, and
+    ``load_state_dict(state)``
+        puts the scheme back to where it was.
+
+    The requests that had been made are then left out.  A class that
+    overrides :meth:`get_request_iterator` overrides the hooks too, or has
+    none.  Random schemes should not be shared by streams, since one stream
+    would then change the order of the other.
+
+    """
+
+    requests_examples: bool
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_request_iterator')
+
+
+# The hooks are assigned in each class beside its get_request_iterator,
+# not inherited: a subclass with other requests must not pass for exact.
+
+def no_state(self: Any) -> dict[str, Any]:
+    """Return the scheme's state: there is none, all epochs are alike."""
+    return {}
+
+
+def load_no_state(self: Any, state: dict[str, Any]) -> None:
+    """Take up a state that :meth:`state_dict` returned."""
+
+
+def rng_state(self: Any) -> dict[str, Any]:
+    """Return the state of the generator, ready for JSON."""
+    return {'rng': rng_state_.get_state(self.rng)}
+
+
+def load_rng_state(self: Any, state: dict[str, Any]) -> None:
+    """Take up a state that :meth:`state_dict` returned."""
+    rng_state_.set_state(self.rng, state['rng'])
+
+
+def positive(name: str, value: Any) -> int:
+    """Return a positive integer, or raise an error that names it."""
+    if isinstance(value, (bool, numpy.bool_)):
+        raise TypeError(f'{name} must be a positive integer, got {value!r}')
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f'{name} must be a positive integer, got {value!r} '
+            f'({type(value).__name__})') from None
+    if number <= 0:
+        raise ValueError(f'{name} must be a positive integer, got {number}')
+    return number
+
+
+def as_examples(examples: Any) -> Any:
+    """Return `examples` as something to iterate over, checked."""
+    if isinstance(examples, Iterable) and not (
+            isinstance(examples, numpy.ndarray) and examples.ndim == 0):
+        return examples
+    if isinstance(examples, (bool, numpy.bool_)):
+        raise TypeError('examples must be a number of examples or a list of '
+                        f'indices, got {examples!r}')
+    try:
+        number = operator.index(examples)
+    except TypeError:
+        raise TypeError(
+            'examples must be a number of examples or a list of indices, got '
+            f'{examples!r} ({type(examples).__name__})') from None
+    if number < 0:
+        raise ValueError(
+            f'examples must not be negative, got {number}')
+    return range(number)
+
+
+class _Examples:
+    """What schemes over a given set of examples share."""
+
+    indices: Any
+    num_examples: int | None
+    _read_once: bool = False
+
+    def _set_examples(self, examples: Any) -> None:
+        self.indices = as_examples(examples)
+        self.num_examples = (
+            len(self.indices) if hasattr(self.indices, '__len__') else None)
+
+    def _sequence(self) -> Sequence[Any]:
+        """Return the examples as a sequence of plain Python objects."""
+        indices = self._iterable()
+        if isinstance(indices, numpy.ndarray):
+            return list(indices.tolist())
+        if isinstance(indices, (list, range, tuple)):
+            return indices
+        return list(indices)
+
+    def _iterable(self) -> Any:
+        """Return the examples, and refuse to read an iterator twice."""
+        if isinstance(self.indices, Iterator):
+            if self._read_once:
+                raise ValueError(
+                    f'examples of {type(self).__name__} is an iterator '
+                    f'({type(self.indices).__name__}) and an earlier epoch '
+                    'has read it: pass list(examples) or the number of '
+                    'examples instead')
+            self._read_once = True
+        return self.indices
+
+
+class IndexScheme(_Examples, IterationScheme):
+    """Schemes whose requests are single indices.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        The indices of the examples to visit, or how many to visit from the
+        beginning of the data set.
+
+    Attributes
+    ----------
+    indices : iterable of int
+        As given; a range if a number was given.
+    num_examples : int or None
+        How many there are; None for an iterator.
+
+    """
+
+    requests_examples = True
+
+    def __init__(self, examples: Any) -> None:
+        self._set_examples(examples)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        return self.num_examples
+
+
+class BatchScheme(_Examples, IterationScheme):
+    """Schemes whose requests are lists of indices.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        The indices of the examples to visit, or how many to visit from the
+        beginning of the data set.
+    batch_size : int
+        Number of indices in a request.  The last request of an epoch has
+        fewer if the number of examples is no multiple of it.
+
+    Attributes
+    ----------
+    indices : iterable of int
+        As given; a range if a number was given.
+    num_examples : int or None
+        How many there are; None for an iterator.
+
+    """
+
+    requests_examples = False
+
+    def __init__(self, examples: Any, batch_size: int) -> None:
+        self._set_examples(examples)
+        self.batch_size = positive('batch_size', batch_size)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        if self.num_examples is None:
+            return None
+        return num_batches(self.num_examples, self.batch_size)
+
+
+class BatchSizeScheme(IterationScheme):
+    """Schemes whose requests are batch sizes.
+
+    For sources that can only be read in order, so that there is nothing to
+    choose but how many examples to take.
+    """
+
+    requests_examples = False
+
+
+def scheme_state(scheme: Any) -> Any:
+    """Return ``scheme.state_dict()``, or say which hooks are missing.
+
+    Raises
+    ------
+    TypeError
+        If the scheme has no hooks that know of its requests.
+
+    """
+    if not defines_together(type(scheme), 'get_request_iterator',
+                            'state_dict'):
+        raise TypeError(
+            f'the position of the iteration scheme {type(scheme).__name__} '
+            'cannot be saved as plain data: give the class the hooks '
+            'state_dict() and load_state_dict(state), or pickle the epoch '
+            'iterator instead')
+    return scheme.state_dict()
+
+
+def default_rng() -> numpy.random.RandomState:
+    """Return a generator seeded with ``config.default_seed``."""
+    return numpy.random.RandomState(config.default_seed)

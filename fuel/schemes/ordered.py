@@ -1,0 +1,346 @@
+"""Schemes that visit each example once: in order, shuffled, in folds."""
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fuel.schemes.base import (
+    BatchScheme,
+    BatchSizeScheme,
+    IndexScheme,
+    IterationScheme,
+    default_rng,
+    load_no_state,
+    load_rng_state,
+    no_state,
+    positive,
+    rng_state,
+    scheme_state,
+)
+from fuel.schemes.requests import (
+    BatchRequests,
+    BatchSizeRequests,
+    ConcatenatedRequests,
+    ExampleRequests,
+    OneShotRequests,
+    ShuffledBatchRequests,
+    ShuffledExampleRequests,
+    num_batches,
+)
+
+
+class ConcatenatedScheme(IterationScheme):
+    """The requests of several schemes after each other.
+
+    Parameters
+    ----------
+    schemes : list of IterationScheme
+        All for examples or all for batches.
+
+    Raises
+    ------
+    ValueError
+        If there are no schemes, or schemes of both kinds.
+
+    Examples
+    --------
+    >>> scheme = ConcatenatedScheme(
+    ...     schemes=[SequentialScheme(3, 2), SequentialScheme([9, 8], 2)])
+    >>> list(scheme.get_request_iterator())
+    [[0, 1], [2], [9, 8]]
+
+    """
+
+    def __init__(self, schemes: Iterable[Any]) -> None:
+        self.schemes = list(schemes)
+        kinds = {scheme.requests_examples for scheme in self.schemes}
+        if len(kinds) != 1:
+            raise ValueError(
+                'schemes must all request examples or all request batches, '
+                'got ' + (', '.join(
+                    f'{type(scheme).__name__} (requests_examples='
+                    f'{scheme.requests_examples})'
+                    for scheme in self.schemes) or 'no scheme at all'))
+
+    @property
+    def requests_examples(self) -> bool:  # type: ignore[override]
+        """Whether the parts request single examples (bool)."""
+        return bool(self.schemes[0].requests_examples)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if not known."""
+        counts: list[Any] = [getattr(scheme, 'num_requests', None)
+                             for scheme in self.schemes]
+        return None if None in counts else sum(counts)
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+        return ConcatenatedRequests([
+            scheme.get_request_iterator() for scheme in self.schemes])
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the states of the parts, ready for JSON."""
+        return {'schemes': [scheme_state(scheme)
+                            for scheme in self.schemes]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take up a state that :meth:`state_dict` returned."""
+        for scheme, part in zip(self.schemes, state['schemes'], strict=True):
+            scheme.load_state_dict(part)
+
+
+class ConstantScheme(BatchSizeScheme):
+    """The same batch size for a number of times, or for ever.
+
+    Parameters
+    ----------
+    batch_size : int
+    num_examples : int, optional
+        Stop when the sizes add up to this; the last is smaller if need be.
+    times : int, optional
+        Stop after as many requests.
+
+    Raises
+    ------
+    ValueError
+        If both `num_examples` and `times` are given, or one is negative.
+    TypeError
+        If one is no integer, such as the NaN that a data set of unknown
+        length gives for its number of examples.
+
+    Examples
+    --------
+    >>> list(ConstantScheme(4, num_examples=10).get_request_iterator())
+    [4, 4, 2]
+    >>> list(ConstantScheme(4, times=2).get_request_iterator())
+    [4, 4]
+
+    """
+
+    def __init__(self, batch_size: int, num_examples: int | None = None,
+                 times: int | None = None) -> None:
+        if num_examples and times:
+            raise ValueError(
+                'pass num_examples or times, not both: got '
+                f'num_examples={num_examples!r} and times={times!r}')
+        self.batch_size = positive('batch_size', batch_size)
+        self.num_examples = _count('num_examples', num_examples)
+        self.times = _count('times', times)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests in an epoch (int), or None if endless."""
+        # Zero is a number like any other: no requests at all.
+        if self.times is not None and not (self.num_examples):
+            return 0 if self.num_examples == 0 else self.times
+        if self.num_examples is None:
+            return None
+        if self.times == 0:
+            return 0
+        return num_batches(self.num_examples, self.batch_size)
+
+    def get_request_iterator(self) -> Iterator[int]:
+        """Return an iterator over the batch sizes of a new epoch."""
+        count = self.num_requests
+        last_size = self.batch_size
+        if self.num_examples:
+            last_size = self.num_examples % self.batch_size or last_size
+        return BatchSizeRequests(
+            self.batch_size, math.inf if count is None else count, last_size)
+
+    state_dict = no_state
+    load_state_dict = load_no_state
+
+
+class SequentialScheme(BatchScheme):
+    """Batches of the examples in order.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`BatchScheme`.
+    batch_size : int
+        See :class:`BatchScheme`.
+
+    Examples
+    --------
+    >>> list(SequentialScheme(5, 2).get_request_iterator())
+    [[0, 1], [2, 3], [4]]
+
+    """
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        if isinstance(self.indices, Iterator):
+            return OneShotRequests(self._iterable(), self.batch_size)
+        return BatchRequests(self._sequence(), self.batch_size)
+
+    state_dict = no_state
+    load_state_dict = load_no_state
+
+
+class ShuffledScheme(BatchScheme):
+    """Batches of the examples in a new random order each epoch.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`BatchScheme`.
+    batch_size : int
+        See :class:`BatchScheme`.
+    sorted_indices : bool, optional
+        Sort the indices within each batch.  Defaults to False.
+    rng : numpy.random.RandomState, optional
+        Generator of the order; a :class:`numpy.random.Generator`, a
+        :class:`random.Random` or anything else with a method ``shuffle``
+        will do.  Defaults to a new ``RandomState(config.default_seed)``, so
+        two schemes made alike give the same order.
+
+    Notes
+    -----
+    The order is what ``rng.shuffle`` makes of a list of the examples.  It
+    takes 4 bytes of memory an example while an epoch runs.
+
+    Examples
+    --------
+    >>> list(ShuffledScheme(8, 4).get_request_iterator())
+    [[7, 2, 1, 6], [0, 4, 3, 5]]
+
+    """
+
+    def __init__(self, examples: Any, batch_size: int, *,
+                 sorted_indices: bool = False, rng: Any = None) -> None:
+        super().__init__(examples, batch_size)
+        self.sorted_indices = sorted_indices
+        self.rng = default_rng() if rng is None else rng
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        return ShuffledBatchRequests(
+            self._sequence(), self.batch_size, self.rng, self.sorted_indices)
+
+    state_dict = rng_state
+    load_state_dict = load_rng_state
+
+
+class SequentialExampleScheme(IndexScheme):
+    """Single examples in order.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`IndexScheme`.
+
+    Examples
+    --------
+    >>> list(SequentialExampleScheme(3).get_request_iterator())
+    [0, 1, 2]
+
+    """
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the indices of a new epoch."""
+        if isinstance(self.indices, Iterator):
+            return OneShotRequests(self._iterable())
+        return ExampleRequests(self._sequence())
+
+    state_dict = no_state
+    load_state_dict = load_no_state
+
+
+class ShuffledExampleScheme(IndexScheme):
+    """Single examples in a new random order each epoch.
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`IndexScheme`.
+    rng : numpy.random.RandomState, optional
+        See :class:`ShuffledScheme`.
+
+    Examples
+    --------
+    >>> list(ShuffledExampleScheme(8).get_request_iterator())
+    [7, 2, 1, 6, 0, 4, 3, 5]
+
+    """
+
+    def __init__(self, examples: Any, *, rng: Any = None) -> None:
+        super().__init__(examples)
+        self.rng = default_rng() if rng is None else rng
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the indices of a new epoch."""
+        return ShuffledExampleRequests(self._sequence(), self.rng)
+
+    state_dict = rng_state
+    load_state_dict = load_rng_state
+
+
+def _count(name: str, value: Any) -> int | None:
+    """Return a number of things, checked; None if it is not known."""
+    try:
+        number = None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f'{name} must be an integer, or None if there is no limit, got '
+            f'{value!r} ({type(value).__name__})') from None
+    if number is not None and number < 0:
+        raise ValueError(f'{name} must not be negative, got {number}')
+    return number
+
+
+def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
+                     strict: bool = True, **kwargs: Any) -> Iterator[Any]:
+    """Yield a pair of schemes for each fold of a cross-validation.
+
+    Parameters
+    ----------
+    scheme_class : subclass of IndexScheme or BatchScheme
+        Called with a list of indices and `kwargs`.
+    num_examples : int
+        Number of examples in the data set.
+    num_folds : int
+    strict : bool, optional
+        Whether `num_examples` must be a multiple of `num_folds`, so that
+        all validation sets have the same size.  Defaults to True.
+    **kwargs
+        Other arguments of `scheme_class`.
+
+    Yields
+    ------
+    fold : tuple
+        The training scheme and the validation scheme; if `strict` is False
+        also the size of the validation set.
+
+    Raises
+    ------
+    ValueError
+        At the first fold, if `strict` is True and the folds would differ
+        in size.
+
+    Examples
+    --------
+    >>> for train, valid in cross_validation(
+    ...         SequentialExampleScheme, 4, 2):
+    ...     print(list(train.get_request_iterator()),
+    ...           list(valid.get_request_iterator()))
+    [2, 3] [0, 1]
+    [0, 1] [2, 3]
+
+    """
+    positive('num_folds', num_folds)
+    if strict and num_examples % num_folds != 0:
+        raise ValueError(
+            f'num_examples ({num_examples}) must be a multiple of num_folds '
+            f'({num_folds}); pass strict=False for folds of different size')
+    for fold in range(num_folds):
+        begin = num_examples * fold // num_folds
+        end = num_examples * (fold + 1) // num_folds
+        train = scheme_class(
+            [*range(begin), *range(end, num_examples)], **kwargs)
+        valid = scheme_class(list(range(begin, end)), **kwargs)
+        yield (train, valid) if strict else (train, valid, end - begin)

@@ -1,0 +1,360 @@
+"""Request iterators: what one epoch asks for, and how far it has come.
+
+An iterator holds a position and what the order is computed from, never the
+remaining requests.  So it is small when pickled, whatever the number of
+examples, and moves forward in constant time.
+"""
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels.draws import draw_order as draw_short_order
+from fuel.utils.rng_state import is_generator
+
+
+class RequestIterator(Iterator[Any]):
+    """Iterator over the requests of one epoch.
+
+    Attributes
+    ----------
+    position : int
+        How many requests were handed out.
+    num_requests : int or float
+        How many there are in the whole epoch; ``math.inf`` if they never
+        end.
+
+    Notes
+    -----
+    Subclasses implement :meth:`_request`.  One iterator belongs to one
+    thread at a time.
+
+    """
+
+    position: int = 0
+    num_requests: float = 0
+
+    def __next__(self) -> Any:
+        position = self.position
+        if position >= self.num_requests:
+            raise StopIteration
+        self.position = position + 1
+        return self._request(position)
+
+    def __length_hint__(self) -> int:
+        remaining = self.num_requests - self.position
+        return NotImplemented if math.isinf(remaining) else int(remaining)
+
+    def _request(self, position: int) -> Any:
+        """Return the request that is number `position` of the epoch."""
+        raise NotImplementedError
+
+    def _compact(self, position: int) -> Any:
+        """Return request number `position` as an array, where that is how
+        it is known; a list of its integers is what users see."""
+        return self._request(position)
+
+    def next_compact(self) -> Any:
+        """Return the next request, as an array where there is one."""
+        position = self.position
+        if position >= self.num_requests:
+            raise StopIteration
+        self.position = position + 1
+        return self._compact(position)
+
+    def request_at(self, position: int) -> Any:
+        """Return a request by its number, None after the last."""
+        if position >= self.num_requests:
+            return None
+        return self._request(position)
+
+    def compact_at(self, position: int) -> Any:
+        """Return what :meth:`request_at` does, as an array if possible."""
+        if position >= self.num_requests:
+            return None
+        return self._compact(position)
+
+    def plain_order(self) -> Any:
+        """Return the indices of the whole epoch, for consecutive batches.
+
+        Returns
+        -------
+        numpy.ndarray, range or None
+            Batch number `n` is the part from ``n * batch_size`` on. None if
+            the requests are something else than that.
+
+        """
+        return None
+
+    def advance(self, count: int) -> None:
+        """Leave out the next `count` requests, in constant time."""
+        self.position = int(min(self.position + count, self.num_requests))
+
+
+class IndexRequests(RequestIterator):
+    """Base of the iterators over single indices."""
+
+    def peek(self, count: int) -> list[Any]:
+        """Return up to `count` of the next requests; stay where it is."""
+        raise NotImplementedError
+
+
+class ExampleRequests(IndexRequests):
+    """One index after another."""
+
+    def __init__(self, indices: Sequence[Any]) -> None:
+        self.indices = indices
+        self.num_requests = len(indices)
+
+    def _request(self, position: int) -> Any:
+        return self.indices[position]
+
+    def peek(self, count: int) -> list[Any]:
+        """Return the next requests without advancing."""
+        return list(self.indices[self.position:self.position + count])
+
+
+class BatchRequests(RequestIterator):
+    """Lists of up to `batch_size` indices after each other."""
+
+    def __init__(self, indices: Sequence[Any], batch_size: int) -> None:
+        self.indices = indices
+        self.batch_size = batch_size
+        self.num_requests = num_batches(len(indices), batch_size)
+
+    def _request(self, position: int) -> list[Any]:
+        return list(self._part(position))
+
+    def _part(self, position: int) -> Sequence[Any]:
+        start = position * self.batch_size
+        return self.indices[start:start + self.batch_size]
+
+    def _compact(self, position: int) -> Any:
+        part = self._part(position)
+        if not isinstance(part, range):
+            return list(part)
+        return numpy.arange(
+            part.start, part.stop, part.step, dtype=numpy.intp)
+
+    def plain_order(self) -> range | None:
+        """Return the indices if batches are consecutive parts of them."""
+        if isinstance(self.indices, range) and self.indices.step == 1:
+            return self.indices
+        return None
+
+
+class _Shuffled(RequestIterator):
+    """Base of the iterators over a shuffled order.
+
+    The order is a function of the generator as it was before the epoch, so
+    that is what a pickle holds; the order is drawn anew when it is needed.
+    Of a generator that cannot be put back to where it was, such as
+    ``numpy.random`` itself, the pickle holds the order.
+    """
+
+    indices: Sequence[Any]
+    _order: NDArray[Any] | None
+    _rng_before: Any
+
+    def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
+        self.indices = indices
+        self._is_identity = indices == range(len(indices))
+        self._rng_before = copy.deepcopy(rng) if is_generator(rng) else None
+        self._order = self._draw(rng)
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        """Return the order of the epoch: places in `indices`."""
+        return draw_order(len(self.indices), rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._rng_before is None:
+            return vars(self)
+        state = {**vars(self), '_order': None}
+        if type(self._rng_before) is numpy.random.RandomState:
+            # Half the size of a pickled RandomState.
+            state['_rng_before'] = self._rng_before.get_state(legacy=False)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if isinstance(self._rng_before, dict):
+            rng = numpy.random.RandomState()
+            rng.set_state(self._rng_before)
+            self._rng_before = rng
+
+    def _drawn(self) -> NDArray[Any]:
+        """Return the order of the epoch, drawn anew after a pickle."""
+        if self._order is None:
+            self._order = self._draw(copy.deepcopy(self._rng_before))
+        return self._order
+
+    def _pick(self, start: int, stop: int) -> list[Any]:
+        return self._named(self._drawn()[start:stop].tolist())
+
+    def _named(self, places: list[int]) -> list[Any]:
+        """Return the indices at some places."""
+        if self._is_identity:
+            return places
+        return [self.indices[place] for place in places]
+
+
+class ShuffledExampleRequests(_Shuffled, IndexRequests):
+    """One index after another, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], rng: Any) -> None:
+        self.num_requests = len(indices)
+        self._shuffle(indices, rng)
+
+    def _request(self, position: int) -> Any:
+        return self._pick(position, position + 1)[0]
+
+    def peek(self, count: int) -> list[Any]:
+        """Return the next requests without advancing."""
+        return self._pick(self.position, self.position + count)
+
+
+class ShuffledBatchRequests(_Shuffled):
+    """Lists of up to `batch_size` indices, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
+                 sorted_indices: bool) -> None:
+        self.batch_size = batch_size
+        self.sorted_indices = sorted_indices
+        self.num_requests = num_batches(len(indices), batch_size)
+        self._shuffle(indices, rng)
+
+    def _request(self, position: int) -> list[Any]:
+        start = position * self.batch_size
+        batch = self._pick(start, start + self.batch_size)
+        if self.sorted_indices:
+            batch.sort()
+        return batch
+
+    def _compact(self, position: int) -> Any:
+        if not self._is_identity:
+            return self._request(position)
+        start = position * self.batch_size
+        batch = self._drawn()[start:start + self.batch_size].astype(
+            numpy.intp)
+        if self.sorted_indices:
+            batch.sort()
+        return batch
+
+    def plain_order(self) -> NDArray[Any] | None:
+        """Return the indices if batches are consecutive parts of them."""
+        if self._is_identity and not self.sorted_indices:
+            return self._drawn()
+        return None
+
+
+class BatchSizeRequests(RequestIterator):
+    """The same batch size over and over; the last may be smaller."""
+
+    def __init__(self, batch_size: int, num_requests: float,
+                 last_size: int) -> None:
+        self.batch_size = batch_size
+        self.num_requests = num_requests
+        self.last_size = last_size
+
+    def _request(self, position: int) -> int:
+        if position == self.num_requests - 1:
+            return self.last_size
+        return self.batch_size
+
+
+class ConcatenatedRequests(RequestIterator):
+    """The requests of several iterators after each other."""
+
+    def __init__(self, parts: list[Iterator[Any]]) -> None:
+        self.parts = parts
+        self.num_requests = math.inf
+
+    def __next__(self) -> Any:
+        while self.parts:
+            try:
+                request = next(self.parts[0])
+            except StopIteration:
+                self.parts = self.parts[1:]
+            else:
+                self.position += 1
+                return request
+        raise StopIteration
+
+    def advance(self, count: int) -> None:
+        """Skip requests without making them."""
+        while count and self.parts:
+            part = self.parts[0]
+            moved = advance(part, count)
+            self.position += moved
+            count -= moved
+            if count:
+                self.parts = self.parts[1:]
+
+
+class OneShotRequests(RequestIterator):
+    """Requests made from an iterator that can be read only once.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        If not given, the requests are the examples themselves.
+
+    """
+
+    def __init__(self, examples: Iterator[Any],
+                 batch_size: int | None = None) -> None:
+        self.examples = examples
+        self.batch_size = batch_size
+        self.num_requests = math.inf
+
+    def __next__(self) -> Any:
+        if self.batch_size is None:
+            request = next(self.examples)
+        else:
+            request = list(islice(self.examples, self.batch_size))
+            if not request:
+                raise StopIteration
+        self.position += 1
+        return request
+
+    def advance(self, count: int) -> None:
+        """Skip requests without making them."""
+        for _ in islice(self, count):
+            pass
+
+
+def num_batches(num_examples: int, batch_size: int) -> int:
+    """Return how many batches hold all examples."""
+    return -(-num_examples // batch_size)
+
+
+def draw_order(size: int, rng: Any) -> NDArray[Any]:
+    """Return the numbers below `size` in an order drawn from `rng`.
+
+    The order is the one that ``rng.shuffle`` gives a list of them.
+    """
+    if type(rng) is numpy.random.RandomState and size < 2 ** 32:
+        return draw_short_order(rng._bit_generator, size)
+    if isinstance(rng, numpy.random.RandomState):
+        # The same draws, the same swaps, without a list of Python objects.
+        order = numpy.arange(size, dtype=numpy.int64)
+        rng.shuffle(order)
+        return order
+    indices = list(range(size))
+    rng.shuffle(indices)
+    return numpy.array(indices, dtype=numpy.int64)
+
+
+def advance(requests: Iterator[Any], count: int) -> int:
+    """Leave out `count` requests of any iterator."""
+    if isinstance(requests, RequestIterator):
+        before = requests.position
+        requests.advance(count)
+        return requests.position - before
+    return sum(1 for _ in islice(requests, count))

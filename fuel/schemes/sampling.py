@@ -1,0 +1,301 @@
+"""Schemes that draw: by blocks, by weights, by classes."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+from numpy.typing import ArrayLike, NDArray
+
+from fuel.schemes.base import (
+    BatchScheme,
+    default_rng,
+    load_rng_state,
+    positive,
+    rng_state,
+)
+from fuel.schemes.sampling_requests import (
+    BalancedRequests,
+    BlockRequests,
+    WeightedRequests,
+)
+from fuel.utils.rng_state import is_generator
+
+
+def _checked_rng(rng: Any) -> Any:
+    if rng is None:
+        return default_rng()
+    if not is_generator(rng):
+        raise TypeError(
+            'rng must be a numpy.random.RandomState, a '
+            'numpy.random.Generator or a random.Random, got '
+            f'{type(rng).__name__}')
+    return rng
+
+
+class BlockShuffledScheme(BatchScheme):
+    """Batches in a random order that reads storage block by block.
+
+    For data larger than memory in compressed chunks, where reading any row
+    costs decoding its whole chunk. Blocks of neighbouring examples are
+    shuffled; then the examples of a few blocks at a time, a window, are
+    shuffled among each other. Every example comes exactly once an epoch,
+    and each block is needed during one window only (and the batch that
+    follows it).
+
+    Parameters
+    ----------
+    examples : int or iterable of int
+        See :class:`BatchScheme`. Blocks are cut in the order given.
+    batch_size : int
+        See :class:`BatchScheme`.
+    block_size : int or sequence of int
+        How many examples are in a block, or, in increasing order, the
+        places at which blocks other than the first one start. Blocks that
+        are the chunks of the file read fastest: see :meth:`aligned`.
+    window : int, optional
+        How many blocks are shuffled together. Memory for so many, and the
+        next ones, is needed. One is the coarsest order; as many as there
+        are is a full shuffle. Defaults to 8.
+    rng : numpy.random.RandomState, optional
+        A :class:`numpy.random.Generator` or a :class:`random.Random` will
+        do. Defaults to a new ``RandomState(config.default_seed)``.
+
+    Raises
+    ------
+    ValueError
+        If the starts of blocks do not increase, or lie outside.
+
+    Examples
+    --------
+    >>> scheme = BlockShuffledScheme(12, 4, block_size=3, window=2)
+    >>> for batch in scheme.get_request_iterator():
+    ...     print(batch)
+    [9, 10, 7, 6]
+    [8, 11, 5, 0]
+    [2, 4, 1, 3]
+
+    """
+
+    def __init__(self, examples: Any, batch_size: int, *,
+                 block_size: Any, window: int = 8, rng: Any = None) -> None:
+        super().__init__(examples, batch_size)
+        if self.num_examples is None:
+            raise TypeError(
+                'blocks are cut from a number or a list of examples, got '
+                f'{type(examples).__name__}: pass list(examples)')
+        self.window = positive('window', window)
+        self.block_size = block_size
+        self._borders = _block_borders(block_size, self.num_examples)
+        self.rng = _checked_rng(rng)
+
+    @classmethod
+    def aligned(cls, dataset: Any, batch_size: int, *, source: Any = None,
+                window: int = 8, rng: Any = None) -> Any:
+        """Return a scheme over a data set whose blocks are its chunks.
+
+        Parameters
+        ----------
+        dataset : H5PYDataset
+            Each of its examples is visited.
+        batch_size, window, rng
+            As for the class.
+        source : str, optional
+            The source whose chunks count. Defaults to the compressed one
+            with the largest examples.
+
+        Returns
+        -------
+        BlockShuffledScheme
+
+        Raises
+        ------
+        ValueError
+            If the source is not chunked.
+        TypeError
+            If the data set is of another kind.
+
+        """
+        if not hasattr(dataset, 'chunk_of_examples'):
+            raise TypeError(
+                f'blocks are aligned to the chunks of an H5PYDataset, got '
+                f'{type(dataset).__name__}; for other data, pass block_size '
+                f'to the class itself')
+        chunks = dataset.chunk_of_examples(source)
+        order = numpy.argsort(chunks, kind='stable')
+        starts = numpy.flatnonzero(numpy.diff(chunks[order])) + 1
+        in_order = bool((order[1:] > order[:-1]).all())
+        return cls(len(order) if in_order else order.tolist(), batch_size,
+                   block_size=starts, window=window, rng=rng)
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        return BlockRequests(self._sequence(), self._borders, self.window,
+                             self.batch_size, self.rng)
+
+    state_dict = rng_state
+    load_state_dict = load_rng_state
+
+
+def _block_borders(block_size: Any, num_examples: int,
+                   ) -> NDArray[numpy.intp]:
+    """Return where blocks start, and where the last one ends."""
+    if numpy.ndim(block_size) == 0:
+        starts = numpy.arange(
+            0, num_examples, positive('block_size', block_size))
+        return numpy.append(starts, num_examples)
+    borders = numpy.concatenate(
+        [[0], numpy.asarray(block_size), [num_examples]])
+    if borders.dtype.kind not in 'iu' and numpy.size(block_size):
+        raise ValueError(f'blocks must start at integers, got {block_size!r}')
+    if (numpy.diff(borders) <= 0).any():
+        raise ValueError(
+            f'blocks must start at increasing places from 1 to '
+            f'{num_examples - 1}, got {block_size!r}')
+    return borders.astype(numpy.intp)
+
+
+class WeightedScheme(BatchScheme):
+    """Batches of examples drawn with given weights.
+
+    Parameters
+    ----------
+    weights : sequence of float
+        One for each example, from 0; they need not add up to anything. An
+        example of twice the weight is drawn twice as often.
+    batch_size : int
+        See :class:`BatchScheme`.
+    num_examples : int, optional
+        How many examples are drawn in an epoch. Defaults to as many as
+        there are weights.
+    replacement : bool, optional
+        Whether an example may be drawn more than once an epoch. Otherwise
+        those of small weight come late, or not at all. Defaults to True.
+    rng : numpy.random.RandomState, optional
+        See :class:`BlockShuffledScheme`.
+
+    Raises
+    ------
+    ValueError
+        If a weight is negative or no number, or fewer examples have a
+        positive one than must be drawn.
+
+    Examples
+    --------
+    >>> scheme = WeightedScheme([1, 0, 5, 1], 4, num_examples=8)
+    >>> list(scheme.get_request_iterator())
+    [[2, 2, 0, 2], [2, 0, 2, 2]]
+    >>> scheme = WeightedScheme([1, 0, 5, 1], 2, num_examples=3,
+    ...                         replacement=False)
+    >>> list(scheme.get_request_iterator())
+    [[2, 3], [0]]
+
+    """
+
+    def __init__(self, weights: ArrayLike, batch_size: int, *,
+                 num_examples: int | None = None, replacement: bool = True,
+                 rng: Any = None) -> None:
+        self.weights = _checked_weights(weights)
+        super().__init__(len(self.weights), batch_size)
+        if num_examples is not None:
+            self.num_examples = positive('num_examples', num_examples)
+        self.replacement = replacement
+        self.rng = _checked_rng(rng)
+        drawable = int(numpy.count_nonzero(self.weights))
+        needed = 1 if replacement else self.num_examples or 0
+        if drawable < needed:
+            raise ValueError(
+                f'{needed} different examples must be drawn, but only '
+                f'{drawable} of {len(self.weights)} weights are positive')
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        assert self.num_examples is not None
+        return WeightedRequests(self.weights, self.batch_size,
+                                self.num_examples, self.replacement,
+                                self.rng)
+
+    state_dict = rng_state
+    load_state_dict = load_rng_state
+
+
+def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
+    checked = numpy.array(weights, dtype=numpy.float64)
+    if checked.ndim != 1 or not checked.size:
+        raise ValueError('weights must be one number for each example, got '
+                         f'an array of shape {checked.shape}')
+    wrong = numpy.flatnonzero(~(checked >= 0) | numpy.isinf(checked))
+    if wrong.size:
+        raise ValueError(
+            f'weights must be numbers from 0, but the one of example '
+            f'{wrong[0]} is {checked[wrong[0]]}')
+    with numpy.errstate(over='ignore'):
+        if numpy.isinf(checked.sum()):
+            raise ValueError('the sum of the weights must be finite: divide '
+                             'them by their largest')
+    return checked
+
+
+class BalancedScheme(BatchScheme):
+    """Batches in which every class is as frequent as the others.
+
+    In an epoch, the examples of a class come in a random order, and again
+    in another one when they are used up; classes are mixed at random.
+
+    Parameters
+    ----------
+    labels : sequence
+        The class of each example: integers, strings or the like. An array
+        of shape ``(examples, 1)``, as label sources often are, will do.
+    batch_size : int
+        See :class:`BatchScheme`.
+    num_examples : int, optional
+        How many examples are drawn in an epoch: as many of each class, and
+        one more of some, chosen at random, if need be. Defaults to the
+        number of labels.
+    rng : numpy.random.RandomState, optional
+        See :class:`BlockShuffledScheme`.
+
+    Attributes
+    ----------
+    classes : numpy.ndarray
+        The different labels, sorted.
+
+    Examples
+    --------
+    >>> scheme = BalancedScheme(['cat'] * 9 + ['dog'], 5)
+    >>> list(scheme.get_request_iterator())
+    [[2, 4, 9, 0, 3], [9, 1, 9, 9, 9]]
+
+    """
+
+    def __init__(self, labels: ArrayLike, batch_size: int, *,
+                 num_examples: int | None = None, rng: Any = None) -> None:
+        found = numpy.asarray(labels)
+        if found.ndim == 2 and found.shape[1] == 1:
+            found = found[:, 0]
+        if found.ndim != 1 or not found.size:
+            raise ValueError('labels must be one for each example, got an '
+                             f'array of shape {found.shape}')
+        super().__init__(len(found), batch_size)
+        if num_examples is not None:
+            self.num_examples = positive('num_examples', num_examples)
+        try:
+            self.classes, numbers = numpy.unique(found, return_inverse=True)
+        except TypeError:
+            kinds = sorted({type(label).__name__ for label in found})
+            raise TypeError(
+                f'labels must be of one type that can be sorted, got '
+                f'{", ".join(kinds)}') from None
+        self._members = [numpy.flatnonzero(numbers == number)
+                         for number in range(len(self.classes))]
+        self.rng = _checked_rng(rng)
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        assert self.num_examples is not None
+        return BalancedRequests(self._members, self.batch_size,
+                                self.num_examples, self.rng)
+
+    state_dict = rng_state
+    load_state_dict = load_rng_state

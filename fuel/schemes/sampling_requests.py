@@ -1,0 +1,184 @@
+"""Requests of the schemes that draw: blocks, weights, classes."""
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.schemes.requests import ShuffledBatchRequests, _Shuffled, num_batches
+
+
+def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
+    """Draw numbers from 0 to 1, without 1."""
+    if isinstance(rng, random.Random):
+        return numpy.array([rng.random() for _ in range(size)])
+    if isinstance(rng, numpy.random.Generator):
+        return rng.random(size)
+    drawn: NDArray[numpy.float64] = rng.random_sample(size)
+    return drawn
+
+
+def draw_weighted(weights: NDArray[numpy.float64], size: int,
+                  replacement: bool, rng: Any) -> NDArray[numpy.intp]:
+    """Draw places with given weights.
+
+    Without replacement each place gets a time from an exponential
+    distribution whose rate is its weight; the first ones are taken. That is
+    the same as drawing one after another from those that are left.
+
+    Parameters
+    ----------
+    weights : numpy.ndarray
+        Not negative; at least one positive, without replacement `size`.
+
+    """
+    if replacement:
+        borders = numpy.cumsum(weights)
+        drawn = uniforms(rng, size) * borders[-1]
+        # Rounding can bring a product up to the last border; and a weight
+        # of zero must not be drawn there.
+        last = int(numpy.flatnonzero(weights)[-1])
+        places = numpy.searchsorted(borders, drawn, side='right')
+        return numpy.asarray(numpy.minimum(places, last), numpy.intp)
+    with numpy.errstate(divide='ignore', over='ignore', invalid='ignore'):
+        times = -numpy.log1p(-uniforms(rng, len(weights))) / weights
+    # The time of a tiny weight can be infinite, but it comes before zeros.
+    return numpy.lexsort((times, weights == 0))[:size]
+
+
+class WeightedRequests(ShuffledBatchRequests):
+    """Lists of up to `batch_size` places, drawn with weights."""
+
+    def __init__(self, weights: NDArray[numpy.float64], batch_size: int,
+                 num_examples: int, replacement: bool, rng: Any) -> None:
+        self._weights = weights
+        self._size = num_examples
+        self._replacement = replacement
+        super().__init__(range(len(weights)), batch_size, rng,
+                         sorted_indices=False)
+        self.num_requests = num_batches(num_examples, batch_size)
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        return draw_weighted(
+            self._weights, self._size, self._replacement, rng)
+
+
+def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
+                  rng: Any) -> NDArray[numpy.intp]:
+    """Draw as many places of each class, one more of some.
+
+    Returns
+    -------
+    numpy.ndarray, shape (size,), dtype intp
+        Each class's places come equally often, to within one.
+
+    """
+    share, rest = divmod(size, len(members))
+    lucky = set(numpy.argsort(uniforms(rng, len(members)))[:rest].tolist())
+    drawn = []
+    for number, places in enumerate(members):
+        count = share + (number in lucky)
+        rounds = [
+            places[numpy.argsort(uniforms(rng, len(places)), kind='stable')]
+            for _ in range(num_batches(count, len(places)))]
+        if rounds:
+            drawn.append(numpy.concatenate(rounds)[:count])
+    order = numpy.concatenate(drawn) if drawn else numpy.empty(0, numpy.intp)
+    mixed: NDArray[numpy.intp] = order[
+        numpy.argsort(uniforms(rng, size), kind='stable')]
+    return mixed
+
+
+class BalancedRequests(ShuffledBatchRequests):
+    """Lists of up to `batch_size` places, as many of each class."""
+
+    def __init__(self, members: Sequence[NDArray[numpy.intp]],
+                 batch_size: int, num_examples: int, rng: Any) -> None:
+        self._members = members
+        self._size = num_examples
+        super().__init__(range(sum(map(len, members))), batch_size, rng,
+                         sorted_indices=False)
+        self.num_requests = num_batches(num_examples, batch_size)
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        return draw_balanced(self._members, self._size, rng)
+
+
+class BlockRequests(_Shuffled):
+    """Lists of up to `batch_size` examples out of windows of blocks.
+
+    An epoch draws the order of the blocks, and one number. A window's own
+    order is drawn from that number and the window's, so that any window can
+    be had without those before it.
+
+    """
+
+    def __init__(self, indices: Sequence[Any], borders: NDArray[numpy.intp],
+                 window: int, batch_size: int, rng: Any) -> None:
+        self._borders = borders
+        self._window = window
+        self.batch_size = batch_size
+        self.num_requests = num_batches(len(indices), batch_size)
+        self._windows: dict[int, NDArray[numpy.intp]] = {}
+        self._shuffle(indices, rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_windows': {}, '_starts': None}
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        """Return the order of the blocks, then the number."""
+        drawn = uniforms(rng, len(self._borders))
+        order = numpy.argsort(drawn[:-1], kind='stable')
+        lengths = numpy.diff(self._borders)[order]
+        ends = numpy.cumsum(lengths)
+        # Where each window starts in the epoch, and where the last one ends.
+        self._starts = numpy.append(
+            0, numpy.append(ends[self._window - 1::self._window],
+                            ends[-1:]))
+        self._seed = int(drawn[-1] * 2 ** 32)
+        self._windows = {}
+        return order
+
+    def _window_order(self, number: int) -> NDArray[numpy.intp]:
+        """Return the places in one window, in the order of the epoch."""
+        places = self._windows.get(number)
+        if places is None:
+            assert self._order is not None
+            blocks = self._order[
+                number * self._window:(number + 1) * self._window]
+            places = numpy.concatenate([
+                numpy.arange(self._borders[block], self._borders[block + 1])
+                for block in blocks])
+            numpy.random.RandomState([self._seed, number]).shuffle(places)
+            # The window before may still be asked for.
+            self._windows = {
+                other: order for other, order in self._windows.items()
+                if abs(other - number) == 1}
+            self._windows[number] = places
+        return places
+
+    def _request(self, position: int) -> list[Any]:
+        return self._named(self._places(position).tolist())
+
+    def _compact(self, position: int) -> Any:
+        if self._is_identity:
+            return self._places(position)
+        return self._request(position)
+
+    def _places(self, position: int) -> NDArray[numpy.intp]:
+        """Return the places in `indices` of one batch, as a new array."""
+        start = position * self.batch_size
+        stop = min(start + self.batch_size, len(self.indices))
+        self._drawn()
+        number = int(numpy.searchsorted(self._starts, start, 'right')) - 1
+        parts = []
+        while start < stop:
+            first = int(self._starts[number])
+            part = self._window_order(number)[start - first:stop - first]
+            parts.append(part)
+            start += len(part)
+            number += 1
+        return numpy.concatenate(parts)

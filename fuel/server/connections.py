@@ -1,0 +1,169 @@
+"""What the server knows of one connected client."""
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any
+
+from fuel.server.ledger import RANK, Item
+from fuel.server.pipeline import as_bytes, copy_into
+from fuel.transport.slots import SlotPool, align
+from fuel.wire.header import VERSION, get_field
+from fuel.wire.same_host import make_probe, prove
+from fuel.workers.producer import lay_out
+
+
+class Session:
+    """One connection of one client.
+
+    Parameters
+    ----------
+    identity : bytes
+        How the socket calls it.
+    fields : dict
+        Of its hello.
+    hwm : int
+        The server's.
+
+    Attributes
+    ----------
+    join : int
+        Number of its present membership; 0 if it is in no epoch.
+    is_local : bool
+        Whether it has proved to be on this host.
+    is_gone : bool
+        Whether the connection was found cut.
+
+    """
+
+    # Less is not worth a slot (bytes).
+    SMALL = 1 << 14
+
+    def __init__(self, identity: bytes, fields: dict[str, Any],
+                 hwm: int) -> None:
+        self.identity = identity
+        self.client = get_field(fields, 'client', str)[:64]
+        self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
+        self.rank = get_field(fields, 'rank', int, None)
+        self.join = 0
+        self.is_local = False
+        self.is_gone = False
+        self._wants_memory = bool(fields.get('shared_memory'))
+        self._probe: Any = None
+        self._secret = b''
+        self._known: set[int] = set()
+        self._lent: set[int] = set()
+
+    def check(self, fields: dict[str, Any], stream: Any, sharing: str,
+              num_clients: int) -> str:
+        """Return why the client cannot be served; empty if it can."""
+        version = get_field(fields, 'version', int)
+        if version != VERSION:
+            return (f'the server speaks version {VERSION} of the protocol, '
+                    f'the client version {version}: use the same Fuel')
+        wanted = get_field(fields, 'sources', int)
+        names = list(stream.sources)
+        if wanted != len(names):
+            return (f'the client names {wanted} sources, but the server '
+                    f'sends {len(names)}: {names}')
+        examples = get_field(fields, 'examples', bool, None)
+        if None not in (examples, kind_of(stream)) \
+                and examples != kind_of(stream):
+            kinds = {True: 'examples', False: 'batches'}
+            return (f'the client expects {kinds[examples]}, but the server '
+                    f'sends {kinds[not examples]}: leave '
+                    'produces_examples out')
+        if sharing == RANK and (self.rank is None
+                                or not 0 <= self.rank < num_clients):
+            return (f'the server shares by rank among {num_clients} clients, '
+                    f'but the rank of this one is {self.rank}')
+        return ''
+
+    def make_probe(self) -> Any:
+        """Return what a client on this host can open, for the welcome."""
+        if not self._wants_memory or not hasattr(os, 'memfd_create'):
+            return None
+        self._probe, self._secret = make_probe()
+        return {'pid': os.getpid(), 'descriptor': self._probe.descriptor,
+                'size': self._probe.size}
+
+    def check_proof(self, proof: str) -> None:
+        """Find out whether the client has opened the probe."""
+        self.is_local = self._probe is not None and secrets.compare_digest(
+            proof.encode(), prove(self._secret, self.client).encode())
+        self._probe = None
+
+    def address(self, item: Item, fields: dict[str, Any], pool: SlotPool,
+                is_shared: bool) -> tuple[dict[str, Any], list[Any], int]:
+        """Return a batch as this client gets it.
+
+        Parameters
+        ----------
+        fields : dict
+            Of the header.
+        is_shared : bool
+            Whether other clients get the same batch.
+
+        """
+        size = sum(align(extent[1]) for extent in item.extents) + sum(
+            align(len(memoryview(buffer))) for buffer in item.buffers)
+        if not self.is_local or size <= self.SMALL:
+            self._take_out(item, pool)
+            return fields, item.buffers, size
+        slot, extents = item.slot, item.extents
+        if slot is None:
+            slot = pool.acquire(size)
+            if slot is None:
+                return fields, item.buffers, size
+            arrays = [as_bytes(buffer) for buffer in item.buffers]
+            extents = lay_out(slot, arrays, 0) or []
+            copy_into(slot, arrays, extents)
+            if is_shared:
+                self._lent.add(slot.number)
+            else:
+                item.slot, item.extents, item.buffers = slot, extents, []
+        described: dict[str, Any] = {
+            'number': slot.number, 'segment': slot.segment_number,
+            'extents': [[slot.offset + offset, length]
+                        for offset, length in extents]}
+        if slot.segment_number not in self._known:
+            self._known.add(slot.segment_number)
+            described['open'] = [
+                os.getpid(), slot.segment.descriptor, slot.segment.size]
+        return {**fields, 'slot': described}, [], size
+
+    def _take_out(self, item: Item, pool: SlotPool) -> None:
+        """Give a batch that lies in a slot memory of its own."""
+        if item.slot is not None:
+            memory = item.slot.bytes
+            item.buffers = [memory[offset:offset + size].copy()
+                            for offset, size in item.extents]
+            pool.release(item.slot.number)
+            item.slot, item.extents = None, []
+
+    def keep(self, item: Item) -> None:
+        """Note that the client's user now has a batch, and its slot."""
+        if item.slot is not None:
+            self._lent.add(item.slot.number)
+            item.slot = None
+
+    def release(self, number: Any, pool: SlotPool) -> None:
+        """Take a slot back."""
+        if number in self._lent:
+            self._lent.discard(number)
+            pool.release(number)
+
+    def close(self, pool: SlotPool) -> None:
+        """Take back what the client had, in case it still looks at it."""
+        for number in self._lent:
+            pool.release(number, reuse=False)
+        self._lent.clear()
+        self._probe = None
+
+
+def kind_of(stream: Any) -> bool | None:
+    """Return whether a stream produces examples; None if it cannot tell."""
+    try:
+        return bool(stream.produces_examples)
+    except ValueError:
+        return None

@@ -1,0 +1,143 @@
+"""Attributes of variable length, checked before HDF5 reads them."""
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.storage.global_heap import REFERENCE, Heap, addressing
+from fuel.storage.layout import obstacle_of_file
+from fuel.storage.raw_file import RawFile, raw_file
+
+CONTINUATION = 0x10
+ATTRIBUTE = 0x0C
+SHARED = 2
+# No object has so many blocks; one that is damaged may lead in circles.
+MOST_BLOCKS = 1000
+
+
+class Message(NamedTuple):
+    """An entry of an object's header."""
+
+    kind: int
+    flags: int
+    content: bytes
+
+
+def check_attribute(dataset: h5py.Dataset, name: str) -> None:
+    """Check that an attribute's values of variable length are in the file.
+
+    HDF5 ends the process, or waits for ever, where they are not. Those of
+    files that are written at the same time, and of objects with very many
+    attributes, are left unchecked.
+    """
+    handle = h5py.h5i.get_file_id(dataset.id)
+    base, usual = addressing(handle)
+    attribute = h5py.h5a.open(dataset.id, name.encode())
+    itemsize = _itemsize(attribute.get_type(), name)
+    if not itemsize or not usual or obstacle_of_file(dataset):
+        return
+    file = raw_file(dataset)
+    # `h5o.get_info` would go through the chunks too, and crash there.
+    low, high = h5py.h5g.get_objinfo(dataset.id).objno
+    address = high << 32 | low
+    count = int(numpy.prod(attribute.shape, dtype=object))
+    references = _references(file, base, address, name, count)
+    if references is None:
+        return
+    heap = Heap(file, base, for_hdf5=True)
+    for length, place, number in references.tolist():
+        try:
+            heap.read(place, number, length * itemsize)
+        except ValueError as error:
+            raise ValueError(f'attribute {name!r}: {error}') from error
+
+
+def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
+    """Return the size of what an attribute has a variable number of, 0 if
+    it is strings of one length.
+
+    HDF5 also crashes on types that it does not expect, so that only those
+    are allowed which labels and lists of scales have.
+
+    """
+    if kind.get_class() == h5py.h5t.STRING:
+        return int(kind.is_variable_str())
+    if (kind.get_class() == h5py.h5t.VLEN
+            and kind.get_super().equal(h5py.h5t.STD_REF_OBJ)):
+        return int(kind.get_super().get_size())
+    raise ValueError(f'attribute {name!r} should be strings or references')
+
+
+def _references(file: RawFile, base: int, address: int, name: str,
+                count: int) -> NDArray[numpy.void] | None:
+    """Return the value of an attribute as it is in the file, None if it is
+    not in the object's header."""
+    for message in _messages(file, base, address):
+        if message.kind != ATTRIBUTE or message.flags & SHARED:
+            continue
+        found, value = _attribute(message.content)
+        if found == name.encode():
+            if len(value) < count * REFERENCE.itemsize:
+                raise ValueError(
+                    f'attribute {name!r} has {len(value)} bytes, too few for '
+                    f'{count} values')
+            return numpy.frombuffer(value, REFERENCE, count)
+    return None
+
+
+def _messages(file: RawFile, base: int, address: int) -> Iterator[Message]:
+    """List the entries of an object's header, of either version."""
+    start = base + address
+    head = file.read(start, 16)
+    if head[:4] == b'OHDR':
+        flags = head[5]
+        skip = 6 + bool(flags & 0x20) * 16 + bool(flags & 0x10) * 4
+        width = 1 << (flags & 3)
+        size = int.from_bytes(file.read(start + skip, width), 'little')
+        layout, margins = ('<BHB2x' if flags & 4 else '<BHB'), (4, 8)
+        blocks = [(start + skip + width, size)]
+    elif len(head) == 16:
+        layout, margins = '<HHB3x', (0, 0)
+        blocks = [(start + 16, int.from_bytes(head[8:12], 'little'))]
+    else:
+        return
+    for number, (place, size) in enumerate(blocks):
+        if number == MOST_BLOCKS:
+            raise ValueError('the header of its object leads in circles')
+        data = file.read(place, min(size, max(0, file.size - place)))
+        for message in _split(data, layout):
+            yield message
+            if message.kind == CONTINUATION and len(message.content) >= 16:
+                there, length = struct.unpack_from('<QQ', message.content)
+                blocks.append((min(base + there, file.size) + margins[0],
+                               max(0, length - margins[1])))
+
+
+def _split(data: bytes, layout: str) -> Iterator[Message]:
+    """Split a block of a header into its entries."""
+    head = struct.calcsize(layout)
+    place = 0
+    while place + head <= len(data):
+        kind, size, flags = struct.unpack_from(layout, data, place)
+        place += head
+        yield Message(kind, flags, data[place:place + size])
+        place += size
+
+
+def _attribute(content: bytes) -> tuple[bytes, bytes]:
+    """Return name and value from an entry that holds an attribute."""
+    if len(content) < 8:
+        return b'', b''
+    version = content[0]
+    sizes = struct.unpack_from('<HHH', content, 2)
+    place = 9 if version == 3 else 8
+    name = content[place:place + sizes[0]].partition(b'\0')[0]
+    for size in sizes:
+        # The first version rounds each part up.
+        place += -(-size // 8) * 8 if version == 1 else size
+    return name, content[place:]

@@ -1,0 +1,221 @@
+"""Decoded chunks, remembered within a budget of bytes for each file.
+
+All data sets of one file share a `ChunkCache`, and all readers of one data
+set in this process share a `ChunkStore`; both live as long as a reader.
+"""
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.config_parser import config
+from fuel.kernels.chunk_slots import Clock, Slots
+from fuel.storage.buffers import Buffers
+from fuel.storage.memory_limit import usable_memory
+
+Decoded = NDArray[numpy.uint8]
+
+_lock = threading.Lock()
+_caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
+    weakref.WeakValueDictionary())
+
+
+def cache_of(identity: Hashable, budget: int) -> ChunkCache:
+    """Return the cache of a file, made when it is first asked for.
+
+    Parameters
+    ----------
+    identity : hashable
+        Equal for two handles of one file.
+    budget : int
+        Bytes. The cache's own is the largest that was asked for.
+
+    """
+    with _lock:
+        cache = _caches.get(identity)
+        if cache is None:
+            cache = _caches[identity] = ChunkCache(budget)
+        cache.budget = max(cache.budget, budget)
+        return cache
+
+
+class ChunkCache:
+    """The budget of one file.
+
+    Attributes
+    ----------
+    budget : int
+    clock : Clock
+    used : int
+        Bytes that are remembered now.
+
+    """
+
+    # Of the budget, freed at once: looking for what to forget takes time.
+    SHARE = 32
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.clock = Clock()
+        self._stores: weakref.WeakValueDictionary[Hashable, ChunkStore] = (
+            weakref.WeakValueDictionary())
+        self.unlock()
+
+    def unlock(self) -> None:
+        """Make a new lock, for a child made by a fork."""
+        self.lock = threading.RLock()
+
+    @property
+    def used(self) -> int:
+        """Bytes of decoded chunks that are held."""
+        return sum(store.used_bytes for store in self.stores())
+
+    def stores(self) -> list[ChunkStore]:
+        """Return the stores that are in use."""
+        return list(self._stores.values())
+
+    def store(self, name: Hashable, num_chunks: int,
+              chunk_nbytes: int) -> ChunkStore:
+        """Return the chunks of one data set."""
+        with self.lock:
+            store = self._stores.get(name)
+            if store is None:
+                store = self._stores[name] = ChunkStore(
+                    self, num_chunks, chunk_nbytes)
+            return store
+
+    def make_room(self, nbytes: int) -> bool:
+        """Forget what was not used for longest. Needs the lock."""
+        if nbytes > self.budget:
+            return False
+        excess = self.used + nbytes - self.budget
+        if excess > 0:
+            self._forget(max(excess, self.budget // self.SHARE))
+        return True
+
+    def _forget(self, nbytes: int) -> None:
+        """Forget chunks of at least so many bytes, oldest first."""
+        stores = [store for store in self.stores() if store.used_bytes]
+        chunks = [store.remembered() for store in stores]
+        times = numpy.concatenate([
+            store.slots.last_used[mine] for store, mine in zip(
+                stores, chunks, strict=True)])
+        owners = numpy.repeat(numpy.arange(len(stores)),
+                              [len(mine) for mine in chunks])
+        numbers = numpy.concatenate(chunks)
+        for place in numpy.argsort(times, kind='stable'):
+            if nbytes <= 0:
+                return
+            nbytes -= stores[owners[place]].forget(int(numbers[place]))
+
+
+class ChunkStore:
+    """The decoded chunks of one data set.
+
+    Attributes
+    ----------
+    slots : Slots
+        Each chunk, if it is remembered, and when it was last needed.
+    used_bytes : int
+    num_decoded : int
+        How many times a chunk was decoded.
+
+    """
+
+    def __init__(self, cache: ChunkCache, num_chunks: int,
+                 chunk_nbytes: int) -> None:
+        self.cache = cache
+        self.slots = Slots(num_chunks, chunk_nbytes)
+        self.used_bytes = 0
+        self.num_decoded = 0
+        self._chunk_nbytes = chunk_nbytes
+        self._buffers = Buffers(chunk_nbytes)
+        self._coming: dict[int, Future[Decoded]] = {}
+
+    def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
+        """Return a chunk; decode it if no thread does already."""
+        with self.cache.lock:
+            remembered = self.slots[chunk]
+            if remembered is not None:
+                return remembered
+            coming = self._coming.get(chunk)
+            mine = coming is None
+            if coming is None:
+                coming = self._coming[chunk] = Future()
+        if mine:
+            try:
+                coming.set_result(self._keep(chunk, decode(chunk)))
+            except BaseException as error:  # noqa: BLE001 (raised below)
+                coming.set_exception(error)
+            finally:
+                with self.cache.lock:
+                    self._coming.pop(chunk, None)
+        return coming.result()
+
+    def _keep(self, chunk: int, decoded: Decoded) -> Decoded:
+        with self.cache.lock:
+            self.num_decoded += 1
+            if not self.cache.make_room(self._chunk_nbytes):
+                return decoded
+            self.used_bytes += self._chunk_nbytes
+            buffer = self._buffers.take()
+        buffer[:] = decoded
+        with self.cache.lock:
+            self.slots[chunk] = buffer
+        return buffer
+
+    def remembered(self) -> NDArray[numpy.intp]:
+        """Return the numbers of the chunks that are remembered."""
+        return numpy.array([
+            chunk for chunk, decoded in enumerate(self.slots)
+            if decoded is not None], numpy.intp)
+
+    def forget(self, chunk: int) -> int:
+        """Forget a chunk and return how many bytes it had. A batch that is
+        being copied keeps it alive."""
+        forgotten = self.slots[chunk]
+        if forgotten is not None:
+            self._buffers.give_back(forgotten)
+        self.slots[chunk] = None
+        self.used_bytes -= self._chunk_nbytes
+        return self._chunk_nbytes
+
+    def abandon(self) -> None:
+        """Forget what other threads are decoding: a child made by a fork
+        does not have those threads."""
+        self._coming.clear()
+
+
+def _unlock_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for cache in list(_caches.values()):
+        cache.unlock()
+        for store in cache.stores():
+            store.abandon()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_unlock_after_fork)
+
+
+def default_budget() -> int:
+    """Return the budget of a file for which none was given.
+
+    Returns
+    -------
+    int
+        The setting ``chunk_cache_bytes``; unless it is set, 2 GiB, but
+        never more than a quarter of the memory that this process may use.
+
+    """
+    wanted: int | None = config.chunk_cache_bytes
+    if wanted is None:
+        return min(2 << 30, usable_memory() // 4)
+    return wanted

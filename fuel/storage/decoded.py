@@ -1,0 +1,222 @@
+"""Rows of chunks that went through filters, each decoded once."""
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels.direct import RememberedRows
+from fuel.kernels.gather import (
+    MISSING,
+    OUTSIDE,
+    Copies,
+    cached_rows,
+    chunk_rows,
+)
+from fuel.storage.chunk_cache import Decoded, cache_of
+from fuel.storage.chunk_table import read_chunk_table
+from fuel.storage.errors import raise_lack
+from fuel.storage.filter_lengths import check_lengths
+from fuel.storage.filters import decode, is_known
+from fuel.storage.layout import Layout, fill_value, name_of
+from fuel.storage.mapped import DirectReader
+from fuel.storage.prefetch import Background
+from fuel.storage.raw_file import raw_file
+from fuel.utils.threads import map_chunks
+
+# For so many requests, chunks that are expected count as used later than
+# those that were: they must not be forgotten before they are read.
+PROTECTED = 1000
+
+
+class DecodedReader(DirectReader):
+    """Rows copied out of decoded chunks.
+
+    Chunks are read and decoded on all cores and remembered within the
+    budget of the file.
+
+    Parameters
+    ----------
+    dataset : h5py.Dataset
+        Chunked, with filters.
+    cache_bytes : int
+        How many bytes of decoded chunks may be remembered, for all readers
+        of this file together.
+
+    Attributes
+    ----------
+    store : ChunkStore
+        What is remembered.
+
+    """
+
+    # Rows of a range that are listed at once.
+    PORTION = 1 << 16
+
+    def __init__(self, dataset: h5py.Dataset, layout: Layout,
+                 cache_bytes: int) -> None:
+        super().__init__(
+            raw_file(dataset), name_of(dataset), dataset.shape,
+            dataset.dtype, layout.chunk_shape, fill_value(dataset))
+        self.layout = layout
+        self._filters = layout.filters
+        self._chunk_shape = layout.chunk_shape or ()
+        self._dataset = dataset
+        self._table = read_chunk_table(dataset, self._file)
+        self._num_stored = int((self._table.addresses != MISSING).sum())
+        self._known = is_known(layout.filters)
+        self._background = Background()
+        # Without a name a data set cannot be told from others of the file.
+        name = dataset.name or object()
+        self.store = cache_of(self._file.identity, cache_bytes).store(
+            name, self._table.addresses.size, self._tiles.chunk_nbytes)
+        self._rows = RememberedRows(
+            self._tiles, self.store.slots, self.store.cache.clock)
+
+    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.needs_ahead`."""
+        if self._remembers_all() or self._remembers(rows):
+            return None
+        return self.store.cache.budget // 2
+
+    def _remembers_all(self) -> bool:
+        return self.store.used_bytes == (
+            self._num_stored * self._tiles.chunk_nbytes)
+
+    def _remembers(self, rows: slice | NDArray[numpy.intp]) -> bool:
+        """Tell whether all chunks of some rows are remembered."""
+        tiles = self._tiles
+        wanted = numpy.zeros(-(-len(self) // tiles.block_rows), bool)
+        if isinstance(rows, slice):
+            wanted[rows.start // tiles.block_rows:
+                   (rows.stop - 1) // tiles.block_rows + 1] = True
+        else:
+            wanted[rows // tiles.block_rows] = True
+        stored = self._table.addresses >= 0
+        needed = numpy.flatnonzero(numpy.repeat(
+            wanted, tiles.num_tiles) & stored[:wanted.size * tiles.num_tiles])
+        slots = self.store.slots
+        return all(slots[chunk] is not None for chunk in needed.tolist())
+
+    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """See :meth:`Reader.expect`."""
+        nbytes = self._tiles.chunk_nbytes
+        soon = self.store.cache.clock.tick() + PROTECTED
+        count, absent = self.store.slots.expect(
+            self._tiles, rows, self._table.addresses, room // nbytes, soon)
+        if count * nbytes > room:
+            return None
+        # In the order of their numbers, which is mostly that of the file.
+        for chunk in sorted(absent):
+            self._background.add(partial(self._decode_ahead, chunk, soon))
+        return count * nbytes
+
+    def _decode_ahead(self, chunk: int, expected: int) -> None:
+        """Decode a chunk, unless it was used since it was expected."""
+        if self.store.slots.last_used[chunk] == expected:
+            self.store.get(chunk, self._decode)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        batch = self._new_batch(stop - start)
+        for low in range(start, stop, self.PORTION):
+            high = min(stop, low + self.PORTION)
+            self._copy(numpy.arange(low, high, dtype=numpy.intp),
+                       batch[low - start:high - start])
+        return self._in_native_order(batch)
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        batch = self._new_batch(len(rows))
+        self._copy(rows, batch)
+        return self._in_native_order(batch)
+
+    def _copy(self, rows: NDArray[numpy.intp], batch: NDArray[Any]) -> None:
+        try:
+            copies = self._plan(rows, batch)
+        except IndexError as error:
+            raise IndexError(
+                f'{self.path}, source {self.name!r}: {error}') from None
+        copies.run()
+        if not copies.absent:
+            return
+        # In the order of the file, which is that of the disk.
+        absent = sorted(copies.absent, key=self._address)
+
+        def fetch(begin: int, end: int) -> None:
+            for chunk, tile, places in absent[begin:end]:
+                self._fetch(rows, batch, chunk, tile, places)
+
+        map_chunks(fetch, len(absent))
+        self._file.check()
+
+    def _plan(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
+              ) -> Copies:
+        return cached_rows(
+            self._tiles, self.store.slots, self.store.cache.clock.tick(),
+            rows, batch, self._fill)
+
+    def _address(self, absent: tuple[int, int, list[int]]) -> int:
+        return int(self._table.addresses[absent[0]])
+
+    def _fetch(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
+               chunk: int, tile: int, places: list[int]) -> None:
+        """Decode a chunk that a batch lacks and copy its rows."""
+        decoded = None
+        if self._table.addresses[chunk] != MISSING:
+            try:
+                decoded = self.store.get(chunk, self._decode)
+            except ValueError as error:
+                raise self._damaged(int(rows[places[0]]), str(error)
+                                    ) from error
+        chunk_rows(self._tiles, decoded, tile, rows, places, batch,
+                   self._fill).run()
+
+    def _decode(self, chunk: int) -> Decoded:
+        """Return the bytes of a chunk as they were before the filters."""
+        address = int(self._table.addresses[chunk])
+        nbytes = int(self._table.sizes[chunk])
+        if address == OUTSIDE:
+            raise ValueError(
+                f'the file has {self._file.size} bytes and ends before its '
+                f'chunk, or says it is elsewhere')
+        stored = self._file.read(address, nbytes)
+        if len(stored) < nbytes:
+            self._file.check()
+            raise ValueError(f'the disk gave {len(stored)} of the {nbytes} '
+                             f'bytes of its chunk')
+        mask = int(self._table.masks[chunk])
+        # A chunk at the edge may have been left as it is, without a mask;
+        # a filtered one of exactly this size is rare.
+        doubtful = nbytes == self._tiles.chunk_nbytes and not mask
+        if doubtful:
+            return self._decode_with_h5py(chunk)
+        try:
+            if not self._known:
+                check_lengths(stored, mask, self._filters,
+                              self._tiles.chunk_nbytes)
+                return self._decode_with_h5py(chunk)
+            return decode(stored, mask, self._filters,
+                          self._tiles.chunk_nbytes,
+                          self._stored_type.itemsize)
+        except ValueError as error:
+            raise ValueError(f'its chunk cannot be decoded: {error}'
+                             ) from error
+
+    def _decode_with_h5py(self, chunk: int) -> Decoded:
+        """Let HDF5 decode, which knows more filters than Fuel."""
+        corner = self._table.corner(chunk, self._chunk_shape)
+        try:
+            part = self._dataset[tuple(
+                slice(start, start + length) for start, length in zip(
+                    corner, self._chunk_shape, strict=True))]
+        except (OSError, RuntimeError) as error:
+            raise_lack(error, self.path, self.name, self._filters)
+            raise ValueError(f'HDF5 cannot decode its chunk: {error}'
+                             ) from error
+        # At the edge of the data set, a chunk is larger than its content.
+        whole = numpy.zeros(self._chunk_shape, self._stored_type)
+        whole[tuple(map(slice, part.shape))] = part
+        decoded: Decoded = whole.reshape(-1).view(numpy.uint8)
+        return decoded

@@ -1,0 +1,37 @@
+"""What a process may lack for reading a file that is in order."""
+from __future__ import annotations
+
+import h5py
+
+from fuel.storage.layout import Filter
+from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
+
+
+def raise_lack(error: BaseException, path: str, name: str,
+               filters: tuple[Filter, ...]) -> None:
+    """Raise an error if what failed to read does not mean damage.
+
+    Parameters
+    ----------
+    error : BaseException
+        Of h5py.
+    path, name : str
+        Of file and source.
+    filters : tuple of Filter
+        Those of the source.
+
+    Raises
+    ------
+    OSError
+        If HDF5 has no plug-in for a filter, or too many files are open.
+
+    """
+    if is_lack_of_descriptors(error):
+        raise with_advice(error, path) from error
+    for one in filters:
+        if not h5py.h5z.filter_avail(one.code):
+            raise OSError(
+                f'{path}, source {name!r}: its chunks went through the '
+                f'filter {one.code} ({one.name}), which HDF5 does not have '
+                f'here; for most filters: pip install hdf5plugin, and '
+                f'import hdf5plugin first') from error

@@ -1,0 +1,172 @@
+"""Undoing the filters that chunks went through."""
+from __future__ import annotations
+
+import bz2
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
+from fuel.storage.layout import Filter
+
+try:
+    # An optional package, half as fast again as zlib.
+    import deflate
+except ImportError:
+    deflate = None  # type: ignore[assignment]
+
+# A plug-in, which waits for ever for the end of a chunk that is cut.
+BZIP2 = 307
+COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF, BZIP2)
+KNOWN = (*COMPRESSORS, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
+
+Decoder = Callable[[bytes, int], NDArray[numpy.uint8]]
+
+
+def is_known(filters: tuple[Filter, ...]) -> bool:
+    """Tell whether :func:`decode` can undo a pipeline.
+
+    It must compress or check: HDF5 may have left chunks at the data set's
+    edge as they are, without a word, and that only shows in their size. And
+    it must compress once: the size between two compressors is not known,
+    and nothing may be decoded without a bound.
+    """
+    codes = [one.code for one in filters]
+    return (all(code in KNOWN for code in codes)
+            and any(code != h5py.h5z.FILTER_SHUFFLE for code in codes)
+            and sum(code in COMPRESSORS for code in codes) <= 1)
+
+
+def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
+           nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
+    """Undo the filters of one chunk.
+
+    Parameters
+    ----------
+    stored : bytes
+        As in the file.
+    mask : int
+        Bit i is set if the chunk skipped filter i.
+    filters : tuple of Filter
+        A pipeline that `is_known`.
+    nbytes : int
+        Size of the decoded chunk; nothing larger is ever made.
+    itemsize : int
+        Bytes of an element.
+
+    Returns
+    -------
+    numpy.ndarray, shape (nbytes,), dtype uint8
+        May be read-only.
+
+    Raises
+    ------
+    ValueError
+        If the bytes are not what these filters make of a chunk.
+
+    """
+    data: Any = stored
+    used = [one for place, one in enumerate(filters)
+            if not mask >> place & 1]
+    for place in reversed(range(len(used))):
+        checksums = sum(one.code == h5py.h5z.FILTER_FLETCHER32
+                        for one in used[:place])
+        data = _undo(used[place], data, nbytes + 4 * checksums, itemsize)
+    if len(data) != nbytes:
+        raise ValueError(f'it decodes to {len(data)} bytes instead of '
+                         f'{nbytes}')
+    if not isinstance(data, numpy.ndarray):
+        return numpy.frombuffer(data, numpy.uint8)
+    result: NDArray[numpy.uint8] = data
+    return result
+
+
+def _undo(one: Filter, data: Any, nbytes: int, itemsize: int) -> Any:
+    """Undo one filter; `nbytes` is what a compressor was given."""
+    if one.code == h5py.h5z.FILTER_DEFLATE:
+        return inflate(data, nbytes)
+    if one.code == h5py.h5z.FILTER_LZF:
+        return lzf_decode(data, nbytes)
+    if one.code == BZIP2:
+        return bunzip(data, nbytes)
+    if one.code == h5py.h5z.FILTER_SHUFFLE:
+        # The filter has its own idea of an element (of a string, say).
+        size = one.options[0] if one.options else itemsize
+        return unshuffle(data, size) if size > 1 else data
+    return verified(data)
+
+
+def bunzip(data: Any, nbytes: int) -> bytes:
+    """Undo the compression of bzip2.
+
+    Parameters
+    ----------
+    nbytes : int
+        Size of the result; nothing larger is ever made.
+
+    Raises
+    ------
+    ValueError
+        If it is damaged, cut, or of another size.
+
+    """
+    decoder = bz2.BZ2Decompressor()
+    try:
+        result = decoder.decompress(data, nbytes + 1)
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    if not decoder.eof:
+        raise ValueError(f'it does not end after {len(result)} bytes')
+    return result
+
+
+def inflate(data: Any, nbytes: int) -> bytes | bytearray:
+    """Undo gzip's compression (zlib's format).
+
+    Raises
+    ------
+    ValueError
+        If the data are damaged, incomplete, or inflate to more.
+
+    """
+    if deflate is not None:
+        try:
+            decoded: bytes | bytearray = deflate.zlib_decompress(data, nbytes)
+        except (deflate.DeflateError, ValueError) as error:
+            raise ValueError(f'gzip cannot decode it: {error}') from error
+        return decoded
+    engine = zlib.decompressobj()
+    try:
+        # One byte more shows that there is more, and lets zlib reach the
+        # end, where the checksum is.
+        inflated = engine.decompress(data, nbytes + 1)
+    except zlib.error as error:
+        raise ValueError(f'gzip cannot decode it: {error}') from error
+    if not engine.eof:
+        raise ValueError(
+            f'gzip cannot decode it: it is incomplete, or more than '
+            f'{nbytes} bytes')
+    return inflated
+
+
+def verified(data: Any) -> memoryview:
+    """Return data without the Fletcher checksum at their end."""
+    view = memoryview(data)
+    if len(view) < 4:
+        raise ValueError('it is too short for its fletcher32 checksum')
+    content = view[:-4]
+    stored = int.from_bytes(view[-4:], 'little')
+    found = fletcher32(content)
+    if stored not in (found, _swapped(found)):
+        raise ValueError(f'its fletcher32 checksum is {found:#010x}, but '
+                         f'the file says {stored:#010x}')
+    return content
+
+
+def _swapped(checksum: int) -> int:
+    """Return a checksum as HDF5 1.6.2 and older wrote it."""
+    return (checksum & 0x00ff00ff) << 8 | checksum >> 8 & 0x00ff00ff

@@ -1,0 +1,115 @@
+"""HDF5's global heap, where everything of variable length lies.
+
+HDF5 itself trusts the heap: if it is damaged, it copies more bytes than
+there is room for, or looks for an object for ever.
+"""
+from __future__ import annotations
+
+import h5py
+import numpy
+
+from fuel.kernels.global_heap import HEADER_NBYTES, find_object
+from fuel.storage.raw_file import RawFile
+
+# What the file has in the place of a value of variable length: how many
+# elements it has, and where they are.
+REFERENCE = numpy.dtype([
+    ('count', '<u4'), ('address', '<u8'), ('number', '<u4')])
+
+# Collections of this size hold many small objects; larger ones were made
+# for one object.
+USUAL = 4096
+
+
+def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
+    """Return how addresses in a file are to be understood.
+
+    Returns
+    -------
+    base : int
+        Where address 0 is: behind the user block.
+    usual : bool
+        Whether addresses and sizes have eight bytes, as `REFERENCE` says.
+
+    """
+    properties = handle.get_create_plist()
+    return properties.get_userblock(), properties.get_sizes() == (8, 8)
+
+
+class Heap:
+    """The global heap of a file.
+
+    Parameters
+    ----------
+    base : int
+        Where address 0 is.
+    for_hdf5 : bool, optional
+        Whether HDF5 shall read the same after this, which looks at all
+        objects of a collection. Defaults to False.
+
+    """
+
+    def __init__(self, file: RawFile, base: int,
+                 for_hdf5: bool = False) -> None:
+        self._whole = for_hdf5
+        self._file = file
+        self._base = base
+        # The collection that was read last, or its beginning.
+        self._last: tuple[int, int, bytes] = -1, 0, b''
+
+    def read(self, address: int, number: int, nbytes: int) -> bytes:
+        """Return an object.
+
+        Parameters
+        ----------
+        address : int
+            Of its collection.
+        number : int
+            Of the object in the collection.
+        nbytes : int
+            How long it should be.
+
+        Raises
+        ------
+        ValueError
+            If there is no such object, or it has another length.
+
+        """
+        if not nbytes:
+            return b''
+        size, data = self._collection(address, USUAL + nbytes)
+        found = find_object(data, size, number, self._whole)
+        if found is None:
+            size, data = self._collection(address, size)
+            found = find_object(data, size, number, self._whole)
+        if found is None or found[1] != nbytes:
+            raise ValueError(
+                f'object {number} of its heap has {found and found[1]} '
+                f'bytes instead of {nbytes}')
+        start = found[0]
+        content = data[start:start + nbytes]
+        if len(content) < nbytes:
+            content = self._file.read(self._base + address + start, nbytes)
+        if len(content) < nbytes:
+            raise ValueError(f'the disk gave {len(content)} of its {nbytes} '
+                             f'bytes')
+        return content
+
+    def _collection(self, address: int, wanted: int) -> tuple[int, bytes]:
+        """Return the size of a collection and at least some bytes of it."""
+        last, size, data = self._last
+        if last == address and len(data) >= min(size, wanted):
+            return size, data
+        place = self._base + address
+        left = self._file.size - place
+        if left < HEADER_NBYTES:
+            raise ValueError(
+                f'the file has {self._file.size} bytes and ends before its '
+                f'part of the heap at {place}')
+        data = self._file.read(place, min(wanted, left))
+        size = int.from_bytes(data[8:16], 'little')
+        if data[:5] != b'GCOL\1' or not HEADER_NBYTES <= size <= left:
+            raise ValueError(f'there is no part of the heap at {place}')
+        data = data[:size]
+        self._last = address, size, data
+        return size, data

@@ -1,0 +1,136 @@
+"""Rows through h5py, whatever the data set is."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.kernels import native, take
+from fuel.storage.errors import raise_lack
+from fuel.storage.layout import Layout, name_of
+from fuel.storage.reader import Places, Reader
+
+# A list that covers at least this part of its range is picked from the
+# whole range, since HDF5 needs longer to select rows than to read them.
+DENSE = 0.5
+# Rows that HDF5 is given to select at once: its time grows faster than
+# their number.
+SELECTION = 1000
+
+
+class OrdinaryReader(Reader):
+    """Rows of anything that h5py reads.
+
+    HDF5 wants indices that grow: rows are read in that order, each once,
+    and then put in the order asked for. Rows of variable length are arrays
+    in an array of objects.
+
+    """
+
+    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
+        super().__init__(dataset.file.filename, name_of(dataset),
+                         dataset.shape, dataset.dtype)
+        self.layout = layout
+        self._filters = layout.filters
+        self._dataset = dataset
+        self._rows_at_first = len(self)
+        elements = h5py.check_vlen_dtype(dataset.dtype)
+        self._is_ragged = isinstance(elements, numpy.dtype)
+        self._is_swapped = (
+            self._is_ragged and not elements.isnative
+            and _h5py_forgets_byte_order())
+
+    def read(self, rows: Places) -> Any:
+        """See :meth:`Reader.read`."""
+        # Where the file is open for writing, it may have been resized.
+        self.shape = self._dataset.shape
+        if isinstance(rows, slice) and len(self) < self._rows_at_first:
+            # Less than was asked for would be no error otherwise.
+            wanted = range(*rows.indices(self._rows_at_first))
+            if wanted:
+                self._check_rows(*sorted((wanted[0], wanted[-1])))
+        return super().read(rows)
+
+    def _check_rows(self, low: int, high: int) -> None:
+        try:
+            super()._check_rows(low, high)
+        except IndexError as error:
+            if len(self) == self._rows_at_first:
+                raise
+            raise IndexError(
+                f'{error}; there were {self._rows_at_first} rows when it was '
+                f'opened, and it was resized since: open it again') from None
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        if not rows.size:
+            return numpy.empty((0, *self.shape[1:]), self.dtype)
+        if (rows[1:] > rows[:-1]).all():
+            return self._read_increasing(rows)
+        unique, places = numpy.unique(rows, return_inverse=True)
+        batch = take(self._read_increasing(unique), places)
+        # Repetitions of a row share its objects, which they should not.
+        return batch if len(unique) == len(rows) else _copy_objects(batch)
+
+    def _read_increasing(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        first, last = int(rows[0]), int(rows[-1])
+        length = last - first + 1
+        if len(rows) >= DENSE * length:
+            data = self._read_range(first, last + 1)
+            return data if len(rows) == length else take(data, rows - first)
+        self._check_rows(first, last)
+        parts = [self._select(rows[start:start + SELECTION])
+                 for start in range(0, len(rows), SELECTION)]
+        return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        if start == stop:
+            return numpy.empty((0, *self.shape[1:]), self.dtype)
+        self._check_rows(start, stop - 1)
+        data = self._select(slice(start, stop))
+        if len(data) < stop - start:
+            # By another thread, since the rows were checked.
+            self.shape = self._dataset.shape
+            self._check_rows(start, stop - 1)
+        return data
+
+    def _select(self, selection: Any) -> NDArray[Any]:
+        try:
+            data: NDArray[Any] = self._dataset[selection]
+        except (OSError, RuntimeError) as error:
+            raise_lack(error, self.path, self.name, self._filters)
+            first = (selection.start if isinstance(selection, slice)
+                     else int(selection[0]))
+            raise self._damaged(
+                first, f'HDF5 cannot read it or a later row of the batch: '
+                f'{error}') from error
+        if not self._is_ragged:
+            return native(data)
+        # A plain object array, without h5py's note of the elements' type.
+        result = numpy.empty(data.size, dtype=object)
+        for place, element in enumerate(data.ravel()):
+            result[place] = (element.byteswap() if self._is_swapped
+                             else native(element))
+        return result.reshape(data.shape)
+
+
+def _copy_objects(batch: NDArray[Any]) -> NDArray[Any]:
+    """Replace the arrays in an array of objects by copies of them."""
+    if batch.dtype == object:
+        for place, element in numpy.ndenumerate(batch):
+            if isinstance(element, numpy.ndarray):
+                batch[place] = element.copy()
+    return batch
+
+
+@functools.cache
+def _h5py_forgets_byte_order() -> bool:
+    """Whether h5py returns big-endian elements of variable length as they
+    are in the file, under a native type (h5py 3.16 does)."""
+    foreign = numpy.dtype(numpy.int16).newbyteorder('S')
+    with h5py.File('probe', 'w', driver='core', backing_store=False) as file:
+        file.create_dataset('x', (1,), dtype=h5py.vlen_dtype(foreign))
+        file['x'][0] = numpy.array([1], dtype=numpy.int16)
+        return int(file['x'][0][0]) != 1

@@ -1,0 +1,256 @@
+"""How an HDF5 data set is stored, and whether Fuel can read it directly."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import h5py
+import numpy
+
+from fuel.storage.global_heap import REFERENCE, addressing
+
+# The kinds of types whose bytes in memory can be those in the file.
+PLAIN_KINDS = 'biufcSV'
+
+FILTER_NAMES = {
+    h5py.h5z.FILTER_DEFLATE: 'gzip',
+    h5py.h5z.FILTER_SHUFFLE: 'shuffle',
+    h5py.h5z.FILTER_FLETCHER32: 'fletcher32',
+    h5py.h5z.FILTER_SZIP: 'szip',
+    h5py.h5z.FILTER_NBIT: 'nbit',
+    h5py.h5z.FILTER_SCALEOFFSET: 'scaleoffset',
+    h5py.h5z.FILTER_LZF: 'lzf',
+    # Plug-ins, whose own names are whole sentences.
+    32004: 'lz4', 32008: 'bitshuffle', 32013: 'zfp', 32015: 'zstd',
+    32017: 'sz', 32018: 'fcidecomp', 32024: 'sz3', 32028: 'sperr',
+}
+
+LAYOUT_NAMES = {
+    h5py.h5d.COMPACT: 'compact',
+    h5py.h5d.CONTIGUOUS: 'contiguous',
+    h5py.h5d.CHUNKED: 'chunked',
+    h5py.h5d.VIRTUAL: 'virtual',
+}
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One filter of the pipeline that chunks went through.
+
+    Attributes
+    ----------
+    code : int
+        As registered with the HDF Group.
+    name : str
+    options : tuple of int
+        The filter's own numbers.
+
+    """
+
+    code: int
+    name: str
+    options: tuple[int, ...]
+
+    @property
+    def description(self) -> str:
+        """Such as ``'gzip 4'``."""
+        if self.code == h5py.h5z.FILTER_DEFLATE and self.options:
+            return f'{self.name} {self.options[0]}'
+        return self.name
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a data set is stored.
+
+    Attributes
+    ----------
+    storage : str
+        ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
+        ``'external'``.
+    chunk_shape : tuple of int or None
+        None unless chunked.
+    filters : tuple of Filter
+        In the order in which chunks went through them.
+    obstacle : str
+        Why the bytes cannot be read directly; empty if they can.
+    is_ragged : bool
+        Whether rows have variable length.
+
+    """
+
+    storage: str
+    chunk_shape: tuple[int, ...] | None
+    filters: tuple[Filter, ...]
+    obstacle: str
+
+    is_ragged: bool = False
+
+    @property
+    def reader(self) -> str:
+        """``'mapped'``, ``'ragged'``, ``'decoded'`` or ``'h5py'``."""
+        if self.obstacle:
+            return 'h5py'
+        if self.is_ragged:
+            return 'ragged'
+        return 'decoded' if self.filters else 'mapped'
+
+
+def discover(dataset: h5py.Dataset) -> Layout:
+    """Return how a data set is stored, from the file's own metadata."""
+    properties = dataset.id.get_create_plist()
+    code = properties.get_layout()
+    storage = LAYOUT_NAMES.get(code, f'layout {code}')
+    if storage == 'contiguous' and properties.get_external_count():
+        storage = 'external'
+    chunk_shape = None
+    filters: tuple[Filter, ...] = ()
+    if storage == 'chunked':
+        chunk_shape = tuple(map(int, properties.get_chunk()))
+        filters = tuple(
+            _filter(properties.get_filter(place))
+            for place in range(properties.get_nfilters()))
+    is_ragged = dataset.dtype.kind == 'O'
+    obstacle = (obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
+                or (_obstacle_of_ragged(dataset, filters) if is_ragged
+                    else _obstacle_of_type(dataset.dtype,
+                                           dataset.id.get_type()))
+                or _obstacle_of_storage(dataset, storage))
+    return Layout(storage, chunk_shape, filters, obstacle, is_ragged)
+
+
+def _filter(found: tuple[Any, ...]) -> Filter:
+    """Return one entry of a pipeline as HDF5 describes it."""
+    code, _, options, name = found
+    # What follows is where to read more.
+    label = FILTER_NAMES.get(code) or re.split(
+        '[;:]', name.decode('utf-8', 'replace'))[0]
+    return Filter(code, label or f'filter {code}', tuple(options))
+
+
+def obstacle_of_file(dataset: h5py.Dataset) -> str:
+    """Return what keeps Fuel from reading the file beside HDF5.
+
+    The handle is asked, not the path: a file that this process has open for
+    writing too shares HDF5's unwritten buffers.
+    """
+    file = h5py.h5i.get_file_id(dataset.id)
+    if file.get_intent() != h5py.h5f.ACC_RDONLY:
+        return 'the file is open for writing'
+    if file.get_access_plist().get_driver() != h5py.h5fd.SEC2:
+        return 'the file is read through another driver than the plain one'
+    if not hasattr(os, 'pread'):
+        return 'the platform cannot read at a position'
+    return ''
+
+
+def _obstacle_of_shape(dataset: h5py.Dataset) -> str:
+    shape = dataset.shape
+    if shape is None or not shape:
+        return 'it has no rows (a scalar)'
+    if not math.prod(shape):
+        return 'it is empty'
+    return ''
+
+
+def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
+                      ) -> str:
+    """Return why bytes in the file are no NumPy array, if they are none.
+
+    What NumPy's type becomes in HDF5 must be the file's own type: this rules
+    out odd precisions and paddings, which HDF5 has to convert.
+
+    """
+    if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.subdtype:
+        return f'its type, {dtype}, is not stored as plain bytes'
+    try:
+        equal = stored.equal(h5py.h5t.py_create(dtype, logical=True))
+    except TypeError:
+        equal = False
+    if not equal:
+        return f'its type is stored otherwise than {dtype} in memory'
+    return ''
+
+
+def _obstacle_of_ragged(dataset: h5py.Dataset,
+                        filters: tuple[Filter, ...]) -> str:
+    """Return why rows of variable length cannot be found without HDF5."""
+    handle = h5py.h5i.get_file_id(dataset.id)
+    if filters or not addressing(handle)[1]:
+        return 'its rows have variable length, behind a filter or in odd form'
+    if dataset.id.get_create_plist().fill_value_defined() == (
+            h5py.h5d.FILL_VALUE_USER_DEFINED):
+        return 'its rows have variable length and a fill value'
+    strings = h5py.check_string_dtype(dataset.dtype)
+    if strings is not None and strings.length is None:
+        return ''
+    elements = elements_of(dataset)
+    if elements is None:
+        return f'its type, {dataset.dtype}, is not stored as plain bytes'
+    return _obstacle_of_type(elements, dataset.id.get_type().get_super())
+
+
+def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
+    """Return the type of the elements of rows of variable length.
+
+    Returns
+    -------
+    numpy.dtype or None
+        None if its rows have one length, or are strings.
+
+    """
+    elements = h5py.check_vlen_dtype(dataset.dtype)
+    return elements if isinstance(elements, numpy.dtype) else None
+
+
+def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
+    """Return the type of what the file has in its place for each element."""
+    dtype: numpy.dtype[Any] = dataset.dtype
+    return REFERENCE if dtype.kind == 'O' else dtype
+
+
+# A damaged fill value can claim to be as long as an entry of an object's
+# header can be; HDF5 copies that much.
+MOST_FILL_NBYTES = 1 << 16
+
+
+def fill_value(dataset: h5py.Dataset) -> Any:
+    """Return what is in the place of chunks that were never written."""
+    dtype = stored_type(dataset)
+    room = numpy.zeros(1 + MOST_FILL_NBYTES // dtype.itemsize, dtype)
+    value = room[:1].reshape(())
+    properties = dataset.id.get_create_plist()
+    if properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
+        properties.get_fill_value(value)
+    return value[()]
+
+
+def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:
+    if storage == 'contiguous':
+        # Where nothing was allocated, the offset may still be a number (in
+        # a file with a user block).
+        if (dataset.id.get_offset() is None
+                or dataset.id.get_space_status() != (
+                    h5py.h5d.SPACE_STATUS_ALLOCATED)):
+            return 'nothing was ever written to it'
+        return ''
+    if storage != 'chunked':
+        return f'its storage is {storage}'
+    # Chunks that were never written are then left to chance by HDF5.
+    if dataset.id.get_create_plist().get_fill_time() == (
+            h5py.h5d.FILL_TIME_NEVER):
+        return 'it is never filled'
+    return ''
+
+
+def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
+    """Return a type in the machine's byte order."""
+    return dtype if dtype.isnative else dtype.newbyteorder('=')
+
+
+def name_of(dataset: h5py.Dataset) -> str:
+    """Return the name of a data set for errors: that of the source."""
+    return (dataset.name or '<no name>').lstrip('/')

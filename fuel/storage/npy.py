@@ -1,0 +1,193 @@
+"""Rows of arrays in NumPy's own files."""
+from __future__ import annotations
+
+import math
+import struct
+import warnings
+import zipfile
+import zlib
+from typing import IO, Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.kernels import native
+from fuel.storage.mapped import MappedReader
+from fuel.storage.raw_file import RawFile, raw_file_at
+from fuel.storage.reader import Reader
+
+# Of an entry of a ZIP archive, up to its name.
+LOCAL_HEADER = struct.Struct('<4s22xHH')
+
+
+def open_npy(path: str, name: str) -> Reader:
+    """Return a reader of an array in a ``.npy`` file.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or holds objects or a scalar.
+    DamagedFileError
+        If the file is shorter than its array.
+
+    """
+    if is_archive(path):
+        raise ValueError(
+            f'{path}, source {name!r}: this is a .npz file, which has '
+            f'sources of its own: pass its path alone')
+    file = raw_file_at(path)
+    with open(path, 'rb') as stream:
+        return _reader(file, name, stream, 0, f'{path}, source {name!r}')
+
+
+def open_npz(path: str) -> dict[str, Reader]:
+    """Return readers of the arrays in a ``.npz`` file.
+
+    What is stored as it is (by :func:`numpy.savez`) is mapped; what is
+    compressed is read into memory.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or holds objects or a scalar.
+    DamagedFileError
+        If it is damaged.
+
+    """
+    file = raw_file_at(path)
+    readers: dict[str, Reader] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if entry.filename.endswith('.npy'):
+                    name = entry.filename.removesuffix('.npy')
+                    readers[name] = _entry(file, archive, entry, name)
+    except zipfile.BadZipFile as error:
+        raise DamagedFileError(
+            f'{path} is no whole .npz file: {error}') from error
+    return readers
+
+
+def _entry(file: RawFile, archive: zipfile.ZipFile,
+           entry: zipfile.ZipInfo, name: str) -> Reader:
+    """Return a reader of an array in an archive."""
+    where = f'{file.path}, source {name!r}'
+    with archive.open(entry) as stream:
+        if entry.compress_type != zipfile.ZIP_STORED:
+            try:
+                return ArrayReader(
+                    file.path, name, _read_all(stream, where))
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise DamagedFileError(f'{where}: {error}') from error
+        head = file.read(entry.header_offset, LOCAL_HEADER.size)
+        signature, *lengths = LOCAL_HEADER.unpack(head)
+        if signature != b'PK\x03\x04':
+            raise DamagedFileError(f'{where}: its entry does not begin where '
+                                   f'the archive says')
+        start = entry.header_offset + LOCAL_HEADER.size + sum(lengths)
+        return _reader(file, name, stream, start, where)
+
+
+def _reader(file: RawFile, name: str, stream: IO[bytes], start: int,
+            where: str) -> Reader:
+    """Return a reader of an array whose file starts at `start`."""
+    shape, by_columns, dtype = _read_header(stream, where)
+    offset = start + stream.tell()
+    nbytes = math.prod(shape) * dtype.itemsize
+    if offset + nbytes > file.size:
+        raise DamagedFileError(
+            f'{where}: the array needs {nbytes} bytes from byte {offset} on, '
+            f'but the file has {file.size}; it was cut')
+    if not nbytes:
+        return ArrayReader(file.path, name, numpy.empty(shape, dtype))
+    if not by_columns or len(shape) == 1:
+        return MappedReader(file, name, shape, dtype,
+                            numpy.array([offset], numpy.int64))
+    return _by_columns(file, name, shape, dtype, offset)
+
+
+def _by_columns(file: RawFile, name: str, shape: tuple[int, ...],
+                dtype: numpy.dtype[Any], offset: int) -> Reader:
+    """Return a reader of an array in Fortran's order: to the kernel, each
+    element of a row is in a chunk of its own, a column."""
+    rest = shape[1:]
+    places = numpy.arange(math.prod(rest)).reshape(rest, order='F')
+    addresses = offset + places.ravel() * (shape[0] * dtype.itemsize)
+    try:
+        return MappedReader(
+            file, name, shape, dtype, addresses.astype(numpy.int64),
+            chunk_shape=(shape[0], *[1] * len(rest)))
+    except ValueError:
+        # Rows of so many elements: a row touches as many pages.
+        content = file.read(offset, math.prod(shape) * dtype.itemsize)
+        return ArrayReader(file.path, name, numpy.ascontiguousarray(
+            numpy.frombuffer(content, dtype).reshape(shape, order='F')))
+
+
+def _read_header(stream: IO[bytes], where: str,
+                 ) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:
+    """Return shape, whether Fortran's order, and type."""
+    layout = numpy.lib.format
+    try:
+        version = layout.read_magic(stream)
+        read = (layout.read_array_header_1_0 if version == (1, 0)
+                else layout.read_array_header_2_0)
+        with warnings.catch_warnings():
+            # Of files that Python 2 wrote.
+            warnings.simplefilter('ignore', UserWarning)
+            shape, by_columns, dtype = read(stream)
+    except ValueError as error:
+        kind = 'npz' if stream.name.endswith('.npz') else 'npy'
+        raise ValueError(f'{where}: this is no .{kind} file: {error}'
+                         ) from error
+    if dtype.hasobject:
+        raise ValueError(
+            f'{where}: arrays of Python objects are pickles, which are not '
+            f'read; save numbers, or strings of fixed length')
+    if not shape:
+        raise ValueError(f'{where}: a scalar has no examples')
+    return shape, by_columns, dtype
+
+
+def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
+    """Return an array that is compressed."""
+    shape, by_columns, dtype = _read_header(stream, where)
+    array = numpy.empty(shape, dtype, order='F' if by_columns else 'C')
+    flat = array.reshape(-1, order='A').view(numpy.uint8)
+    target = memoryview(flat)  # type: ignore[arg-type]
+    done = 0
+    while done < len(target):
+        part = stream.read(min(1 << 20, len(target) - done))
+        if not part:
+            raise DamagedFileError(
+                f'{where}: it has {done} of {len(target)} bytes')
+        target[done:done + len(part)] = part
+        done += len(part)
+    # To the end, where the checksum is looked at.
+    stream.read(1)
+    return numpy.ascontiguousarray(array)
+
+
+class ArrayReader(Reader):
+    """Rows of an array in memory."""
+
+    def __init__(self, path: str, name: str, array: NDArray[Any]) -> None:
+        super().__init__(path, name, array.shape, array.dtype)
+        self._array = native(array)
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        if rows.size:
+            self._check_rows(int(rows.min()), int(rows.max()))
+        return self._array.take(rows, axis=0)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        if start < stop:
+            self._check_rows(start, stop - 1)
+        return self._array[start:stop].copy()
+
+
+def is_archive(path: str) -> bool:
+    """Tell whether a file is a ``.npz``, by its first bytes."""
+    with open(path, 'rb') as stream:
+        return stream.read(2) == b'PK'

@@ -1,0 +1,70 @@
+"""Rows of variable length, out of the global heap."""
+from __future__ import annotations
+
+from typing import Any
+
+import h5py
+import numpy
+from numpy.typing import NDArray
+
+from fuel.storage.global_heap import Heap, addressing
+from fuel.storage.layout import Layout, elements_of, name_of, native_type
+from fuel.storage.mapped import map_dataset
+from fuel.storage.raw_file import raw_file
+from fuel.storage.reader import Reader
+
+
+class RaggedReader(Reader):
+    """Rows of variable length: arrays or strings in an array of objects."""
+
+    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
+        self._references = map_dataset(dataset, layout)
+        self._file = raw_file(dataset)
+        super().__init__(self._file.path, name_of(dataset), dataset.shape,
+                         numpy.dtype(object))
+        self.layout = layout
+        self._elements = elements_of(dataset)
+        self._base, _ = addressing(h5py.h5i.get_file_id(dataset.id))
+
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        return self._resolve(self._references.read(rows), rows)
+
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        if stop > start:
+            self._check_rows(start, stop - 1)
+        return self._resolve(
+            self._references.read(slice(start, stop)),
+            numpy.arange(start, stop, dtype=numpy.intp))
+
+    def _resolve(self, references: NDArray[Any],
+                 rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return what references stand for."""
+        flat = references.ravel()
+        result = numpy.empty(flat.size, object)
+        # Those of one collection together, in the order of the disk.
+        order = numpy.argsort(flat['address'], kind='stable').tolist()
+        counts, addresses, numbers = (
+            flat[name].tolist() for name in ('count', 'address', 'number'))
+        heap = Heap(self._file, self._base)
+        values = flat.size // max(1, len(rows))
+        for place in order:
+            try:
+                result[place] = self._value(
+                    heap, counts[place], addresses[place], numbers[place])
+            except ValueError as error:
+                self._file.check()
+                raise self._damaged(int(rows[place // values]), str(error)
+                                    ) from error
+        self._file.check()
+        return result.reshape(references.shape)
+
+    def _value(self, heap: Heap, count: int, address: int,
+               number: int) -> Any:
+        elements = self._elements
+        if elements is None:
+            # HDF5 ends strings at the first zero.
+            return heap.read(address, number, count).partition(b'\0')[0]
+        stored = heap.read(address, number, count * elements.itemsize)
+        # A copy, which can be written to.
+        return numpy.frombuffer(stored, elements).astype(
+            native_type(elements))

@@ -1,0 +1,223 @@
+"""A file that HDF5 has open, read beside it."""
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+
+import h5py
+
+from fuel.exceptions import DamagedFileError
+from fuel.kernels.direct import MappedRows
+from fuel.kernels.guard import file_state
+from fuel.utils.hdf5_errors import with_advice
+
+_lock = threading.Lock()
+_files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
+    weakref.WeakValueDictionary())
+
+
+def raw_file(dataset: h5py.Dataset) -> RawFile:
+    """Return the file of a data set, one object for all who read it."""
+    handle = h5py.h5i.get_file_id(dataset.id)
+    return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
+
+
+def raw_file_at(path: str) -> RawFile:
+    """Return the file that a path leads to."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
+    try:
+        return _shared(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _shared(path: str, descriptor: int) -> RawFile:
+    with _lock:
+        identity = _identity(os.fstat(descriptor))
+        file = _files.get(identity)
+        if file is None:
+            file = _files[identity] = RawFile(path, descriptor)
+        return file
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return (status.st_dev, status.st_ino, status.st_size,
+            status.st_mtime_ns)
+
+
+def _unlock_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_unlock_after_fork)
+
+
+@contextlib.contextmanager
+def _explained(path: str) -> Iterator[None]:
+    """Say of a failed system call which file it was for."""
+    try:
+        yield
+    except OSError as error:
+        raise with_advice(error, path) from error
+
+
+class RawFile:
+    """The bytes of an open file, with a watch on it.
+
+    An HDF5 file is found through HDF5's own descriptor, so it is the same
+    one even if another now has its name. It should not change: reads after
+    it was cut or rewritten in place raise an error. A file that was
+    replaced (a new one was renamed onto it) goes on being read as it was.
+
+    Parameters
+    ----------
+    path : str
+    descriptor : int
+        Copied; the caller's may be closed.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    identity : tuple of int
+        Device, inode, size and time of the last change: equal for two
+        handles of one file in one state.
+
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        with _explained(path):
+            self._descriptor = os.dup(descriptor)
+        # Not __del__, which would run when __init__ fails half-way too.
+        weakref.finalize(self, os.close, self._descriptor)
+        self._memory: mmap.mmap | None = None
+        self._state = file_state(self._descriptor)
+        self.size = self._state[0]
+        self.identity = _identity(os.fstat(self._descriptor))
+
+    @property
+    def memory(self) -> mmap.mmap:
+        """The file as read-only memory."""
+        # Not functools.cached_property: up to Python 3.11 it has a lock, which
+        # a child would wait for that was made while another thread held it.
+        if self._memory is None:
+            with _explained(self.path):
+                self._memory = mmap.mmap(self._descriptor, self.size,
+                                         access=mmap.ACCESS_READ)
+        return self._memory
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of the file.
+
+        Parameters
+        ----------
+        address, nbytes : int
+
+        Returns
+        -------
+        bytes
+            Fewer than `nbytes` at the end of the file.
+
+        """
+        data = os.pread(self._descriptor, nbytes, address)
+        while 0 < len(data) < nbytes:
+            more = os.pread(self._descriptor, nbytes - len(data),
+                            address + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes of the file into memory of the caller's.
+
+        Parameters
+        ----------
+        buffer : memoryview
+            At most as many bytes are read.
+        address : int
+
+        Returns
+        -------
+        int
+            How many bytes were read.
+
+        """
+        if hasattr(os, 'preadv'):
+            return os.preadv(self._descriptor, [buffer], address)
+        data = self.read(address, len(buffer))
+        buffer[:len(data)] = data
+        return len(data)
+
+    def check(self) -> None:
+        """Raise an error if the file is not what it was when opened.
+
+        Called after bytes were read and before they are handed out.
+
+        Raises
+        ------
+        DamagedFileError
+            If it was cut, or written to.
+
+        """
+        state = file_state(self._descriptor)
+        if state == self._state:
+            return
+        if state[0] != self.size:
+            raise DamagedFileError(
+                f'{self.path} had {self.size} bytes when it was opened and '
+                f'has {state[0]} now: it was cut or overwritten while in '
+                f'use; restore it and open the data set again')
+        raise DamagedFileError(
+            f'{self.path} was written to while it was in use, so old and '
+            f'new rows would be mixed: open the data set again (to replace '
+            f'a file in use, rename the new one onto it)')
+
+    def watch(self, rows: MappedRows) -> None:
+        """Let rows of this file's map be checked as :meth:`check` does.
+
+        Parameters
+        ----------
+        rows : MappedRows
+            Used while this object lives.
+
+        """
+        rows.watch(self._descriptor, *self._state)
+
+    def is_cached(self, address: int) -> bool:
+        """Tell whether a byte of the file is in memory.
+
+        Parameters
+        ----------
+        address : int
+
+        Returns
+        -------
+        bool
+            True also where the system does not tell.
+
+        """
+        if not hasattr(os, 'RWF_NOWAIT'):
+            return True
+        try:
+            os.preadv(self._descriptor, [bytearray(1)], address,
+                      os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Some file systems do not know the question.
+            return True
+        return True
+
+    def advise(self, address: int, nbytes: int) -> None:
+        """Ask the system to read a part of the file in the background."""
+        if hasattr(os, 'posix_fadvise'):
+            os.posix_fadvise(self._descriptor, address, nbytes,
+                             os.POSIX_FADV_WILLNEED)

@@ -1,0 +1,149 @@
+"""What every reader of a data set does."""
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.kernels.direct import Rows
+from fuel.storage.layout import Layout, native_type
+
+Places = int | slice | NDArray[numpy.intp]
+
+
+class Reader(ABC):
+    """Rows of one source, by their place in its file.
+
+    A reader may be used by several threads at once, and in a child made by
+    a fork. It belongs to an open file and cannot be pickled.
+
+    Attributes
+    ----------
+    path : str
+        Of the file, for errors.
+    name : str
+        Of the source, for errors.
+    shape : tuple of int
+    dtype : numpy.dtype
+        In native byte order.
+    layout : Layout or None
+        How the data set is stored; None if the file is no HDF5 file.
+
+    """
+
+    layout: Layout | None = None
+
+    def __init__(self, path: str, name: str, shape: tuple[int, ...],
+                 dtype: numpy.dtype[Any]) -> None:
+        self.path = path
+        self.name = name
+        self.shape = shape
+        self.dtype = native_type(dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def read(self, rows: Places) -> Any:
+        """Return rows of the data set.
+
+        Parameters
+        ----------
+        rows : int, slice or numpy.ndarray, shape (batch,), dtype intp
+            Places from 0; an array in any order, with repetitions. Slices
+            mean what they mean for a list.
+
+        Returns
+        -------
+        numpy.ndarray, shape (batch, ...)
+            New, contiguous, writable, in native byte order. For an integer
+            without the first axis, and a NumPy scalar if that was the only
+            one.
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        DamagedFileError
+            If the file is damaged where these rows are, or was changed
+            while in use.
+
+        """
+        if isinstance(rows, numpy.ndarray):
+            return self._read_list(
+                numpy.ascontiguousarray(rows, dtype=numpy.intp))
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(len(self))
+            if step == 1:
+                return self._read_range(start, max(start, stop))
+            return self._read_list(
+                numpy.arange(start, stop, step, dtype=numpy.intp))
+        return self._read_range(rows, rows + 1)[0]
+
+    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """Tell whether reading ahead would help now.
+
+        Parameters
+        ----------
+        rows : slice or numpy.ndarray, dtype intp
+            Those that may be asked for.
+
+        Returns
+        -------
+        int or None
+            How many bytes may be spent on it; None if it would not help.
+
+        """
+        return None
+
+    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """Prepare rows that will soon be read, in the background.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray, shape (batch,), dtype intp
+            As for `read`, but checked.
+        room : int
+            How many bytes may be spent.
+
+        Returns
+        -------
+        int or None
+            How many are spent; None if that would be more than `room`, and
+            nothing was done.
+
+        """
+        return 0
+
+    def direct(self) -> Rows | None:
+        """Return what copies rows into batches without this reader.
+
+        Returns
+        -------
+        Rows or None
+            None if there is none.
+
+        """
+        return None
+
+    @abstractmethod
+    def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return rows in the order asked for."""
+
+    @abstractmethod
+    def _read_range(self, start: int, stop: int) -> NDArray[Any]:
+        """Return rows from `start` to `stop`."""
+
+    def _check_rows(self, low: int, high: int) -> None:
+        for row in (low, high):
+            if not 0 <= row < len(self):
+                raise IndexError(
+                    f'{self.path}, source {self.name!r}: rows must lie in '
+                    f'0 to {len(self) - 1}, got {row}')
+
+    def _damaged(self, row: int, reason: str) -> DamagedFileError:
+        return DamagedFileError(
+            f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
+            f'file is damaged: restore it from its origin')

@@ -1,0 +1,139 @@
+"""Reading a cold source in order, so that it is soon in memory as a whole."""
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+import weakref
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.storage.prefetch import Background, read_rows
+from fuel.storage.raw_file import RawFile
+
+# Bytes that are read at once. The system's own reading ahead does better with
+# them than with advice, of which it heeds no more than its window.
+STEP = 1 << 20
+# So many of them are one task: who forks or lets go of the source waits for
+# one task at most.
+STEPS = 8
+# So many seconds from its beginning, the reading is not disturbed: random
+# rows need most of the source anyway, and a disk reads it fastest in order.
+UNDISTURBED = 1.
+# Later, for one second in which rows are fetched out of turn, the reading
+# has so many.
+SHARE_OF_READING = 3
+
+
+class OrderedRead:
+    """Sequential reading of a part of a file in the background."""
+
+    def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
+        self._file = file
+        self._background = Background()
+        self._end = address + nbytes
+        # Up to here all was read.
+        self._read_to = address
+        self._fetch_from = time.monotonic() + UNDISTURBED
+        self._buffer = memoryview(bytearray(STEP))
+        self.unlock()
+        _all.add(self)
+        self._go_on()
+
+    def unlock(self) -> None:
+        """Make a new lock, for a child made by a fork."""
+        self._changed = threading.Condition()
+        self._fetching = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything was read (bool)."""
+        return self._read_to >= self._end
+
+    def _go_on(self) -> None:
+        self._background.add(functools.partial(
+            _read_on, weakref.ref(self)))
+
+    def read_on(self) -> None:
+        """Do one task of the reading, and see to it that the next follows."""
+        for _ in range(STEPS):
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: not self._fetching, UNDISTURBED)
+            address = self._read_to
+            end = min(address + STEP, self._end)
+            try:
+                self._file.read_into(self._buffer[:end - address], address)
+            except OSError:
+                # Whoever reads these rows is told.
+                end = self._end
+            # Another thread may have begun the same task after a fork.
+            self._read_to = max(self._read_to, end)
+            if self.is_done:
+                break
+        else:
+            self._go_on()
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+        """Wait until rows are in memory.
+
+        Where that would take long they are fetched, out of turn.
+
+        Parameters
+        ----------
+        starts : numpy.ndarray, dtype int64
+            Where the rows start in the file.
+        nbytes : int
+            Bytes of each.
+
+        """
+        if not starts.size:
+            return
+        last = min(int(starts.max()) + nbytes, self._end)
+        # A fork drops what is left to do.
+        if not self.is_done and self._background.is_idle:
+            self._go_on()
+        with self._changed:
+            while self._read_to < last:
+                left = self._fetch_from - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+        if self._read_to < last:
+            self._fetch(starts[starts + nbytes > self._read_to], nbytes)
+
+    def _fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+        began = time.monotonic()
+        # A disk that has megabytes to read would answer late.
+        self._fetching = True
+        try:
+            read_rows(self._file, starts, nbytes)
+        finally:
+            with self._changed:
+                self._fetching = False
+                self._changed.notify_all()
+            now = time.monotonic()
+            self._fetch_from = now + SHARE_OF_READING * (now - began)
+
+
+def _read_on(reading: weakref.ref[OrderedRead]) -> None:
+    # Unless nobody reads the source any more.
+    living = reading()
+    if living is not None and not living.is_done:
+        living.read_on()
+
+
+_all: weakref.WeakSet[OrderedRead] = weakref.WeakSet()
+
+
+def _unlock_after_fork() -> None:
+    for reading in list(_all):
+        reading.unlock()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(after_in_child=_unlock_after_fork)

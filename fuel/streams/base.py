@@ -1,0 +1,421 @@
+"""The base of all streams: epochs, positions and states."""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from fuel.epochs.epoch import (
+    FINISHED,
+    NOT_STARTED,
+    RUNNING,
+    Epoch,
+    Runtime,
+    as_state,
+    check_fingerprint,
+    child_iterators,
+    child_streams,
+    mark_of,
+    runtime_of,
+    state_between_epochs,
+)
+from fuel.iterator import DataIterator
+from fuel.schemes.base import scheme_state
+from fuel.schemes.requests import advance
+from fuel.utils import rng_state
+from fuel.utils.overrides import is_own
+
+
+class AbstractDataStream:
+    """A stream of examples or batches, separated into epochs.
+
+    Parameters
+    ----------
+    iteration_scheme : IterationScheme, optional
+        Which requests to make.  Some data sets and stages need one, others
+        do not take any.
+    axis_labels : dict, optional
+        Maps source names to tuples of strings, one for each axis.  Defaults
+        to None: nothing is known.
+
+    Attributes
+    ----------
+    iteration_scheme : IterationScheme or None
+    sources : tuple of str
+        Names of the data, in the order in which they come.
+    produces_examples : bool
+        Whether single examples come (as opposed to batches).
+    epoch_attributes : tuple of str
+        Class attribute: names of the attributes that belong to an epoch.
+        Each epoch iterator has its own values, present while `get_data`
+        runs.
+
+    Notes
+    -----
+    A stream may have several epoch iterators at once, in one thread or in
+    several.  A pickled stream keeps its data set, its scheme and the states
+    of generators, and starts with a new epoch; a pickled epoch iterator
+    goes on where it stood.
+
+    """
+
+    epoch_attributes: tuple[str, ...] = ()
+    iteration_scheme: Any = None
+    axis_labels: Any = None
+    sources: Any
+    _produces_examples: bool | None = None
+
+    def __init__(self, iteration_scheme: Any = None,
+                 axis_labels: Any = None) -> None:
+        self.iteration_scheme = iteration_scheme
+        self.axis_labels = axis_labels
+
+    @property
+    def produces_examples(self) -> Any:
+        """Whether single examples come, as opposed to batches (bool)."""
+        if self.iteration_scheme is not None:
+            return self.iteration_scheme.requests_examples
+        if self._produces_examples is None:
+            raise ValueError(
+                f'{type(self).__name__} has no iteration scheme, so it must '
+                'be told whether it produces examples: set '
+                'produces_examples')
+        return self._produces_examples
+
+    @produces_examples.setter
+    def produces_examples(self, value: bool) -> None:
+        if self.iteration_scheme is not None:
+            raise ValueError(
+                'produces_examples follows from the iteration scheme '
+                f'({type(self.iteration_scheme).__name__}) and cannot be '
+                'set')
+        self._produces_examples = value
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the data of one request.
+
+        Parameters
+        ----------
+        request : object, optional
+            What the request iterator gave.
+
+        Returns
+        -------
+        tuple
+            The data of each source.
+
+        Raises
+        ------
+        StopIteration
+            If the epoch is over.
+
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_data')
+
+    def reset(self) -> None:
+        """Start afresh."""
+
+    def close(self) -> None:
+        """Let go of files and the like."""
+
+    def next_epoch(self) -> None:
+        """Switch to the next epoch."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __bool__(self) -> bool:
+        # A stream without batches is a stream all the same.
+        return True
+
+    def __len__(self) -> int:
+        """Return the number of batches or examples of an epoch."""
+        length = self._length()
+        if length is None:
+            raise TypeError(
+                f'the length of an epoch of {type(self).__name__} is not '
+                'known before it is over')
+        return length
+
+    def _length(self) -> int | None:
+        """Return the length of an epoch, or None if it is not known."""
+        return getattr(self.iteration_scheme, 'num_requests', None)
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch.
+
+        Parameters
+        ----------
+        as_dict : bool, optional
+            Whether to return a dict from source names to data instead of a
+            tuple.  Defaults to False.
+
+        Returns
+        -------
+        DataIterator
+            After :meth:`load_state_dict`, the one that goes on where the
+            state was saved.
+
+        """
+        with runtime_of(self).lock:
+            return DataIterator(self, self._get_requests(), as_dict)
+
+    def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
+        """Return an iterator over the epoch iterators, without end.
+
+        Parameters
+        ----------
+        as_dict : bool, optional
+            See :meth:`get_epoch_iterator`.
+
+        Yields
+        ------
+        DataIterator
+
+        """
+        while True:
+            yield self.get_epoch_iterator(as_dict=as_dict)
+
+    def _get_requests(self) -> Iterator[Any] | None:
+        """Return the requests of a new epoch, or of the one taken up."""
+        runtime = runtime_of(self)
+        scheme = self.iteration_scheme
+        if scheme is None:
+            return None
+        resumed = self._pending_running()
+        if resumed:
+            scheme.load_state_dict(resumed['scheme'])
+        try:
+            runtime.start = scheme_state(scheme)
+        except TypeError as error:
+            runtime.start = error
+        requests: Iterator[Any] = scheme.get_request_iterator()
+        if not hasattr(requests, '__next__'):
+            raise TypeError(
+                f'get_request_iterator() of {type(scheme).__name__} must '
+                f'return an iterator, got {type(requests).__name__}: return '
+                'iter(...) of it')
+        if resumed:
+            advance(requests, resumed['requested'])
+        return requests
+
+    def _pending_running(self) -> dict[str, Any] | None:
+        pending = runtime_of(self).pending
+        if pending is not None and pending['epoch'] == RUNNING:
+            return pending
+        return None
+
+    def _begin_epoch(self, epoch: Epoch) -> None:
+        """Give a new epoch what belongs to it."""
+        runtime = runtime_of(self)
+        with runtime.lock:
+            resumed = self._pending_running()
+            epoch.start, runtime.start = runtime.start, None
+            if epoch.request_iterator is not None and epoch.start is None:
+                # Whoever built the iterator chose the requests.
+                epoch.start = TypeError(
+                    'the position among requests that were passed to '
+                    'DataIterator cannot be saved nor taken up as plain '
+                    f'data: let {type(self).__name__}.get_epoch_iterator() '
+                    'make the iterator, or pickle the epoch iterator')
+                if resumed:
+                    raise epoch.start
+            if resumed:
+                epoch.position = resumed['position']
+                epoch.requested = resumed['requested']
+                if resumed['leftover'] is not None:
+                    self.set_leftover(resumed['leftover'])
+            runtime.pending = None
+            epoch.capture(self)
+
+    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
+        """Take an epoch, new or unpickled, for the one made last."""
+        runtime = runtime_of(self)
+        with runtime.lock:
+            runtime.epoch = epoch
+            runtime.iterator = weakref.ref(iterator)
+            epoch.install(self)
+
+    def _release_children(self) -> None:
+        """Let go of the children's iterators if nobody reads this stream.
+
+        Called before new ones are made: a child whose iterator is gone goes
+        on to its next epoch, instead of running two at a time.
+        """
+        runtime = runtime_of(self)
+        if runtime.is_left():
+            runtime.epoch = None
+            for name in ('child_epoch_iterator', 'child_epoch_iterators'):
+                vars(self).pop(name, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the stream stands, as plain data ready for JSON.
+
+        That is the position of the epoch iterator made last: counts and
+        states of generators, a few kilobytes, never data.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        TypeError
+            If some part of the pipeline cannot tell its position; the text
+            names it and the hooks it lacks.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> def build():
+        ...     return DataStream(IndexableDataset(list(range(6))),
+        ...                       iteration_scheme=ShuffledScheme(6, 2))
+        >>> stream = build()
+        >>> epoch = stream.get_epoch_iterator()
+        >>> next(epoch)
+        ([2, 1],)
+        >>> restored = build()
+        >>> restored.load_state_dict(stream.state_dict())
+        >>> list(restored.get_epoch_iterator()) == list(epoch)
+        True
+
+        """
+        runtime = runtime_of(self)
+        with runtime.lock:
+            if runtime.pending is not None:
+                return runtime.pending
+            if runtime.epoch is None:
+                self._check_not_started()
+                return self._state_between_epochs(NOT_STARTED)
+            return self._state_of(runtime.epoch)
+
+    def _check_not_started(self) -> None:
+        """Refuse to call an epoch not started that nothing is known of."""
+        overrides = any('get_epoch_iterator' in vars(cls) and not is_own(cls)
+                        for cls in type(self).__mro__)
+        if overrides and any(
+                isinstance(child, AbstractDataStream)
+                and runtime_of(child).epoch is not None
+                for child in child_streams(self)):
+            raise TypeError(
+                f'{type(self).__name__} overrides get_epoch_iterator() with '
+                'one that makes no DataIterator, so its position cannot be '
+                'told: let it return super().get_epoch_iterator()')
+
+    def _state_of(self, epoch: Epoch) -> dict[str, Any]:
+        if epoch.finished:
+            return self._state_between_epochs(FINISHED)
+        return as_state(epoch.mark(self))
+
+    def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
+        """Return the state while no epoch is running."""
+        return state_between_epochs(self, epoch)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on where another stream, built in the same way, stood.
+
+        The next epoch iterator takes up the state; those made before are
+        not disturbed.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`state_dict` returned.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another format, or was saved by a pipeline
+            of other stages, sources, numbers of examples or batch sizes.
+
+        """
+        self._check_state(state)
+        self._load_checked(state)
+
+    def _check_state(self, state: dict[str, Any]) -> None:
+        """Check the state of the whole pipeline before any is loaded."""
+        check_fingerprint(self, state)
+        for child, part in zip(
+                child_streams(self), state['children'], strict=True):
+            if hasattr(child, '_check_state'):
+                child._check_state(part)
+
+    def _load_checked(self, state: dict[str, Any]) -> None:
+        for child, part in zip(
+                child_streams(self), state['children'], strict=True):
+            if hasattr(child, '_load_checked'):
+                child._load_checked(part)
+            else:
+                child.load_state_dict(part)
+        runtime = runtime_of(self)
+        with runtime.lock:
+            runtime.pending = state
+            if state['rng'] is not None:
+                rng_state.set_state(vars(self)['rng'], state['rng'])
+            if state['epoch'] != RUNNING and state['scheme'] is not None:
+                self.iteration_scheme.load_state_dict(state['scheme'])
+
+    def get_leftover(self) -> Any:
+        """Return what the stage has kept of its child's last batch.
+
+        A hook for stages that do not hand out all of a child's batch at
+        once.
+
+        Returns
+        -------
+        object
+            Counts and the like, ready for JSON, never data; None if there
+            is nothing.
+
+        """
+        return None
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Take up what :meth:`get_leftover` returned.
+
+        Called when the child's iterator has been put back to where it stood
+        *before* the batch that the left-overs came from.
+
+        Parameters
+        ----------
+        leftover : object
+
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} has get_leftover() but no '
+            'set_leftover()')
+
+    def get_child_mark(self) -> Any:
+        """Return the position of the child that a state should hold.
+
+        A hook for stages with left-overs, which return the mark they took
+        before the batch that the left-overs came from.
+
+        Returns
+        -------
+        object
+            What ``child_epoch_iterator.mark()`` returned.  None, the
+            default, means the child's present position.
+
+        """
+        return None
+
+    def _child_marks(self) -> list[Any]:
+        mark = self.get_child_mark()
+        if mark is not None:
+            return [mark]
+        return [mark_of(iterator) for iterator in child_iterators(self)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What belongs to an epoch goes with its iterator.
+        state = {name: value for name, value in vars(self).items()
+                 if name not in self.epoch_attributes}
+        if '_runtime' in state:
+            # A copy that shares it would tell the position of the other.
+            state['_runtime'] = Runtime(runtime_of(self).pending)
+        return state

@@ -1,0 +1,232 @@
+"""A stream that reads a data set in the order of an iteration scheme."""
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from fuel.epochs.epoch import (
+    NOT_STARTED,
+    READ_AHEAD,
+    RUNNING,
+    Epoch,
+    rows_are_examples,
+    runtime_of,
+)
+from fuel.iterator import DataIterator
+from fuel.schemes.requests import IndexRequests
+from fuel.streams.base import AbstractDataStream
+
+
+class DataStream(AbstractDataStream):
+    """A stream of data from a data set.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Where the data come from.
+    **kwargs
+        Arguments of :class:`AbstractDataStream`.  The axis labels default
+        to the data set's.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> stream = DataStream(IndexableDataset([1, 2, 3]),
+    ...                     iteration_scheme=SequentialScheme(3, 2))
+    >>> list(stream.get_epoch_iterator())
+    [([1, 2],), ([3],)]
+
+    """
+
+    epoch_attributes = ('data_state',)
+    data_state: Any
+
+    def __init__(self, dataset: Any, **kwargs: Any) -> None:
+        if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
+            raise TypeError(
+                'dataset must be a Dataset, or have its open() and '
+                f'get_data(), got {type(dataset).__name__}: put arrays and '
+                'lists into an IndexableDataset')
+        axis_labels = getattr(dataset, 'axis_labels', None)
+        if axis_labels:
+            kwargs.setdefault('axis_labels', axis_labels.copy())
+        super().__init__(**kwargs)
+        if self.iteration_scheme is None:
+            self.produces_examples = True
+        if self.axis_labels and self.produces_examples:
+            self.axis_labels = {
+                source: without_batch(labels)
+                for source, labels in self.axis_labels.items()}
+        self.dataset = dataset
+        self.data_state = dataset.open()
+        self._fresh_state = True
+
+    @property
+    def sources(self) -> Any:
+        """Names of the data, in the order in which they come (tuple)."""
+        if '_sources' in vars(self):
+            return self._sources
+        return self.dataset.sources
+
+    @sources.setter
+    def sources(self, value: Any) -> None:
+        self._sources = value
+
+    @classmethod
+    def default_stream(cls, dataset: Any, **kwargs: Any) -> Any:
+        """Return a stream with the data set's default transformers.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        **kwargs
+            Arguments of the stream.
+
+        Returns
+        -------
+        AbstractDataStream
+
+        """
+        return dataset.apply_default_transformers(cls(dataset, **kwargs))
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the data of one request from the data set."""
+        if 'data_state' not in vars(self):
+            self.data_state = self.dataset.open()
+        return self.dataset.get_data(self.data_state, request)
+
+    def _length(self) -> int | None:
+        if self.iteration_scheme is not None:
+            return super()._length()
+        count = getattr(self.dataset, 'num_examples', None)
+        return count if isinstance(count, int) else None
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch.
+
+        See :meth:`AbstractDataStream.get_epoch_iterator`.
+        """
+        with runtime_of(self).lock:
+            self.data_state = self._get_state_for_epoch()
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _get_state_for_epoch(self) -> Any:
+        """Return a state of the data set that no other epoch uses."""
+        idle = self._take_idle_states()
+        is_fresh = vars(self).pop('_fresh_state', False)
+        if is_fresh and 'data_state' in vars(self) and not self._is_held():
+            idle = [state for state in idle if state is not self.data_state]
+            idle.append(self.data_state)
+        else:
+            is_fresh = False
+        pending = runtime_of(self).pending
+        if pending is not None and pending['dataset'] is not None:
+            idle.append(self.dataset.open_at(pending['dataset']))
+            is_fresh = pending['epoch'] == RUNNING
+        elif (not is_fresh and pending is not None
+                and pending['epoch'] == NOT_STARTED):
+            idle.append(self.dataset.open())
+            is_fresh = True
+        if not idle:
+            return self.dataset.open()
+        self._close_others(idle[:-1], idle[-1])
+        return idle[-1] if is_fresh else self.dataset.next_epoch(idle[-1])
+
+    def _close_others(self, states: list[Any], chosen: Any) -> None:
+        """Close the states that no epoch uses any more, each once.
+
+        By identity: a data set may return the same from each ``open()``.
+        """
+        used = {id(chosen)} | {
+            id(epoch.attributes.get('data_state'))
+            for _, epoch in runtime_of(self).holders}
+        for state in states:
+            if id(state) not in used:
+                used.add(id(state))
+                self._close_state(state)
+
+    def _take_idle_states(self) -> list[Any]:
+        """Return the states of finished and abandoned epochs."""
+        runtime = runtime_of(self)
+        running, left = [], []
+        for reference, epoch in runtime.holders:
+            if epoch.finished or reference() is None:
+                left.append(epoch)
+            else:
+                running.append((reference, epoch))
+        runtime.holders = running
+        return [epoch.attributes['data_state'] for epoch in left
+                if 'data_state' in epoch.attributes]
+
+    def _is_held(self) -> bool:
+        """Tell whether a running epoch uses the present state."""
+        return self.data_state is not None and any(
+            epoch.attributes.get('data_state') is self.data_state
+            for _, epoch in runtime_of(self).holders)
+
+    def _close_state(self, state: Any) -> None:
+        if hasattr(self.dataset, 'close'):
+            self.dataset.close(state)
+
+    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
+        super()._adopt_epoch(epoch, iterator)
+        runtime_of(self).holders.append((weakref.ref(iterator), epoch))
+        epoch.direct = (
+            type(self).get_data is DataStream.get_data
+            and 'get_data' not in vars(self)
+            and 'data_state' in epoch.attributes)
+        epoch.is_dict = iterator.as_dict
+        if (epoch.direct and not iterator.as_dict
+                and isinstance(epoch.request_iterator, IndexRequests)
+                and rows_are_examples(self.dataset)):
+            epoch.read_ahead = 1
+        elif (epoch.direct and not iterator.as_dict
+                and epoch.request_iterator is None
+                and getattr(self.dataset, 'reads_ahead', False)):
+            # Its state answers peek(count) and advance(count).
+            epoch.read_ahead = READ_AHEAD
+
+    def _replace_state(self, state: Any) -> None:
+        """Show another state, here and in the epochs that had the old."""
+        old = vars(self).get('data_state')
+        for _, epoch in runtime_of(self).holders:
+            if epoch.attributes.get('data_state') is old:
+                epoch.forget_ahead()
+                epoch.attributes['data_state'] = state
+        self.data_state = state
+
+    def reset(self) -> None:
+        """Put the state of the data set back to its beginning."""
+        with runtime_of(self).lock:
+            if 'data_state' in vars(self):
+                self._replace_state(self.dataset.reset(self.data_state))
+                self._fresh_state = True
+
+    def next_epoch(self) -> None:
+        """Switch the state of the data set to the next epoch."""
+        with runtime_of(self).lock:
+            if 'data_state' in vars(self):
+                self._replace_state(self.dataset.next_epoch(self.data_state))
+
+    def close(self) -> None:
+        """Close the states of the data set; closing again does nothing."""
+        runtime = runtime_of(self)
+        with runtime.lock:
+            shown = [vars(self)] + [
+                epoch.attributes for _, epoch in runtime.holders]
+            # By identity: several epochs may share one state.
+            states = {id(attributes['data_state']): attributes['data_state']
+                      for attributes in shown if 'data_state' in attributes}
+            for state in states.values():
+                self._close_state(state)
+            runtime.holders = []
+            vars(self).pop('data_state', None)
+            vars(self).pop('_fresh_state', None)
+
+
+def without_batch(labels: Any) -> Any:
+    """Return axis labels of a batch as those of an example."""
+    if labels is None or isinstance(labels, str):
+        return labels
+    return tuple(label for label in labels if label != 'batch')

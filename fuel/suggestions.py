@@ -1,0 +1,31 @@
+"""Asking whether a known name was meant."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(name: object, known: Iterable[str],
+                 form: str = '{}') -> str:
+    """Return a question for the known name nearest to an unknown one.
+
+    Parameters
+    ----------
+    name : object
+        What was given in the place of a name.
+    form : str, optional
+        What surrounds the question, in the place of ``{}``.
+
+    Examples
+    --------
+    >>> did_you_mean('feature', ['features', 'targets'])
+    "did you mean 'features'?"
+    >>> did_you_mean('feature', ['features', 'targets'], ' ({})')
+    " (did you mean 'features'?)"
+    >>> did_you_mean(5, ['features', 'targets'])
+    ''
+
+    """
+    # Only errors need it.
+    import difflib
+    matches = difflib.get_close_matches(str(name), known, n=1)
+    return form.format(f'did you mean {matches[0]!r}?') if matches else ''

@@ -1,0 +1,64 @@
+"""A check of the axes that a stage works on."""
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fuel.exceptions import AxisLabelsMismatchError
+from fuel.transformers.source_names import as_labels
+
+logger = logging.getLogger(__name__)
+
+
+class ExpectsAxisLabels:
+    """Mixin for stages that need certain axes in a certain order.
+
+    Examples
+    --------
+    >>> class Checker(ExpectsAxisLabels):
+    ...     pass
+    >>> Checker().verify_axis_labels(
+    ...     ('batch', 'channel'), ('channel', 'batch'), 'features')
+    Traceback (most recent call last):
+        ...
+    fuel.exceptions.AxisLabelsMismatchError: Checker expects the axes \
+('batch', 'channel') of source 'features', but they are labelled \
+('channel', 'batch'): transpose the data, or correct the stream's axis_labels
+
+    """
+
+    def verify_axis_labels(self, expected: Any, actual: Any,
+                           source_name: str) -> None:
+        """Check the axis labels of a source, the first time it is asked.
+
+        Parameters
+        ----------
+        expected : tuple of str
+        actual : tuple of str or None
+            If None, a warning is logged, since nothing can be checked.
+        source_name : str
+            Whose labels they are. Once they were accepted, later calls for
+            the source check nothing.
+
+        Raises
+        ------
+        fuel.exceptions.AxisLabelsMismatchError
+            If the labels differ.
+
+        """
+        # A mixin has no __init__ to rely on.
+        verified = vars(self).setdefault('_verified_sources', set())
+        if source_name in verified:
+            return
+        if actual is None:
+            logger.warning(
+                '%s expects the axes %s of source %r, but the stream has no '
+                'axis labels for it to check', type(self).__name__,
+                tuple(expected), source_name)
+        elif as_labels(actual) != tuple(expected):
+            raise AxisLabelsMismatchError(
+                f'{type(self).__name__} expects the axes {tuple(expected)} '
+                f'of source {source_name!r}, but they are labelled '
+                f'{as_labels(actual)}: transpose the data, or correct the '
+                "stream's axis_labels")
+        verified.add(source_name)

@@ -1,0 +1,287 @@
+"""What all stages share: a stream that reads another stream."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fuel.epochs.epoch import runtime_of
+from fuel.streams import AbstractDataStream
+
+
+class Transformer(AbstractDataStream):
+    """A stage of a pipeline: a stream that reads another stream.
+
+    Subclasses implement :meth:`transform_example`, :meth:`transform_batch`
+    or both; the one is called with each example, the other with each batch,
+    and what they return goes on. A stage that turns batches into examples
+    or the reverse, or that needs to see requests, overrides
+    :meth:`get_data` instead and reads ``next(self.child_epoch_iterator)``.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        The stream to read.
+    produces_examples : bool, optional
+        Whether the stage produces examples (as opposed to batches). It must
+        be given unless there is an iteration scheme, or the class has an
+        attribute of that name.
+    **kwargs
+        `iteration_scheme` and `axis_labels`; see
+        :class:`~fuel.streams.AbstractDataStream`.
+
+    Attributes
+    ----------
+    data_stream : AbstractDataStream
+    child_epoch_iterator : iterator
+        Reads `data_stream`. It is made with each epoch iterator and belongs
+        to it.
+    sources : tuple of str
+        Those of `data_stream`, unless others are assigned.
+
+    Notes
+    -----
+    A stage may have several epoch iterators at once, also in several
+    threads. What it remembers from one call to the next within an epoch
+    belongs into attributes that `epoch_attributes` names and that
+    :meth:`get_epoch_iterator` sets anew; see also :meth:`get_leftover`.
+    Data handed to a stage are its own, so it may change them in place.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> class Doubler(Transformer):
+    ...     def __init__(self, data_stream, **kwargs):
+    ...         super().__init__(
+    ...             data_stream, data_stream.produces_examples, **kwargs)
+    ...     def transform_batch(self, batch):
+    ...         return tuple(2 * data for data in batch)
+    >>> stream = DataStream(IndexableDataset(numpy.arange(3)),
+    ...                     iteration_scheme=SequentialScheme(3, 2))
+    >>> list(Doubler(stream).get_epoch_iterator())
+    [(array([0, 2]),), (array([4]),)]
+
+    """
+
+    epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
+    data_stream: Any
+    child_epoch_iterator: Any
+
+    def __init__(self, data_stream: Any,
+                 produces_examples: bool | None = None,
+                 **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if produces_examples is not None:
+            self.produces_examples = produces_examples
+        self.data_stream = data_stream
+
+    @property
+    def sources(self) -> Any:
+        """Names of the data, in the order in which they come (tuple)."""
+        if '_sources' in vars(self):
+            return self._sources
+        return self._get_sources()
+
+    @sources.setter
+    def sources(self, value: Any) -> None:
+        self._sources = value
+
+    def _get_sources(self) -> Any:
+        """Return the sources that the stage has if none are assigned."""
+        return self.data_stream.sources
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next data of `data_stream`, transformed.
+
+        Parameters
+        ----------
+        request : None
+            The stages that take requests say so.
+
+        Returns
+        -------
+        tuple
+            The data of each source.
+
+        Raises
+        ------
+        ValueError
+            If there is a request.
+        NotImplementedError
+            If `data_stream` produces examples and this stage batches, or
+            the reverse; if the method that transforms them is missing.
+
+        """
+        self._refuse(request)
+        examples = self.produces_examples
+        if examples != self.data_stream.produces_examples:
+            raise NotImplementedError(_mismatch(self, examples))
+        data = self._pull()
+        try:
+            return as_tuple(self.transform_example(data) if examples
+                            else self.transform_batch(data))
+        except Exception as error:
+            from fuel.transformers.provenance import note_examples
+            note_examples(error, self, data)
+            raise
+
+    def _refuse(self, request: Any) -> None:
+        if request is not None:
+            raise ValueError(
+                f'{type(self).__name__} reads its data stream in order and '
+                f'takes no requests, got {request!r}: give the iteration '
+                'scheme to the stream that it reads')
+
+    def _pull(self) -> Any:
+        """Return the next data of `data_stream`."""
+        return next(self.child_epoch_iterator)
+
+    def transform_example(self, example: Any) -> Any:
+        """Return an example, transformed.
+
+        Parameters
+        ----------
+        example : tuple
+            The data of each source.
+
+        Returns
+        -------
+        tuple
+
+        """
+        raise NotImplementedError(missing(self, 'transform_example'))
+
+    def transform_batch(self, batch: Any) -> Any:
+        """Return a batch, transformed.
+
+        Parameters
+        ----------
+        batch : tuple
+            The data of each source.
+
+        Returns
+        -------
+        tuple
+
+        """
+        raise NotImplementedError(missing(self, 'transform_batch'))
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch.
+
+        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
+        """
+        with runtime_of(self).lock:
+            self._release_children()
+            self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _length(self) -> int | None:
+        if self.iteration_scheme is None and (
+                type(self).get_data is Transformer.get_data):
+            return length_of(self.data_stream)
+        return super()._length()
+
+    def close(self) -> None:
+        """Close `data_stream`."""
+        self.data_stream.close()
+
+    def reset(self) -> None:
+        """Reset `data_stream`."""
+        self.data_stream.reset()
+
+    def next_epoch(self) -> None:
+        """Switch `data_stream` to the next epoch."""
+        self.data_stream.next_epoch()
+
+
+class AgnosticTransformer(Transformer):
+    """A stage that treats examples and batches alike.
+
+    Subclasses implement :meth:`transform_any`.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    produces_examples : bool, optional
+    **kwargs
+        See :class:`Transformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Reverser(AgnosticTransformer):
+    ...     def transform_any(self, data):
+    ...         return data[::-1]
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> list(Reverser(stream, stream.produces_examples).get_epoch_iterator())
+    [(3, 1), (4, 2)]
+
+    """
+
+    def transform_any(self, data: Any) -> Any:
+        """Return an example or a batch, transformed.
+
+        Parameters
+        ----------
+        data : tuple
+            The data of each source.
+
+        Returns
+        -------
+        tuple
+
+        """
+        raise NotImplementedError(missing(self, 'transform_any'))
+
+    def transform_example(self, example: Any) -> Any:
+        """Return :meth:`transform_any` of an example."""
+        return self.transform_any(example)
+
+    def transform_batch(self, batch: Any) -> Any:
+        """Return :meth:`transform_any` of a batch."""
+        return self.transform_any(batch)
+
+
+def as_tuple(data: Any) -> Any:
+    """Return what a user's function returned, an iterator read out.
+
+    Lists stay lists: scripts may change them in place.
+    """
+    return tuple(data) if isinstance(data, Iterator) else data
+
+
+def check_count(parts: Any, sources: Any) -> None:
+    """Refuse data that have not one part for each source."""
+    if len(parts) != len(sources):
+        raise ValueError(
+            f'expected data of {len(sources)} sources, {tuple(sources)}, but '
+            f'{len(parts)} came: the stream names other sources than it '
+            'returns')
+
+
+def length_of(data_stream: Any) -> int | None:
+    """Return how many items an epoch of a stream has; None if not known."""
+    if hasattr(data_stream, '_length'):
+        length: int | None = data_stream._length()
+        return length
+    return None
+
+
+def missing(stage: Transformer, method: str) -> str:
+    """Return the text of the error that a method is not implemented."""
+    return (f'{type(stage).__name__} does not implement {method}, which it '
+            'needs for this data stream')
+
+
+def _mismatch(stage: Transformer, examples: Any) -> str:
+    kind, other = (('examples', 'batches') if examples
+                   else ('batches', 'examples'))
+    return (
+        f'{type(stage).__name__} produces {kind}, but the data stream that '
+        f'it reads ({type(stage.data_stream).__name__}) produces {other}: '
+        'override get_data to turn one into the other, or put Batch or '
+        'Unpack between them')

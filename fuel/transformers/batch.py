@@ -1,0 +1,149 @@
+"""A stage that makes batches of examples."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.schemes import ConstantScheme
+from fuel.transformers.base import Transformer, check_count, length_of
+from fuel.transformers.cache import as_size
+from fuel.transformers.ragged import as_batch
+from fuel.transformers.source_names import as_labels, labels_of
+
+
+class Batch(Transformer):
+    """Makes batches of examples.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces examples.
+    iteration_scheme : BatchSizeScheme
+        Says how many examples make a batch.
+    strictness : {0, 1, 2}, optional
+        What to do if too few examples are left for the last batch: return
+        it all the same (0, the default), discard it (1), or raise
+        ValueError (2).
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`, with ``'batch'`` in front.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` produces batches, if `iteration_scheme` requests
+        examples, or if `strictness` is anything else.
+
+    Notes
+    -----
+    Each source of a batch is an array. Where the shapes of the examples
+    differ, it is an array of objects, one for each example.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.schemes import ConstantScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([1, 2, 3]))
+    >>> batches = Batch(stream, iteration_scheme=ConstantScheme(2))
+    >>> list(batches.get_epoch_iterator())
+    [(array([1, 2]),), (array([3]),)]
+
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_pending')
+    _pending: Any = None
+
+    def __init__(self, data_stream: Any, iteration_scheme: Any,
+                 strictness: int = 0, **kwargs: Any) -> None:
+        if not data_stream.produces_examples:
+            raise ValueError(
+                'Batch makes batches of examples, but its data stream '
+                f'({type(data_stream).__name__}) produces batches already: '
+                'use Cache to change their size')
+        if iteration_scheme.requests_examples:
+            raise ValueError(
+                'iteration_scheme must request batch sizes, such as '
+                f'ConstantScheme, but {type(iteration_scheme).__name__} '
+                'requests examples')
+        if strictness not in (0, 1, 2):
+            raise ValueError(
+                f'strictness must be 0, 1 or 2, got {strictness!r}')
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                source: None if part is None else (
+                    'batch', *(as_labels(part) or ()))
+                for source, part in labels.items()})
+        super().__init__(
+            data_stream, iteration_scheme=iteration_scheme, **kwargs)
+        self.strictness = strictness
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the batches of a new epoch."""
+        with runtime_of(self).lock:
+            self._pending = None
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return a batch.
+
+        Parameters
+        ----------
+        request : int
+            How many examples it should have.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+
+        Raises
+        ------
+        ValueError
+            If `request` is not a positive integer; with strictness 2, if
+            there are too few examples.
+        StopIteration
+            If there are no examples left; with strictness 1, too few.
+
+        """
+        size = as_size(self, request)
+        if self._pending is None:
+            # If reading an example fails, those before it wait here.
+            self._pending = mark_of(self.child_epoch_iterator), []
+        examples = self._pending[1]
+        while len(examples) < size:
+            try:
+                examples.append(tuple(self._pull()))
+            except StopIteration:
+                self._check_last(examples, size)
+                break
+        self._pending = None
+        sources = self.data_stream.sources
+        for example in examples:
+            check_count(example, sources)
+        return tuple([as_batch(part) for part in zip(*examples, strict=True)])
+
+    def _check_last(self, examples: list[Any], size: int) -> None:
+        """Raise if what is left at the end is not to be returned."""
+        if not examples or self.strictness == 1:
+            raise StopIteration
+        if self.strictness == 2:
+            raise ValueError(
+                f'a batch of {size} examples was requested, but only '
+                f'{len(examples)} are left: with strictness=0 the last batch '
+                'may be smaller, with strictness=1 it is left out')
+
+    def _length(self) -> int | None:
+        examples = length_of(self.data_stream)
+        requests = super()._length()
+        if examples is None or type(self.iteration_scheme) is not (
+                ConstantScheme) or self.strictness == 2:
+            return None
+        size = self.iteration_scheme.batch_size
+        batches = examples // size if self.strictness else -(
+            -examples // size)
+        return batches if requests is None else min(batches, requests)
+
+    def get_child_mark(self) -> Any:
+        """Return where the child stood before the examples that wait."""
+        return self._pending[0] if self._pending else None

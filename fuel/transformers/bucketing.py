@@ -1,0 +1,202 @@
+"""A stage that makes batches of sequences of similar lengths."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.transformers.base import check_count
+from fuel.transformers.image.base import as_count
+from fuel.transformers.ragged import as_batch
+from fuel.transformers.seeded import SeededStage
+from fuel.transformers.source_names import as_labels, check_known, labels_of
+
+
+class BucketBatch(SeededStage):
+    """Makes batches of examples of similar lengths, of limited size.
+
+    Little of a batch is padding then, and all batches are of about one
+    size in memory. It reads a pool of examples, sorts them by length, cuts
+    them into batches and hands these out in random order.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces examples.
+    token_budget : int
+        The most items that a batch may have after padding: the length of
+        its longest sequence times the number of sequences.
+    length_source : str, optional
+        The source whose length counts. Defaults to the first.
+    pool_size : int, optional
+        How many examples are sorted together. Defaults to 1000.
+    shuffle : bool, optional
+        Whether the batches of a pool come in random order, as opposed to
+        the shortest first. Defaults to True.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`, with ``'batch'`` in front.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` produces batches, or an argument is of no use; when
+        data are asked for, if a single sequence is longer than the budget.
+
+    Notes
+    -----
+    A state says which pool is used and how much of it; taking it up reads
+    the pool again.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset(
+    ...     [[1], [2, 2, 2, 2], [3, 3], [4], [5, 5, 5]]))
+    >>> batches = BucketBatch(stream, token_budget=8, shuffle=False)
+    >>> for batch, in batches.get_epoch_iterator():
+    ...     print(batch)
+    [list([1]) list([4]) list([3, 3])]
+    [list([5, 5, 5]) list([2, 2, 2, 2])]
+
+    """
+
+    epoch_attributes = (*SeededStage.epoch_attributes, '_pool', '_number')
+    _pool: _Pool | None = None
+    _number = 0
+
+    def __init__(self, data_stream: Any, token_budget: int,
+                 length_source: str | None = None, pool_size: int = 1000,
+                 shuffle: bool = True, **kwargs: Any) -> None:
+        if not data_stream.produces_examples:
+            raise ValueError(
+                'BucketBatch makes batches of examples, but its data stream '
+                f'({type(data_stream).__name__}) produces batches: put '
+                'Unpack between them')
+        if length_source is None:
+            length_source = data_stream.sources[0]
+        check_known('length_source', (length_source,), data_stream.sources)
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                source: None if part is None else (
+                    'batch', *(as_labels(part) or ()))
+                for source, part in labels.items()})
+        super().__init__(data_stream, False, **kwargs)
+        self.token_budget = as_count('token_budget', token_budget)
+        self.pool_size = as_count('pool_size', pool_size)
+        self.length_source = length_source
+        self.shuffle = shuffle
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the batches of a new epoch."""
+        with runtime_of(self).lock:
+            self._pool, self._number = None, 0
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return the next batch.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        if self._pool is None or self._pool.is_used_up():
+            self._fetch()
+        pool: Any = self._pool
+        examples = pool.batches[pool.used]
+        pool.used += 1
+        self._item += 1
+        return tuple([as_batch(part) for part in zip(*examples, strict=True)])
+
+    def _fetch(self) -> None:
+        """Read the next pool."""
+        mark = mark_of(self.child_epoch_iterator)
+        examples: list[Any] = []
+        while len(examples) < self.pool_size:
+            try:
+                examples.append(tuple(self._pull()))
+            except StopIteration:
+                break
+            check_count(examples[-1], self.data_stream.sources)
+        if not examples:
+            raise StopIteration
+        batches = self._cut(examples)
+        if self.shuffle:
+            order = numpy.random.default_rng(
+                [self._key, self._number]).permutation(len(batches))
+            batches = [batches[i] for i in order]
+        self._pool = _Pool(batches, mark)
+        self._number += 1
+
+    def _cut(self, examples: list[Any]) -> list[list[Any]]:
+        """Return the examples in batches, the shortest first."""
+        place = list(self.data_stream.sources).index(self.length_source)
+        lengths = [self._measure(example[place]) for example in examples]
+        batches: list[list[Any]] = []
+        for i in sorted(range(len(examples)), key=lengths.__getitem__):
+            if lengths[i] > self.token_budget:
+                raise ValueError(
+                    f'a sequence of {self.length_source!r} has the length '
+                    f'{lengths[i]}, more than token_budget '
+                    f'{self.token_budget} (example {i} of pool '
+                    f'{self._number}): raise the budget, or leave such '
+                    'sequences out with Filter')
+            # The sequence is the longest of any batch that it joins.
+            if batches and lengths[i] * (
+                    len(batches[-1]) + 1) <= self.token_budget:
+                batches[-1].append(examples[i])
+            else:
+                batches.append([examples[i]])
+        return batches
+
+    def _measure(self, sequence: Any) -> int:
+        try:
+            return len(sequence)
+        except TypeError as error:
+            raise ValueError(
+                f'{self.length_source!r} must hold sequences, got '
+                f'{sequence!r:.60} ({type(sequence).__name__}): name the '
+                'source that holds sequences as length_source') from error
+
+    def _length(self) -> None:
+        # How many batches the sequences make is not known before.
+        return None
+
+    def get_leftover(self) -> dict[str, Any]:
+        """Return which pool comes next, and how much of one was used."""
+        leftover: dict[str, Any] = super().get_leftover()
+        if self._pool is None or self._pool.is_used_up():
+            return {**leftover, 'number': self._number, 'used': None}
+        return {**leftover, 'number': self._number - 1,
+                'used': self._pool.used}
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Read the pool again, and leave out what was returned."""
+        super().set_leftover(leftover)
+        self._number = leftover['number']
+        if leftover['used'] is not None:
+            self._fetch()
+            pool: Any = self._pool
+            pool.used = leftover['used']
+
+    def get_child_mark(self) -> Any:
+        """Return where the child stood before the pool."""
+        if self._pool is None or self._pool.is_used_up():
+            return None
+        return self._pool.mark
+
+
+class _Pool:
+    """Batches that are to be handed out."""
+
+    def __init__(self, batches: list[list[Any]], mark: Any) -> None:
+        self.batches = batches
+        self.mark = mark
+        self.used = 0
+
+    def is_used_up(self) -> bool:
+        return self.used >= len(self.batches)

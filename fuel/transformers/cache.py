@@ -1,0 +1,204 @@
+"""A stage that makes other batches of the batches of its stream."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy
+
+from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.schemes import BatchSizeScheme
+from fuel.transformers.base import Transformer
+from fuel.transformers.partial_batch import Chunk
+from fuel.transformers.ragged import as_batch
+from fuel.transformers.source_names import labels_of
+
+
+class Cache(Transformer):
+    """Hands out batches of other sizes than those of its stream.
+
+    It reads batches, typically large ones, keeps them, and returns as many
+    examples as requested until all are used up. Nothing is left over at the
+    end of an epoch: the last batch may be smaller than requested.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces batches, of any size.
+    iteration_scheme : BatchSizeScheme
+        Says how many examples to return.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Attributes
+    ----------
+    cache : list of lists
+        For each source a list of the examples that were read, but not yet
+        returned in this epoch. It is made when it is looked at, so changing
+        it has no effect; assigning to it has.
+
+    Raises
+    ------
+    ValueError
+        If `iteration_scheme` is no :class:`~fuel.schemes.BatchSizeScheme`.
+
+    Notes
+    -----
+    Batches are read until a request is met, never more. Where the shapes of
+    examples differ, the batch is an array of objects.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import ConstantScheme, SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(list(range(8))),
+    ...                     iteration_scheme=SequentialScheme(8, 5))
+    >>> cache = Cache(stream, iteration_scheme=ConstantScheme(3))
+    >>> for batch, in cache.get_epoch_iterator():
+    ...     print(batch, cache.cache)
+    [0 1 2] [[3, 4]]
+    [3 4 5] [[6, 7]]
+    [6 7] [[]]
+
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_chunks')
+    _chunks: tuple[Chunk, ...] = ()
+
+    def __init__(self, data_stream: Any, iteration_scheme: Any,
+                 **kwargs: Any) -> None:
+        if not isinstance(iteration_scheme, BatchSizeScheme):
+            raise ValueError(
+                'iteration_scheme must be a BatchSizeScheme, such as '
+                f'ConstantScheme, got {type(iteration_scheme).__name__}')
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, iteration_scheme=iteration_scheme, **kwargs)
+
+    @property
+    def cache(self) -> list[list[Any]]:
+        """For each source the examples to come (list of lists)."""
+        return [[example for chunk in self._chunks
+                 for example in chunk.parts[place][chunk.used:]]
+                for place in range(len(self.sources))]
+
+    @cache.setter
+    def cache(self, value: list[list[Any]]) -> None:
+        chunk = Chunk(value, self.sources, TypeError(
+            'the position of a Cache whose cache was assigned cannot be '
+            'saved as plain data: pickle the epoch iterator instead'))
+        self._chunks = (chunk,) if chunk.length else ()
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the batches of a new epoch."""
+        with runtime_of(self).lock:
+            self._chunks = ()
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return a batch.
+
+        Parameters
+        ----------
+        request : int
+            How many examples to return.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Of fewer examples if there are no more.
+
+        Raises
+        ------
+        ValueError
+            If `request` is not a positive integer.
+        StopIteration
+            If there are no examples left.
+
+        """
+        missing = as_size(self, request) - sum(
+            chunk.length - chunk.used for chunk in self._chunks)
+        while missing > 0:
+            try:
+                missing -= self._fetch()
+            except StopIteration:
+                if not self._chunks:
+                    raise
+                break
+        return self._take(request)
+
+    def _fetch(self) -> int:
+        """Read a batch, and return how many examples it has."""
+        mark = mark_of(self.child_epoch_iterator)
+        chunk = Chunk(self._pull(), self.data_stream.sources, mark)
+        if chunk.length:
+            self._chunks += (chunk,)
+        return chunk.length
+
+    def _take(self, size: int) -> tuple[Any, ...]:
+        """Return the next examples, as many as there are up to `size`."""
+        pieces: list[list[Any]] = [[] for _ in self.data_stream.sources]
+        for chunk in self._chunks:
+            stop = min(chunk.length, chunk.used + size)
+            for piece, part in zip(pieces, chunk.parts, strict=True):
+                piece.append(part[chunk.used:stop])
+            size -= stop - chunk.used
+            chunk.used = stop
+        self._chunks = tuple([
+            chunk for chunk in self._chunks if chunk.used < chunk.length])
+        return tuple([join(piece) for piece in pieces])
+
+    def _length(self) -> None:
+        # The stream may end before the scheme does.
+        return None
+
+    def get_leftover(self) -> Any:
+        """Return how many examples of the child's batch were returned."""
+        return {'used': self._chunks[0].used} if self._chunks else None
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Read the child's batch again, and leave out what was returned."""
+        self._fetch()
+        self._chunks[0].skip(leftover['used'])
+
+    def get_child_mark(self) -> Any:
+        """Return where the child stood before the batch kept longest."""
+        return self._chunks[0].mark if self._chunks else None
+
+
+def as_size(stage: Any, request: Any) -> int:
+    """Return a request for a number of examples, checked."""
+    try:
+        size = operator.index(request)
+    except TypeError:
+        size = 0
+    if size < 1 or isinstance(request, (bool, numpy.bool_)):
+        raise ValueError(
+            f'{type(stage).__name__} needs a positive number of examples as '
+            f'request, got {request!r}: use a BatchSizeScheme such as '
+            'ConstantScheme') from None
+    return size
+
+
+def join(pieces: list[Any]) -> Any:
+    """Return parts of batches as one new array.
+
+    Parameters
+    ----------
+    pieces : list of numpy.ndarray or list
+        Examples of one source.
+
+    Returns
+    -------
+    numpy.ndarray, shape (batch, ...)
+        Of objects if their shapes differ.
+
+    """
+    if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
+            {piece.shape[1:] for piece in pieces}) == 1:
+        return numpy.concatenate(pieces)
+    return as_batch([
+        example.copy() if isinstance(example, numpy.ndarray) else example
+        for piece in pieces for example in piece])

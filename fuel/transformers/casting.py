@@ -1,0 +1,199 @@
+"""Stages that change the type in which numbers are held."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel import config
+from fuel.epochs.dtype_hints import wanted_from
+from fuel.kernels.outputs import empty
+from fuel.streams import DataStream
+from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.transformers.scaling import ScaleAndShift
+from fuel.transformers.source_names import labels_of
+from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
+from fuel.utils.overrides import defines_together
+
+
+class _Caster(AgnosticSourcewiseTransformer):
+    """What the stages share that change types.
+
+    Directly after :class:`ScaleAndShift`, or a data set in memory, they let
+    that write its results in their type, so that no batch is held in
+    another on the way.
+    """
+
+    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+        self.dtype = as_dtype(dtype)
+
+    def _pull(self) -> Any:
+        giver = self._giver()
+        # A subclass of either stage may look at the values in between.
+        if giver is None or type(self) not in (Cast, ForceFloatX) or (
+                self.dtype.kind not in 'biuf' or self.dtype.itemsize > 8):
+            return super()._pull()
+        dtypes = dict.fromkeys(self.which_sources, self.dtype)
+        with wanted_from(giver, dtypes):
+            return super()._pull()
+
+    def _giver(self) -> Any:
+        """Return who may write the type at once, None if nobody can."""
+        return (self.data_stream if type(self.data_stream) is ScaleAndShift
+                else None)
+
+
+class Cast(_Caster):
+    """Casts sources to a type.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    dtype : dtype
+        Anything that NumPy takes for a type, or ``'floatX'`` for what
+        ``fuel.config.floatX`` is when the stage is built.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+
+    Raises
+    ------
+    TypeError
+        If there is no such type.
+
+    Notes
+    -----
+    Data that have the type already are passed on as they are. The examples
+    of a ragged batch are cast one by one.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(numpy.arange(3)),
+    ...                     iteration_scheme=SequentialScheme(3, 3))
+    >>> next(Cast(stream, dtype='float32').get_epoch_iterator())
+    (array([0., 1., 2.], dtype=float32),)
+
+    """
+
+    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+        super().__init__(data_stream, dtype, **kwargs)
+
+    def _giver(self) -> Any:
+        stream = self.data_stream
+        # A stream may give its sources other names.
+        if type(stream) is DataStream and '_sources' not in vars(stream) \
+                and gives_types(stream.dataset):
+            return stream.dataset
+        return super()._giver()
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return the data as an array of the type."""
+        return cast(source_data, self.dtype)
+
+
+class ForceFloatX(_Caster):
+    """Casts floating arrays to floatX, and leaves anything else alone.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        What ``fuel.config.floatX`` was when the stage was built.
+
+    Examples
+    --------
+    >>> import numpy, fuel
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> dataset = IndexableDataset({'x': numpy.ones(2), 'y': [1, 2]})
+    >>> stream = DataStream(dataset, iteration_scheme=SequentialScheme(2, 2))
+    >>> fuel.config.floatX = 'float32'
+    >>> next(ForceFloatX(stream).get_epoch_iterator())
+    (array([1., 1.], dtype=float32), [1, 2])
+    >>> del fuel.config.floatX
+
+    """
+
+    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+        super().__init__(data_stream, 'floatX', **kwargs)
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return the data, as floatX if they are a floating array."""
+        if not isinstance(source_data, numpy.ndarray):
+            return source_data
+        if is_ragged(source_data):
+            return map_elements(
+                lambda element: self.transform_any_source(
+                    element, source_name), source_data)
+        if source_data.dtype.kind != 'f':
+            return source_data
+        return cast(source_data, self.dtype)
+
+
+def gives_types(dataset: Any) -> bool:
+    """Tell whether no user's code sees what a data set's batches are."""
+    return (getattr(dataset, 'gives_types', False)
+            and 'get_data' not in vars(dataset)
+            and defines_together(type(dataset), 'get_data', 'gives_types'))
+
+
+def as_dtype(dtype: Any) -> Any:
+    """Return a type, or what ``'floatX'`` stands for at present."""
+    if isinstance(dtype, str) and dtype == 'floatX':
+        dtype = config.floatX
+    try:
+        return numpy.dtype(dtype)
+    except TypeError as error:
+        raise TypeError(
+            f"dtype must be one of NumPy's types or 'floatX', got {dtype!r} "
+            f'({error})') from None
+
+
+def cast(data: Any, dtype: Any) -> NDArray[Any]:
+    """Return data as an array of a type, copied only where needed.
+
+    Returns
+    -------
+    numpy.ndarray
+        Writable. Of objects, each an array of the type, if `data` are
+        ragged.
+
+    """
+    array = as_array(data)
+    if is_ragged(array) and not dtype.hasobject:
+        return map_elements(lambda element: cast(element, dtype), array)
+    if array is not data and array.dtype != object:
+        # From Python's numbers directly, or large ones might be rounded.
+        array = data
+    if type(array) is numpy.ndarray and array.flags.c_contiguous \
+            and array.dtype.kind in 'biuf' and dtype.kind in 'biuf' \
+            and array.dtype != dtype:
+        # The same, in memory that another process may read.
+        result = empty(array.shape, dtype)
+        numpy.copyto(result, array, casting='unsafe')
+        return result
+    result = numpy.asarray(array, dtype)
+    return result if result.flags.writeable else result.copy()

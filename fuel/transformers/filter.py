@@ -1,0 +1,51 @@
+"""A stage that leaves out data."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fuel.transformers.base import Transformer
+from fuel.transformers.source_names import labels_of
+
+
+class Filter(Transformer):
+    """Keeps the examples or batches that fulfil a condition.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    predicate : callable
+        Takes a tuple with the data of each source, and returns whether to
+        keep them.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([1, 2, 3, 4]))
+    >>> even = Filter(stream, lambda data: data[0] % 2 == 0)
+    >>> list(even.get_epoch_iterator())
+    [(2,), (4,)]
+
+    """
+
+    def __init__(self, data_stream: Any, predicate: Callable[[Any], Any],
+                 **kwargs: Any) -> None:
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+        self.predicate = predicate
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next data that fulfil the condition.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        while True:
+            data = self._pull()
+            if self.predicate(data):
+                return data

@@ -1,0 +1,68 @@
+"""A stage that makes vectors of examples."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.transformers.source_names import labels_of
+from fuel.transformers.sourcewise import SourcewiseTransformer
+
+
+class Flatten(SourcewiseTransformer):
+    """Makes a vector of each example, and so a matrix of each batch.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to ``('batch', 'feature')`` or ``('feature',)`` where
+        `data_stream` has labels.
+
+    Notes
+    -----
+    In a ragged batch each example is flattened for itself.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(numpy.zeros((4, 2, 3))),
+    ...                     iteration_scheme=SequentialScheme(4, 2))
+    >>> batch, = next(Flatten(stream).get_epoch_iterator())
+    >>> batch.shape
+    (2, 6)
+
+    """
+
+    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+        labels = labels_of(data_stream)
+        if labels is not None:
+            chosen = self._select(data_stream, kwargs.get('which_sources'))
+            flat = (('feature',) if data_stream.produces_examples
+                    else ('batch', 'feature'))
+            kwargs.setdefault('axis_labels', {
+                source: flat if part is not None and source in chosen
+                else part for source, part in labels.items()})
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an example as a vector, shape (feature,)."""
+        return numpy.asarray(source_example).flatten()
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch as a matrix, shape (batch, feature)."""
+        batch = as_array(source_batch)
+        if batch.ndim == 1 and is_ragged(batch):
+            return map_elements(numpy.ravel, batch)
+        # Not -1, which an empty batch does not determine.
+        return batch.reshape(len(batch), math.prod(batch.shape[1:]))

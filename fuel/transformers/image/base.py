@@ -1,0 +1,187 @@
+"""What the image stages share: the forms a batch may have, and threads.
+
+A batch of images is an array of shape (batch, channel, height, width), or,
+if sizes differ, a list or an array of objects with one image each. Stages
+return the form that they got.
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.kernels.outputs import empty
+from fuel.transformers.axis_labels import ExpectsAxisLabels
+from fuel.transformers.source_names import labels_of
+from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.utils.threads import map_chunks
+
+IMAGE_AXES = ('channel', 'height', 'width')
+BATCH_AXES = ('batch', *IMAGE_AXES)
+
+
+class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
+    """A stage on images with the axes (channel, height, width).
+
+    Parameters
+    ----------
+    num_threads : int, optional
+        How many threads to use at most. Default is what
+        ``config.num_threads`` is when a batch is transformed.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    """
+
+    takes_single_name = True
+
+    def __init__(self, data_stream: Any, num_threads: int | None = None,
+                 **kwargs: Any) -> None:
+        kwargs.setdefault('produces_examples', data_stream.produces_examples)
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(data_stream, **kwargs)
+        self.num_threads = None if num_threads is None else as_count(
+            'num_threads', num_threads)
+
+    def _verify(self, axes: tuple[str, ...], source: str) -> None:
+        """Check the labels of a source, as far as there are any."""
+        labels = getattr(self.data_stream, 'axis_labels', None) or {}
+        self.verify_axis_labels(axes, labels.get(source), source)
+
+
+def as_count(name: str, value: Any) -> int:
+    """Return a positive integer, or complain."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise ValueError(f'{name} must be a positive integer, got {value!r}')
+    return number
+
+
+def as_shape(name: str, shape: Any) -> tuple[int, int]:
+    """Return a height and a width, checked."""
+    try:
+        height, width = shape
+        return as_count(name, height), as_count(name, width)
+    except (TypeError, ValueError):
+        raise ValueError(f'{name} must be two positive integers, (height, '
+                         f'width), got {shape!r}') from None
+
+
+def at_place(error: Exception, place: int) -> Exception:
+    """Return an error that knows its place in the batch.
+
+    Returns
+    -------
+    Exception
+        The same. Its attribute `place` is what the pipeline finds the
+        example of the data set by.
+
+    """
+    error.place = place  # type: ignore[attr-defined]
+    return error
+
+
+def is_stacked(batch: Any) -> bool:
+    """Tell whether a batch is one array (as opposed to one for each image)."""
+    return isinstance(batch, numpy.ndarray) and batch.dtype != object
+
+
+def check_image(image: Any, where: str = 'an image') -> Any:
+    """Return an image, or complain."""
+    if not isinstance(image, numpy.ndarray) or image.ndim != 3:
+        got = (f'the shape {image.shape}' if isinstance(image, numpy.ndarray)
+               else f'{image!r:.60} ({type(image).__name__})')
+        raise ValueError(
+            f'{where} must be an array with the axes (channel, height, '
+            f'width), got {got}')
+    return image
+
+
+def images_of(batch: Any) -> Any:
+    """Return a batch as something whose items are checked images."""
+    if is_stacked(batch):
+        if batch.ndim != 4:
+            raise ValueError(
+                'a batch of images must be an array with the axes (batch, '
+                'channel, height, width), or a list of arrays with the axes '
+                f'(channel, height, width); got the shape {batch.shape}')
+        return batch
+    place = 0
+    try:
+        for place, image in enumerate(batch):
+            check_image(image, f'image {place} of a batch')
+    except ValueError as error:
+        at_place(error, place)
+        raise
+    return list(batch)
+
+
+def in_form_of(batch: Any, images: list[Any]) -> Any:
+    """Return images in the form of the batch that they were made of."""
+    if is_stacked(batch):
+        return numpy.stack(images) if images else batch.copy()
+    if not isinstance(batch, numpy.ndarray):
+        return images
+    out = numpy.empty(len(images), object)
+    for place, image in enumerate(images):
+        out[place] = image
+    return out
+
+
+def map_images(function: Callable[[int], Any], count: int,
+               num_threads: int | None) -> list[Any]:
+    """Call a function for each place of a batch, on several threads.
+
+    Parameters
+    ----------
+    function : callable
+        Called with a place from 0 to ``count - 1``.
+
+    Raises
+    ------
+    Exception
+        What the first failing call raised, with a note of its place.
+
+    """
+    def run(start: int, stop: int) -> list[Any]:
+        results = []
+        for place in range(start, stop):
+            try:
+                results.append(function(place))
+            except Exception as error:
+                error.add_note(f'image {place} of the batch')
+                at_place(error, place)
+                raise
+        return results
+
+    return [image for part in map_chunks(run, count, 1, num_threads)
+            for image in part]
+
+
+def new_stack(images: Any, shape: tuple[int, int]) -> Any:
+    """Return an empty array for images that will have equal shapes.
+
+    Raises
+    ------
+    ValueError
+        If the images differ in channels or type. The text names one.
+
+    """
+    if not len(images):
+        return numpy.empty((0, 0, *shape), numpy.uint8)
+    channels, dtype = len(images[0]), images[0].dtype
+    for place, image in enumerate(images):
+        if (len(image), image.dtype) != (channels, dtype):
+            raise at_place(ValueError(
+                'images must have one number of channels and one type to be '
+                f'stacked: image 0 has {channels} of {dtype}, but image '
+                f'{place} has {len(image)} of {image.dtype}; ImagesFromBytes '
+                "makes them alike with color_mode='RGB'"), place)
+    return empty((len(images), channels, *shape), dtype.newbyteorder('='))

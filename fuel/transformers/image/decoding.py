@@ -1,0 +1,256 @@
+"""A stage that decodes images."""
+from __future__ import annotations
+
+import io
+import logging
+from typing import Any
+
+import numpy
+
+from fuel.exceptions import UndecodableImageError
+from fuel.kernels.pillow import copy_pixels
+from fuel.transformers.base import length_of
+from fuel.transformers.image.base import (
+    BATCH_AXES,
+    IMAGE_AXES,
+    ImageStage,
+    as_shape,
+    map_images,
+)
+from fuel.transformers.provenance import name_examples
+from fuel.transformers.source_names import labels_of
+
+logger = logging.getLogger(__name__)
+
+# The modes of Pillow whose images are arrays of one byte or four a pixel.
+CHANNELS_OF_BYTES = {'L': 1, 'P': 1, 'RGB': 3, 'RGBA': 4, 'CMYK': 4}
+
+# Stands for an image that cannot be decoded.
+UNDECODABLE = object()
+
+
+class ImagesFromBytes(ImageStage):
+    """Decodes images, such as JPEG and PNG files, on all cores.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Its examples are the bytes of image files, in any format that Pillow
+        reads itself (it has another program run EPS, so that is refused).
+        :class:`~fuel.transformers.defaults.ToBytes` makes bytes of arrays.
+    color_mode : str or None, optional
+        The mode of Pillow to convert images to, such as ``'RGB'`` (the
+        default) or ``'L'`` for grey. None keeps the mode of each file:
+        palette images then give indices of colours.
+    shrink_to : (int, int), optional
+        Height and width that the images will be shrunk to later. A JPEG that
+        is at least twice as large is decoded at a half, a quarter or an
+        eighth of its size, which is much faster, but never below
+        `shrink_to`. Default is None: full size.
+    on_error : {'raise', 'skip'}, optional
+        What to do with an image that cannot be decoded. With ``'skip'`` the
+        example is left out of all sources, a warning is logged, and
+        `num_skipped` counts it. Default is ``'raise'``.
+    num_threads : int, optional
+        How many threads decode at once. Default is ``config.num_threads``.
+    **kwargs
+        `which_sources` (a tuple of names, or one name) and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
+        the chosen sources default to (batch, channel, height, width).
+
+    Attributes
+    ----------
+    num_skipped : int
+        How many images could not be decoded and were left out.
+
+    Raises
+    ------
+    ValueError
+        If `color_mode` or `on_error` is not known.
+    fuel.exceptions.UndecodableImageError
+        When a batch is asked for, if an image cannot be decoded: it is cut
+        off, or no image, or has more than ``PIL.Image.MAX_IMAGE_PIXELS``.
+    TypeError
+        When a batch is asked for, if it does not hold bytes.
+
+    Notes
+    -----
+    An image becomes a uint8 array with the axes (channel, height, width); a
+    batch becomes a list of them. An image with one channel has one all the
+    same. The result does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import io, numpy
+    >>> from PIL import Image
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> file = io.BytesIO()
+    >>> Image.new('RGB', (4, 3), 'red').save(file, 'PNG')
+    >>> stream = DataStream(IterableDataset({'image': [file.getvalue()]}))
+    >>> image, = next(ImagesFromBytes(stream).get_epoch_iterator())
+    >>> image.shape, image[:, 0, 0]
+    ((3, 3, 4), array([255,   0,   0], dtype=uint8))
+
+    """
+
+    def __init__(self, data_stream: Any, color_mode: str | None = 'RGB',
+                 shrink_to: Any = None, on_error: str = 'raise',
+                 **kwargs: Any) -> None:
+        chosen = self._select(data_stream, kwargs.get('which_sources'))
+        axes = IMAGE_AXES if data_stream.produces_examples else BATCH_AXES
+        kwargs.setdefault('axis_labels', {
+            **dict.fromkeys(data_stream.sources),
+            **(labels_of(data_stream) or {}), **dict.fromkeys(chosen, axes)})
+        super().__init__(data_stream, **kwargs)
+        if color_mode is not None:
+            _check_mode(color_mode)
+        if on_error not in ('raise', 'skip'):
+            raise ValueError("on_error must be 'raise' or 'skip', got "
+                             f'{on_error!r}')
+        self.color_mode = color_mode
+        self.shrink_to = None if shrink_to is None else as_shape(
+            'shrink_to', shrink_to)
+        self.on_error = on_error
+        self.num_skipped = 0
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one, so that workers may share."""
+        return self.on_error == 'raise'
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next example or batch, decoded.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        while True:
+            data = super().get_data(request)
+            if self.on_error == 'raise':
+                return data
+            data = self._leave_out(data)
+            if data is not None:
+                return data
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image, decoded."""
+        return self._decode(source_example, f'the image of {source_name!r}')
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> list[Any]:
+        """Return a list of images, decoded."""
+        files = list(source_batch)
+        return map_images(
+            lambda place: self._decode(
+                files[place], f'image {place} of a batch of {source_name!r}'),
+            len(files), self.num_threads)
+
+    def _decode(self, file: Any, which: str) -> Any:
+        if not isinstance(file, (bytes, bytearray, memoryview)):
+            raise TypeError(
+                f'{which} must be bytes, got {file!r:.60} '
+                f'({type(file).__name__}): put ToBytes before this stage if '
+                'files are stored as arrays')
+        try:
+            return decode_image(file, self.color_mode, self.shrink_to)
+        except MemoryError:
+            # It says nothing about the image.
+            raise
+        except Exception as error:
+            if self.on_error == 'skip':
+                return UNDECODABLE
+            # Pillow's own text names an object in memory.
+            why = ('it is no image, or of a format that Pillow cannot read'
+                   if type(error).__name__ == 'UnidentifiedImageError'
+                   else str(error).rstrip('.'))
+            raise UndecodableImageError(
+                f'{which} ({len(file)} bytes, beginning with '
+                f'{bytes(file[:8])!r}) cannot be decoded: {why}. Correct '
+                "the data, or leave such images out with on_error='skip'"
+            ) from error
+
+    def _leave_out(self, data: Any) -> Any:
+        """Return data without undecodable images; None if none is left."""
+        chosen = [part for source, part in zip(
+            self.data_stream.sources, data, strict=True)
+            if source in self.which_sources]
+        if self.produces_examples:
+            number = sum(part is UNDECODABLE for part in chosen)
+            self._count(number, 'an example', data, [0])
+            return None if number else data
+        is_good = [all(image is not UNDECODABLE for image in images)
+                   for images in zip(*chosen, strict=True)]
+        if all(is_good):
+            return data
+        good = [place for place, fine in enumerate(is_good) if fine]
+        bad = [place for place, fine in enumerate(is_good) if not fine]
+        self._count(len(bad), f'a batch of {len(is_good)}', data, bad)
+        if not good:
+            return None
+        return tuple([
+            part[good] if isinstance(part, numpy.ndarray)
+            else [part[place] for place in good] for part in data])
+
+    def _count(self, bad: int, where: str, data: Any,
+               places: list[int]) -> None:
+        if bad:
+            self.num_skipped += bad
+            which = name_examples(self, data, places)
+            logger.warning(
+                '%s left out %d undecodable image(s) of %s; %d so far%s',
+                type(self).__name__, bad, where, self.num_skipped,
+                f': {which}' if which else '')
+
+    def _length(self) -> int | None:
+        if self.on_error == 'skip' or self.iteration_scheme is not None:
+            return None
+        return length_of(self.data_stream)
+
+
+def _check_mode(color_mode: Any) -> None:
+    from PIL import Image
+    if color_mode not in Image.MODES:
+        raise ValueError(
+            f'color_mode must be None or a mode of Pillow ('
+            f'{", ".join(Image.MODES)}), got {color_mode!r}')
+
+
+def decode_image(file: Any, color_mode: str | None = 'RGB',
+                 shrink_to: tuple[int, int] | None = None) -> Any:
+    """Return an image file as an array."""
+    from PIL import Image
+    with Image.open(io.BytesIO(file)) as image:
+        most = Image.MAX_IMAGE_PIXELS
+        if most is not None and image.width * image.height > most:
+            raise ValueError(
+                f'it has {image.width} x {image.height} pixels, more than '
+                f'PIL.Image.MAX_IMAGE_PIXELS = {most}, and may be a '
+                'decompression bomb; raise that limit if it is not')
+        if image.format == 'EPS':
+            raise ValueError(
+                'it is an EPS file, a program that an interpreter would '
+                'have to run; convert such files first')
+        if shrink_to is not None:
+            # Only JPEG files know how; for others this does nothing.
+            image.draft(None, shrink_to[::-1])
+        if color_mode is None or image.mode == color_mode:
+            return _to_array(image)
+        return _to_array(image.convert(color_mode))
+
+
+def _to_array(image: Any) -> Any:
+    """Return the pixels of an image as an array with three axes."""
+    channels = CHANNELS_OF_BYTES.get(image.mode)
+    if channels is not None and hasattr(image, '__arrow_c_array__'):
+        image.load()
+        try:
+            _, capsule = image.__arrow_c_array__()
+            return copy_pixels(capsule, channels, image.height, image.width)
+        except ValueError:
+            # Pillow keeps large images in several pieces of memory.
+            pass
+    pixels = numpy.array(image)
+    if pixels.ndim == 2:
+        return pixels[numpy.newaxis]
+    return numpy.ascontiguousarray(pixels.transpose(2, 0, 1))

@@ -1,0 +1,191 @@
+"""Flips, and pixels made into numbers."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.kernels import convert_images, mirror_images
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.image.base import (
+    BATCH_AXES,
+    IMAGE_AXES,
+    ImageStage,
+    check_image,
+    images_of,
+    in_form_of,
+    is_stacked,
+    map_images,
+)
+from fuel.transformers.seeded import SeededStage
+
+
+class RandomHorizontalFlip(SeededStage, ImageStage):
+    """Exchanges left and right in some of the images, at random.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    probability : float, optional
+        That an image is flipped. Defaults to 0.5.
+    seed : int, optional
+        Default is ``config.default_seed``.
+    num_threads : int, optional
+        Default is ``config.num_threads``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `probability` is not from 0 to 1; when data are asked for, if
+        something is no image.
+
+    Notes
+    -----
+    Images have the axes (channel, height, width) and any type. A batch
+    keeps its form. What is drawn depends on the seed, the epoch and the
+    number of the batch alone; sources of one stage get the same draws, so
+    an image and its mask stay aligned.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([numpy.array([[[1, 2, 3]]])]))
+    >>> next(RandomHorizontalFlip(stream, 1.).get_epoch_iterator())
+    (array([[[3, 2, 1]]]),)
+
+    """
+
+    def __init__(self, data_stream: Any, probability: float = .5,
+                 **kwargs: Any) -> None:
+        if not 0 <= probability <= 1:
+            raise ValueError('probability must be from 0 to 1, got '
+                             f'{probability!r}')
+        self.probability = probability
+        super().__init__(data_stream, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image, flipped or not."""
+        self._verify(IMAGE_AXES, source_name)
+        image = check_image(source_example)
+        return mirror_images(image[numpy.newaxis], self._draw(1))[0]
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch of images, some of them flipped."""
+        self._verify(BATCH_AXES, source_name)
+        images = images_of(source_batch)
+        flipped = self._draw(len(images))
+        if is_stacked(source_batch):
+            return mirror_images(images, flipped, self.num_threads)
+        return in_form_of(source_batch, [
+            mirror_images(image[numpy.newaxis], [mark])[0]
+            for image, mark in zip(images, flipped, strict=True)])
+
+    def _draw(self, count: int) -> Any:
+        return self.generator().random(count) < self.probability
+
+
+class Normalize(ImageStage):
+    """Makes numbers of pixels: scaled, minus a mean, over a deviation.
+
+    The result is ``(image * scale - mean) / deviation``, made in one pass
+    over the memory.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    mean : float or sequence of float, optional
+        One for all channels, or one for each. Defaults to 0.
+    deviation : float or sequence of float, optional
+        One for all channels, or one for each. Defaults to 1.
+    scale : float, optional
+        What pixels are multiplied with first, such as ``1 / 255``. Defaults
+        to 1.
+    dtype : {'floatX', 'float32', 'float64'}, optional
+        Type of the results. Defaults to ``'floatX'``, which is what
+        ``config.floatX`` is when the stage is built.
+    num_threads : int, optional
+        Default is ``config.num_threads``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is of no use; when data are asked for, if something
+        is no image, or has another number of channels.
+
+    Notes
+    -----
+    Images have the axes (channel, height, width) and are booleans, integers
+    or floats. A batch keeps its form. Arithmetic is that of `dtype`, with
+    one factor and one summand for each channel.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> image = numpy.array([[[0, 255]]], dtype='uint8')
+    >>> stream = DataStream(IterableDataset([image]))
+    >>> numbers = Normalize(stream, mean=.5, deviation=.25, scale=1 / 255)
+    >>> next(numbers.get_epoch_iterator())
+    (array([[[-2.,  2.]]]),)
+
+    """
+
+    def __init__(self, data_stream: Any, mean: Any = 0., deviation: Any = 1.,
+                 scale: float = 1., dtype: Any = 'floatX',
+                 **kwargs: Any) -> None:
+        self.mean = numpy.asarray(mean, dtype=numpy.float64)
+        self.deviation = numpy.asarray(deviation, dtype=numpy.float64)
+        self.scale = float(scale)
+        if self.mean.ndim > 1 or self.deviation.ndim > 1:
+            raise ValueError(
+                'mean and deviation must be one number or one for each '
+                f'channel, got the shapes {self.mean.shape} and '
+                f'{self.deviation.shape}')
+        if not (self.deviation > 0).all():
+            raise ValueError('deviation must be positive, got '
+                             f'{self.deviation.tolist()}')
+        self.dtype = as_dtype(dtype)
+        if self.dtype not in ('float32', 'float64'):
+            raise ValueError('dtype must be float32 or float64, got '
+                             f'{self.dtype}: put Cast behind this stage')
+        super().__init__(data_stream, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image, normalized."""
+        self._verify(IMAGE_AXES, source_name)
+        return self._normalize(check_image(source_example)[numpy.newaxis])[0]
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch of images, normalized."""
+        self._verify(BATCH_AXES, source_name)
+        images = images_of(source_batch)
+        if is_stacked(source_batch):
+            return self._normalize(images)
+        return in_form_of(source_batch, map_images(
+            lambda place: self._normalize(images[place][numpy.newaxis])[0],
+            len(images), self.num_threads))
+
+    def _normalize(self, images: Any) -> Any:
+        channels = images.shape[1]
+        for name in ('mean', 'deviation'):
+            values = getattr(self, name)
+            if values.ndim and len(values) != channels:
+                raise ValueError(
+                    f'{name} has {len(values)} numbers, but the images have '
+                    f'{channels} channels: give one number or {channels}')
+        return convert_images(
+            images, self.scale / self.deviation, -self.mean / self.deviation,
+            self.dtype, num_threads=self.num_threads)

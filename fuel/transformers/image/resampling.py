@@ -1,0 +1,175 @@
+"""Resizing and rotating one image, of any type, with the filters of Pillow.
+
+Images are arrays of shape (height, width) or (channel, height, width).
+Channels are independent of each other; none is taken for transparency.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.kernels.memory import empty
+
+RESIZE_FILTERS = (
+    'nearest', 'box', 'bilinear', 'hamming', 'bicubic', 'lanczos')
+ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
+
+
+def check_filter(resample: Any, filters: tuple[str, ...]) -> str:
+    """Return the name of a filter, or complain."""
+    if resample not in filters:
+        raise ValueError(
+            f'resample must be one of {", ".join(map(repr, filters))}, got '
+            f'{resample!r}')
+    return str(resample)
+
+
+def check_size(shape: tuple[int, int]) -> None:
+    """Complain of an image that would be too large to be meant.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width.
+
+    Raises
+    ------
+    ValueError
+        If it has more than ``PIL.Image.MAX_IMAGE_PIXELS``.
+
+    """
+    from PIL import Image
+    most = Image.MAX_IMAGE_PIXELS
+    if most is not None and shape[0] * shape[1] > most:
+        raise ValueError(
+            f'the image would have {shape[1]} x {shape[0]} pixels, more than '
+            f'PIL.Image.MAX_IMAGE_PIXELS = {most}: leave images that are so '
+            'narrow out with Filter, or raise that limit')
+
+
+def resize_image(image: Any, shape: tuple[int, int], resample: str) -> Any:
+    """Return an image with another height and width.
+
+    Parameters
+    ----------
+    image : numpy.ndarray, shape (height, width) or (channel, height, width)
+        Any type with ``'nearest'``, else booleans, integers or floats.
+        Other types than uint8 are resampled in float32, integers and
+        booleans are rounded afterwards.
+    shape : (int, int)
+        Height and width.
+    resample : str
+        One of `RESIZE_FILTERS`.
+
+    """
+    height, width = shape
+    if image.shape[-2:] == (height, width):
+        return image.copy()
+    if resample == 'nearest':
+        rows = _nearest(image.shape[-2], height)
+        columns = _nearest(image.shape[-1], width)
+        return image.take(rows, axis=-2).take(columns, axis=-1)
+    filter_ = _constant(resample)
+    return _through_pil(
+        image, shape, lambda plane: plane.resize((width, height), filter_))
+
+
+def rotate_image(image: Any, angle: float, resample: str) -> Any:
+    """Return an image rotated about its centre, of the same shape.
+
+    Parameters
+    ----------
+    image : numpy.ndarray, shape (height, width) or (channel, height, width)
+        See :func:`resize_image`.
+    angle : float
+        In degrees, against the clock.
+    resample : str
+        One of `ROTATION_FILTERS`.
+
+    Returns
+    -------
+    numpy.ndarray, shape image.shape
+        New, of the dtype of `image`; zero where nothing was.
+
+    """
+    if resample == 'nearest' and image.dtype not in (
+            numpy.uint8, numpy.float32):
+        return _rotate_by_index(image, angle)
+    filter_ = _constant(resample)
+    return _through_pil(
+        image, image.shape[-2:], lambda plane: plane.rotate(angle, filter_))
+
+
+def _constant(resample: str) -> Any:
+    from PIL import Image
+    return getattr(Image.Resampling, resample.upper())
+
+
+def _nearest(size: int, new_size: int) -> Any:
+    """Return which row each new row is taken from.
+
+    Pillow adds up the distances one by one, so ties fall as they do here.
+    """
+    step = size / new_size
+    places = numpy.full(new_size, step)
+    places[:1] = step * .5
+    return numpy.minimum(
+        numpy.add.accumulate(places).astype(numpy.intp), size - 1)
+
+
+def _rotate_by_index(image: Any, angle: float) -> Any:
+    """Rotate the places of the pixels, then fetch what is there."""
+    from PIL import Image
+    height, width = image.shape[-2:]
+    places = numpy.arange(1, height * width + 1, dtype=numpy.int32)
+    rotated = numpy.asarray(Image.fromarray(
+        places.reshape(height, width)).rotate(angle))
+    flat = image.reshape(*image.shape[:-2], height * width)
+    out = flat.take(numpy.maximum(rotated, 1) - 1, axis=-1)
+    out[..., rotated == 0] = numpy.zeros((), image.dtype)
+    return out
+
+
+def _through_pil(image: Any, shape: tuple[int, int],
+                 operation: Callable[[Any], Any]) -> Any:
+    """Apply an operation of Pillow to each channel."""
+    if image.dtype == numpy.uint8:
+        return _apply(image, shape, operation)
+    kind = image.dtype.kind
+    if kind not in 'biuf':
+        raise ValueError(
+            f"images of {image.dtype} can only be resampled with 'nearest': "
+            'cast them to a type of real numbers first')
+    out = _apply(image.astype(numpy.float32), shape, operation)
+    if kind == 'b':
+        return out >= .5
+    if kind in 'iu':
+        limits = numpy.iinfo(image.dtype)
+        out = numpy.rint(out.astype(numpy.float64))
+        # The largest 64-bit integers are no floats: clip as integers.
+        largest = numpy.nextafter(float(limits.max) + 1, 0)
+        clipped = numpy.clip(out, limits.min, min(largest, limits.max))
+        return clipped.astype(image.dtype)
+    return out.astype(image.dtype, copy=False)
+
+
+def _apply(image: Any, shape: tuple[int, int],
+           operation: Callable[[Any], Any]) -> Any:
+    """Apply an operation to an image of uint8 or float32."""
+    from PIL import Image
+    if image.ndim == 2:
+        return numpy.array(operation(Image.fromarray(
+            numpy.ascontiguousarray(image))))
+    pixels = image.transpose(1, 2, 0)
+    if len(image) == 3 and image.dtype == numpy.uint8 and (
+            pixels.flags.c_contiguous):
+        # As it was decoded: all channels at once, and no copy to Pillow.
+        return numpy.array(
+            operation(Image.fromarray(pixels))).transpose(2, 0, 1)
+    out = empty((len(image), *shape), image.dtype)
+    for channel, plane in enumerate(image):
+        out[channel] = operation(Image.fromarray(
+            numpy.ascontiguousarray(plane)))
+    return out

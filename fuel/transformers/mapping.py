@@ -1,0 +1,139 @@
+"""A user's function as a stage."""
+from __future__ import annotations
+
+import collections.abc
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from fuel.transformers.base import Transformer, as_tuple
+from fuel.transformers.source_names import as_names
+
+
+class Mapping(Transformer):
+    """Applies a function to each example or batch.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    mapping : callable
+        Takes a tuple with the data of each source, and returns one. It may
+        change the data in place.
+    add_sources : tuple of str, optional
+        If given, what the function returns is appended to the data under
+        these names. Otherwise it takes the place of the data.
+    mapping_accepts : {list, dict}, optional
+        With dict, the function takes and returns a dict whose keys are
+        names of sources. Defaults to list, which means a tuple.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`.
+
+    Raises
+    ------
+    ValueError
+        If `mapping_accepts` is anything else.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset({'x': [1, 2, 3]}))
+    >>> squares = Mapping(stream, lambda data: (data[0] ** 2,),
+    ...                   add_sources=('square',))
+    >>> squares.sources
+    ('x', 'square')
+    >>> list(squares.get_epoch_iterator())
+    [(1, 1), (2, 4), (3, 9)]
+
+    """
+
+    def __init__(self, data_stream: Any, mapping: Callable[[Any], Any],
+                 add_sources: Any = None, mapping_accepts: type = list,
+                 **kwargs: Any) -> None:
+        if mapping_accepts not in (list, dict):
+            raise ValueError('mapping_accepts must be list or dict, got '
+                             f'{mapping_accepts!r}')
+        if add_sources is not None:
+            add_sources = as_names('add_sources', add_sources)
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+        self.mapping = mapping
+        self.add_sources = add_sources
+        self.mapping_accepts = mapping_accepts
+
+    def _get_sources(self) -> Any:
+        sources = self.data_stream.sources
+        if not self.add_sources:
+            return sources
+        return tuple(sources) + tuple(self.add_sources)
+
+    def transform_example(self, example: Any) -> Any:
+        """Return an example with the function applied."""
+        return self._apply(example)
+
+    def transform_batch(self, batch: Any) -> Any:
+        """Return a batch with the function applied."""
+        return self._apply(batch)
+
+    def _apply(self, data: Any) -> Any:
+        # Read out before the function runs, which may change a list.
+        kept = tuple(data) if self.add_sources else ()
+        if self.mapping_accepts is dict:
+            named = dict(zip(self.data_stream.sources, data, strict=True))
+            image = self._unname(self.mapping(named))
+        else:
+            image = as_tuple(self.mapping(data))
+        return kept + tuple(image) if self.add_sources else image
+
+    def _unname(self, image: Any) -> Any:
+        """Return a dict from names to data as a tuple."""
+        if not isinstance(image, collections.abc.Mapping):
+            return as_tuple(image)
+        names = self.add_sources or self.sources
+        missing = [name for name in names if name not in image]
+        if missing:
+            raise ValueError(
+                f'the mapping must return a dict with the keys '
+                f'{tuple(names)}, but among {tuple(image)} there is no '
+                f'{missing[0]!r}')
+        return tuple([image[name] for name in names])
+
+
+class SortMapping:
+    """A function for :class:`Mapping` that sorts the examples of a batch.
+
+    Parameters
+    ----------
+    key : callable
+        Takes an example, a tuple with one item for each source, and returns
+        what to sort by.
+    reverse : bool, optional
+        Whether to sort in descending order. Defaults to False.
+
+    Notes
+    -----
+    The order of examples with equal keys is kept. An array stays an array,
+    anything else becomes a list.
+
+    Examples
+    --------
+    >>> by_length = SortMapping(lambda example: len(example[0]))
+    >>> by_length((['ccc', 'a', 'bb'], [3, 1, 2]))
+    (['a', 'bb', 'ccc'], [1, 2, 3])
+
+    """
+
+    def __init__(self, key: Callable[[Any], Any],
+                 reverse: bool = False) -> None:
+        self.key = key
+        self.reverse = reverse
+
+    def __call__(self, batch: Any) -> tuple[Any, ...]:
+        """Return a batch with its examples in sorted order."""
+        keys = [self.key(example) for example in zip(*batch, strict=True)]
+        order = sorted(
+            range(len(keys)), key=keys.__getitem__, reverse=self.reverse)
+        return tuple([
+            data[order] if isinstance(data, numpy.ndarray)
+            else [data[place] for place in order] for data in batch])

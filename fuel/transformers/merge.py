@@ -1,0 +1,191 @@
+"""A stream that reads several streams side by side."""
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from fuel.epochs.epoch import runtime_of
+from fuel.streams import AbstractDataStream
+from fuel.transformers.base import length_of
+from fuel.transformers.source_names import as_names
+
+
+class Merge(AbstractDataStream):
+    """Puts the data of several streams together.
+
+    Parameters
+    ----------
+    data_streams : iterable of AbstractDataStream
+        All produce examples, or all batches.
+    sources : iterable of str
+        Names of the merged data: those of the first stream, those of the
+        second, and so on.
+    axis_labels : dict, optional
+        See :class:`~fuel.streams.AbstractDataStream`.
+    strict : bool, optional
+        What to do if one stream ends before another: end the epoch there
+        with a UserWarning, the first time it happens (False, the default),
+        or raise ValueError (True).
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer names than data, or if some streams
+        produce examples and others batches.
+
+    Notes
+    -----
+    To see whether the streams end together, one item more is read of the
+    others when the first has ended. If reading one stream fails, the others
+    leave out the same item, so that what belongs together stays together.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> english = DataStream(IterableDataset(['Hello world!']))
+    >>> french = DataStream(IterableDataset(['Bonjour le monde!']))
+    >>> merged = Merge((english, french), ('english', 'french'))
+    >>> merged.sources
+    ('english', 'french')
+    >>> next(merged.get_epoch_iterator())
+    ('Hello world!', 'Bonjour le monde!')
+
+    """
+
+    epoch_attributes = ('child_epoch_iterators',)
+    data_streams: Any
+    child_epoch_iterators: Any
+    _has_warned = False
+
+    def __init__(self, data_streams: Any, sources: Any,
+                 axis_labels: Any = None, strict: bool = False) -> None:
+        streams = tuple(data_streams)
+        names = as_names('sources', sources)
+        _check_kinds(streams)
+        given = [name for stream in streams for name in stream.sources]
+        if len(given) != len(names):
+            raise ValueError(
+                f'sources must name the {len(given)} sources of the streams, '
+                f'{tuple(given)}, got {len(names)} names: {names}')
+        super().__init__(axis_labels=axis_labels)
+        self.produces_examples = streams[0].produces_examples
+        self.data_streams = streams
+        self.sources = names
+        self.strict = strict
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch.
+
+        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
+        """
+        with runtime_of(self).lock:
+            self._release_children()
+            resumed = self._pending_running()
+            iterators = []
+            for place, stream in enumerate(self.data_streams):
+                if resumed:
+                    # Only now, for one stream may be merged with itself.
+                    stream._load_checked(resumed['children'][place])
+                iterators.append(stream.get_epoch_iterator())
+            self.child_epoch_iterators = iterators
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return the next data of all streams.
+
+        Parameters
+        ----------
+        request : None
+            There are no requests.
+
+        Returns
+        -------
+        tuple
+
+        Raises
+        ------
+        ValueError
+            If there is a request; if `strict`, if the streams do not end
+            together.
+        StopIteration
+            If one of the streams has ended.
+
+        """
+        if request is not None:
+            raise ValueError(
+                'Merge reads its data streams in order and takes no '
+                f'requests, got {request!r}')
+        data: list[Any] = []
+        for place, iterator in enumerate(self.child_epoch_iterators):
+            try:
+                data.extend(next(iterator))
+            except StopIteration:
+                self._check_end(place)
+                raise
+            except Exception:
+                for other in self.child_epoch_iterators[place + 1:]:
+                    with suppress(Exception):
+                        next(other)
+                raise
+        return tuple(data)
+
+    def _check_end(self, ended: int) -> None:
+        """Complain if stream number `ended` ended before another did."""
+        if self._has_warned and not self.strict:
+            return
+        longer = next((
+            place for place, iterator in enumerate(self.child_epoch_iterators)
+            if place < ended or (place > ended and _has_more(iterator))), None)
+        if longer is None:
+            return
+        text = (f'the streams merged to {self.sources} have epochs of '
+                f'different lengths: number {ended} (counted from 0) ended '
+                f'before number {longer}')
+        if self.strict:
+            raise ValueError(
+                text + '; with strict=False the merged epoch ends there')
+        self._has_warned = True
+        warnings.warn(
+            text + ', and the rest of that one is left out; strict=True '
+            'makes this an error', stacklevel=2)
+
+    def _length(self) -> int | None:
+        lengths = [length_of(stream) for stream in self.data_streams]
+        known = [length for length in lengths if length is not None]
+        return min(known) if len(known) == len(lengths) else None
+
+    def close(self) -> None:
+        """Close all streams."""
+        for stream in self.data_streams:
+            stream.close()
+
+    def reset(self) -> None:
+        """Reset all streams."""
+        for stream in self.data_streams:
+            stream.reset()
+
+    def next_epoch(self) -> None:
+        """Switch all streams to the next epoch."""
+        for stream in self.data_streams:
+            stream.next_epoch()
+
+
+def _check_kinds(streams: tuple[Any, ...]) -> None:
+    if not streams:
+        raise ValueError('data_streams must hold at least one stream')
+    kinds = [stream.produces_examples for stream in streams]
+    if len(set(map(bool, kinds))) > 1:
+        described = ', '.join('examples' if kind else 'batches'
+                              for kind in kinds)
+        raise ValueError(
+            'the streams to merge must all produce examples or all produce '
+            f'batches, but they produce {described}: put Batch or Unpack '
+            'before some')
+
+
+def _has_more(iterator: Any) -> bool:
+    for _ in iterator:
+        return True
+    return False

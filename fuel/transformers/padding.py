@@ -1,0 +1,114 @@
+"""A stage that makes sequences of different lengths equally long."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.kernels import pad_sequences
+from fuel.transformers.base import Transformer, check_count
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.source_names import (
+    as_labels,
+    as_names,
+    check_known,
+    labels_of,
+)
+
+
+class Padding(Transformer):
+    """Pads the sequences of a batch with zeros, and makes masks.
+
+    For each source that is padded, a source follows whose name ends in
+    ``_mask``: it is one where there are data and zero where there is
+    padding.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        Produces batches.
+    mask_sources : tuple of str, optional
+        The sources to pad. Defaults to all.
+    mask_dtype : dtype, optional
+        Type of the masks. Defaults to ``'floatX'``, which is what
+        ``fuel.config.floatX`` is when the stage is built.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`; a mask has the first two.
+
+    Attributes
+    ----------
+    mask_sources : tuple of str
+    mask_dtype : numpy.dtype
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` produces examples, or has not all of
+        `mask_sources`.
+
+    Notes
+    -----
+    Sequences may be lists or arrays, and may be empty. All their dimensions
+    but the first, the length, must be equal. The type of a padded batch is
+    one that holds all of its sequences.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset({'x': [[1, 2], [3]]}),
+    ...                     iteration_scheme=SequentialScheme(2, 2))
+    >>> padded = Padding(stream)
+    >>> padded.sources
+    ('x', 'x_mask')
+    >>> next(padded.get_epoch_iterator())
+    (array([[1, 2],
+           [3, 0]]), array([[1., 1.],
+           [1., 0.]]))
+
+    """
+
+    def __init__(self, data_stream: Any, mask_sources: Any = None,
+                 mask_dtype: Any = None, **kwargs: Any) -> None:
+        if data_stream.produces_examples:
+            raise ValueError(
+                'Padding needs batches, but its data stream '
+                f'({type(data_stream).__name__}) produces examples: put '
+                'Batch between them')
+        if mask_sources is None:
+            mask_sources = data_stream.sources
+        else:
+            mask_sources = as_names('mask_sources', mask_sources)
+            check_known('mask_sources', mask_sources, data_stream.sources)
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {**labels, **{
+                source + '_mask': None if labels.get(source) is None
+                else (as_labels(labels[source]) or ())[:2]
+                for source in mask_sources}})
+        super().__init__(data_stream, produces_examples=False, **kwargs)
+        self.mask_sources = mask_sources
+        self.mask_dtype = as_dtype(
+            'floatX' if mask_dtype is None else mask_dtype)
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return tuple([
+            name for source in self.data_stream.sources
+            for name in ((source, source + '_mask')
+                         if source in self.mask_sources else (source,))])
+
+    def transform_batch(self, batch: Any) -> tuple[Any, ...]:
+        """Return a batch with sources padded, each followed by its mask."""
+        sources = self.data_stream.sources
+        check_count(batch, sources)
+        data: list[Any] = []
+        for source, part in zip(sources, batch, strict=True):
+            if source not in self.mask_sources:
+                data.append(part)
+                continue
+            try:
+                data.extend(pad_sequences(part, self.mask_dtype))
+            except Exception as error:
+                error.add_note(f'in source {source!r}')
+                raise
+        return tuple(data)

@@ -1,0 +1,71 @@
+"""A batch of which some examples were handed out and others are kept."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.transformers.base import check_count
+
+
+class Chunk:
+    """A batch of the child, and how much of it was handed out.
+
+    Parameters
+    ----------
+    batch : tuple
+        The data of each source.
+    mark : object
+        Where the child stood before it.
+
+    Attributes
+    ----------
+    parts : list
+        The data of each source, as arrays or lists.
+    length, used : int
+        Numbers of examples.
+    mark : object
+
+    Raises
+    ------
+    ValueError
+        If the sources have not all the same number of examples.
+
+    """
+
+    def __init__(self, batch: Any, sources: Any, mark: Any) -> None:
+        batch = tuple(batch)
+        check_count(batch, sources)
+        self.parts = [_as_rows(part, source) for part, source
+                      in zip(batch, sources, strict=True)]
+        lengths = [len(part) for part in self.parts]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                'all sources of a batch must have the same number of '
+                'examples, got ' + ', '.join(
+                    f'{source}: {length}' for source, length
+                    in zip(sources, lengths, strict=True)))
+        self.length = lengths[0] if lengths else 0
+        self.used = 0
+        self.mark = mark
+
+    def skip(self, used: int) -> None:
+        """Note that so many examples were handed out before."""
+        if used > self.length:
+            raise ValueError(
+                f'{used} examples of a batch were used when the state was '
+                f'saved, but now it has only {self.length}: the data have '
+                'changed')
+        self.used = used
+
+
+def _as_rows(part: Any, source: str) -> Any:
+    if isinstance(part, list) or (
+            isinstance(part, numpy.ndarray) and part.ndim):
+        return part
+    try:
+        return list(part)
+    except TypeError:
+        raise ValueError(
+            f'source {source!r} of a batch must have one item for each '
+            f'example, got {part!r:.80} ({type(part).__name__})') from None

@@ -1,0 +1,103 @@
+"""Batches made of examples, of equal shapes or of different ones.
+
+A ragged batch is a one-dimensional array of objects, one for each example.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+_NESTED = (numpy.ndarray, list, tuple)
+
+# Before 1.24, NumPy made an array of objects, with a warning, where it now
+# raises ValueError.
+_MAKES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) < '1.24.0'
+
+
+def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
+    """Return examples as one array, new and writable.
+
+    Returns
+    -------
+    numpy.ndarray, shape (batch, ...)
+        What :func:`numpy.array` makes of them. If their shapes differ, or
+        if strings would lose what is at their end, an array of objects of
+        shape (batch,) with the examples themselves.
+
+    """
+    if _differ_in_shape(examples):
+        return _as_objects(examples)
+    try:
+        batch = numpy.array(examples)
+    except ValueError:
+        # Shapes differ at a deeper level.
+        return _as_objects(examples)
+    # A string type pads with zeros, and so loses zeros at the end.
+    if batch.dtype.kind in 'SU' and batch.tolist() != _plain(examples):
+        return _as_objects(examples)
+    return batch
+
+
+def as_array(data: Any) -> NDArray[Any]:
+    """Return the data of a source as an array, of objects if ragged.
+
+    Parameters
+    ----------
+    data : object
+        An array, a list with one item for each example, or an example.
+
+    """
+    if isinstance(data, (list, tuple)):
+        return as_batch(data)
+    return numpy.asarray(data)
+
+
+def is_ragged(array: NDArray[Any]) -> bool:
+    """Tell whether an array is made of other arrays (or lists)."""
+    return array.dtype == object and any(
+        isinstance(element, _NESTED) for element in array.flat)
+
+
+def map_elements(function: Callable[[Any], Any],
+                 array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of objects with a function applied to each element."""
+    mapped = numpy.empty(array.shape, object)
+    for place in numpy.ndindex(array.shape):
+        mapped[place] = function(array[place])
+    return mapped
+
+
+def _differ_in_shape(examples: Sequence[Any]) -> bool:
+    """Tell whether shapes differ, as far as NumPy's answer depends on its
+    version and on which axes differ."""
+    if all(isinstance(example, numpy.ndarray) for example in examples):
+        return len({example.shape for example in examples}) > 1
+    if not any(isinstance(example, _NESTED) for example in examples):
+        return False
+    if len({_length(example) for example in examples}) > 1:
+        return True
+    return _MAKES_RAGGED and is_ragged(numpy.array(examples, object))
+
+
+def _length(example: Any) -> int | None:
+    if isinstance(example, numpy.ndarray) and not example.ndim:
+        return None
+    return len(example) if isinstance(example, _NESTED) else None
+
+
+def _as_objects(examples: Sequence[Any]) -> NDArray[Any]:
+    batch = numpy.empty(len(examples), object)
+    for place, example in enumerate(examples):
+        batch[place] = example
+    return batch
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, numpy.ndarray):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return value

@@ -1,0 +1,233 @@
+"""Scaling and shifting numbers, and the types of the results.
+
+Numbers given as `scale` and `shift` count as Python's: they say what to
+compute, and never change how precisely data are held. So
+
+- floating (and complex) data keep their type,
+- integers or booleans with a floating number give float64,
+- integers or booleans with integers give int64,
+
+and a result that does not fit raises OverflowError, with every version of
+NumPy. Arrays in their place, which are broadcast, count as NumPy's arrays.
+"""
+from __future__ import annotations
+
+import math
+import numbers
+from functools import lru_cache
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.dtype_hints import wanted_types
+from fuel.kernels.convert import scale_and_shift
+from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.transformers.source_names import labels_of
+from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
+
+FLOAT64 = numpy.dtype(numpy.float64)
+INT64 = numpy.iinfo(numpy.int64)
+
+
+class ScaleAndShift(AgnosticSourcewiseTransformer):
+    """Multiplies sources by a number, then adds another.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    scale : int or float
+    shift : int or float
+        The result is ``data * scale + shift``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
+        default to those of `data_stream`.
+
+    Raises
+    ------
+    TypeError
+        If `scale` or `shift` is no number (nor an array).
+
+    Notes
+    -----
+    Floating data keep their type. Integers become float64 if `scale` or
+    `shift` is a float, else int64; a result that does not fit raises
+    OverflowError. :class:`Cast` next to this stage chooses another type
+    without a copy in between.
+
+    `scale` and `shift` may also be arrays that broadcast with the data,
+    such as one number for each feature; types are then NumPy's. A ragged
+    batch is scaled example by example.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> pixels = numpy.array([0, 51, 255], dtype='uint8')
+    >>> stream = DataStream(IndexableDataset(pixels),
+    ...                     iteration_scheme=SequentialScheme(3, 3))
+    >>> scaled = ScaleAndShift(stream, scale=1 / 255, shift=0)
+    >>> next(scaled.get_epoch_iterator())
+    (array([0. , 0.2, 1. ]),)
+
+    """
+
+    def __init__(self, data_stream: Any, scale: Any, shift: Any,
+                 **kwargs: Any) -> None:
+        _as_operand('scale', scale)
+        _as_operand('shift', shift)
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+        self.scale = scale
+        self.shift = shift
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return ``source_data * scale + shift``."""
+        dtype = wanted_types(self).get(source_name, FLOAT64)
+        return _apply(source_data, _as_operand('scale', self.scale),
+                      _as_operand('shift', self.shift), dtype)
+
+
+def _as_operand(name: str, value: Any) -> Any:
+    """Return a scalar of any kind as a Python number, an array as it is."""
+    if isinstance(value, (list, tuple, numpy.ndarray)):
+        array = numpy.asarray(value)
+        if array.ndim:
+            return array
+        value = array.item()
+    if isinstance(value, (numbers.Integral, numpy.bool_)):
+        return int(value)
+    if isinstance(value, (numbers.Real, numpy.floating)):
+        return float(value)
+    if isinstance(value, numbers.Complex):
+        return complex(value)
+    raise TypeError(f'{name} must be a number, got {value!r} '
+                    f'({type(value).__name__})')
+
+
+def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
+    """Return ``data * scale + shift``; see the module for types.
+
+    `dtype` is what results are stored in that would be float64.
+    """
+    array = as_array(data)
+    if is_ragged(array):
+        return map_elements(
+            lambda element: _apply(element, scale, shift, dtype), array)
+    if not array.ndim:
+        # The stage that asks may leave scalars as they are.
+        dtype = FLOAT64
+    # NumPy's scalars follow rules of their own, which changed.
+    result = _compute(numpy.atleast_1d(array), scale, shift, dtype)
+    if not array.ndim and result.shape == (1,):
+        return result[0]
+    return result
+
+
+def _compute(array: NDArray[Any], scale: Any, shift: Any,
+             dtype: Any) -> NDArray[Any]:
+    kind = array.dtype.kind
+    if kind in 'biu' and _is_integral(scale) and _is_integral(shift):
+        return _compute_integers(array, scale, shift)
+    if (kind in 'biu' or array.dtype == FLOAT64) and _is_real(
+            scale) and _is_real(shift):
+        return scale_and_shift(array, float(scale), float(shift), dtype)
+    try:
+        with numpy.errstate(over='raise'):
+            return _compute_in_own_type(array, scale, shift)
+    except FloatingPointError as error:
+        raise OverflowError(
+            f'x * {scale!r} + {shift!r} does not fit the type of the data, '
+            f'{array.dtype} ({error}): put Cast to a larger type before '
+            'this stage') from None
+
+
+def _compute_in_own_type(array: NDArray[Any], scale: Any,
+                         shift: Any) -> NDArray[Any]:
+    product = array * _typed(scale, array.dtype)
+    addend = _typed(shift, product.dtype)
+    in_place = not isinstance(addend, numpy.ndarray) and (
+        product.dtype == getattr(addend, 'dtype', object))
+    result: NDArray[Any] = numpy.add(
+        product, addend, out=product if in_place else None)
+    return result
+
+
+def _typed(number: Any, dtype: Any) -> Any:
+    """Return a Python number in the type that it has beside data."""
+    if isinstance(number, numpy.ndarray) or dtype.kind not in 'biufc':
+        return number
+    if dtype.kind in 'biu':
+        dtype = INT64.dtype if isinstance(number, int) else FLOAT64
+    if isinstance(number, complex):
+        dtype = numpy.result_type(dtype, numpy.complex64)
+    with numpy.errstate(over='ignore'):
+        typed = dtype.type(number)
+    if math.isfinite(abs(number)) and not numpy.isfinite(typed):
+        raise FloatingPointError(f'{number!r} would be infinite')
+    return typed
+
+
+def _is_real(number: Any) -> bool:
+    return isinstance(number, (int, float))
+
+
+def _is_integral(number: Any) -> bool:
+    if isinstance(number, numpy.ndarray):
+        return number.dtype.kind in 'biu'
+    return isinstance(number, int)
+
+
+def _compute_integers(array: NDArray[Any], scale: Any,
+                      shift: Any) -> NDArray[Any]:
+    """Return ``array * scale + shift`` in int64, which must hold it."""
+    if _fits(_range_of_type(array.dtype), scale, shift) or _fits(
+            _range_of(array), scale, shift):
+        # Modulo 2 ** 64, so that what overflows on the way comes out right.
+        result: NDArray[Any] = (
+            array.astype(numpy.int64) * _modulo(scale) + _modulo(shift))
+        return result
+    exact = array.astype(object) * scale + shift
+    low, high = _range_of(exact)
+    if low < INT64.min or high > INT64.max:
+        raise OverflowError(
+            f'x * {scale!r} + {shift!r} is from {low} to {high}, which does '
+            'not fit int64: put Cast to float64 before this stage')
+    fitting: NDArray[Any] = exact.astype(numpy.int64)
+    return fitting
+
+
+def _fits(extremes: tuple[int, int], scale: Any, shift: Any) -> bool:
+    """Tell whether all results fit int64, from the extremes alone."""
+    products = [extreme * factor for extreme in extremes
+                for factor in _range_of(scale)]
+    low, high = _range_of(shift)
+    return (min(products) + low >= INT64.min
+            and max(products) + high <= INT64.max)
+
+
+def _range_of(operand: Any) -> tuple[int, int]:
+    if not isinstance(operand, numpy.ndarray):
+        return operand, operand
+    if not operand.size:
+        return 0, 0
+    return int(operand.min()), int(operand.max())
+
+
+@lru_cache
+def _range_of_type(dtype: Any) -> tuple[int, int]:
+    if dtype.kind == 'b':
+        return 0, 1
+    return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
+
+
+def _modulo(operand: Any) -> Any:
+    """Return integers as int64, modulo 2 ** 64."""
+    if isinstance(operand, numpy.ndarray):
+        return operand.astype(numpy.int64)
+    return numpy.array(operand % 2 ** 64, numpy.uint64).view(numpy.int64)

@@ -1,0 +1,84 @@
+"""What new random stages share: one generator for each item of an epoch.
+
+The generator depends on the seed, the epoch and the number of the item in
+it, and on nothing that was drawn before. So the draws of an item can be made
+anew anywhere: after a restart, in another process, or in any order.
+"""
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import numpy
+
+from fuel.config_parser import config
+from fuel.epochs.epoch import runtime_of
+from fuel.transformers.base import Transformer, length_of
+
+
+class SeededStage(Transformer):
+    """A stage that draws at random.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Of the next class.
+    seed : int, optional
+        Default is ``config.default_seed``. Stages of different classes draw
+        independently with equal seeds; give two stages of one class two
+        seeds.
+
+    Attributes
+    ----------
+    seed : int
+    rng : numpy.random.Generator
+        Draws a key for each epoch.
+
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_key', '_item')
+    _key = 0
+    _item = 0
+
+    def __init__(self, *args: Any, seed: int | None = None,
+                 **kwargs: Any) -> None:
+        self.seed = config.default_seed if seed is None else seed
+        kind = zlib.crc32(type(self).__name__.encode())
+        self.rng = numpy.random.default_rng([self.seed, kind])
+        super().__init__(*args, **kwargs)
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch."""
+        with runtime_of(self).lock:
+            # An epoch that is taken up has a key already, and this
+            # generator has drawn it.
+            if self._pending_running() is None:
+                self._key = int(self.rng.integers(2 ** 63))
+            self._item = 0
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next data.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        data = super().get_data(request)
+        self._item += 1
+        return data
+
+    def _length(self) -> int | None:
+        if self.iteration_scheme is not None:
+            return None
+        return length_of(self.data_stream)
+
+    def generator(self, *more: int) -> numpy.random.Generator:
+        """Return the generator of the present item."""
+        return numpy.random.default_rng([self._key, self._item, *more])
+
+    def get_leftover(self) -> dict[str, int]:
+        """Return the epoch's key and the number of the next item."""
+        return {'key': self._key, 'item': self._item}
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Take up an epoch's key and the number of the next item."""
+        self._key, self._item = leftover['key'], leftover['item']

@@ -1,0 +1,72 @@
+"""Names of sources, as arguments of stages."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fuel.suggestions import did_you_mean
+
+
+def as_names(argument: str, names: Any) -> tuple[str, ...]:
+    """Return names of sources as a tuple.
+
+    Parameters
+    ----------
+    argument : str
+        What the names were given for, to be named in errors.
+
+    Raises
+    ------
+    ValueError
+        If `names` is a string: ``'ab'`` would mean ``('a', 'b')``.
+
+    """
+    if isinstance(names, str):
+        raise ValueError(
+            f'{argument} must be a tuple of names, got the string {names!r}: '
+            f'write ({names!r},)')
+    if not isinstance(names, Iterable):
+        raise ValueError(
+            f'{argument} must be a tuple of names, got {names!r} '
+            f'({type(names).__name__})')
+    return tuple(names)
+
+
+def check_known(argument: str, names: Iterable[str],
+                available: Iterable[str],
+                error: type[Exception] = ValueError) -> None:
+    """Refuse names of sources that a stream does not have.
+
+    Parameters
+    ----------
+    argument : str
+        What the names were given for.
+    error : type, optional
+        What to raise.
+
+    Raises
+    ------
+    ValueError, or `error`
+        Naming the unknown source and the nearest known one.
+
+    """
+    available = tuple(available)
+    for name in names:
+        if name not in available:
+            hint = did_you_mean(name, available, '{} ')
+            raise error(
+                f'{argument!r} asks for {name!r}, but the stream has no such '
+                f'source: {hint}its sources are {available}')
+
+
+def labels_of(data_stream: Any) -> Any:
+    """Return the axis labels of a stream, for a stage to keep as its own."""
+    labels = getattr(data_stream, 'axis_labels', None)
+    return None if labels is None else dict(labels)
+
+
+def as_labels(labels: Any) -> Any:
+    """Return the labels of one source as a tuple; None if not known."""
+    if labels is None:
+        return None
+    return (labels,) if isinstance(labels, str) else tuple(labels)

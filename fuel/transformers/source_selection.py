@@ -1,0 +1,146 @@
+"""Stages that change which sources there are, or what they are called."""
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fuel.transformers.base import AgnosticTransformer, check_count
+from fuel.transformers.source_names import as_names, check_known, labels_of
+
+logger = logging.getLogger(__name__)
+
+
+class FilterSources(AgnosticTransformer):
+    """Keeps some of the sources.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    sources : tuple of str
+        Those to keep. Their order does not matter: they come in that of
+        `data_stream`.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` has no source of one of the names.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> list(FilterSources(stream, sources=('y',)).get_epoch_iterator())
+    [(3,), (4,)]
+
+    """
+
+    def __init__(self, data_stream: Any, sources: Any,
+                 **kwargs: Any) -> None:
+        self._kept = frozenset(as_names('sources', sources))
+        check_known('sources', sorted(self._kept), data_stream.sources)
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                source: part for source, part in labels.items()
+                if source in self._kept})
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return tuple([source for source in self.data_stream.sources
+                      if source in self._kept])
+
+    def transform_any(self, data: Any) -> Any:
+        """Return the data of the sources that are kept."""
+        sources = self.data_stream.sources
+        check_count(data, sources)
+        return tuple([part for source, part in zip(sources, data, strict=True)
+                      if source in self._kept])
+
+
+class Rename(AgnosticTransformer):
+    """Gives sources other names.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    names : dict
+        Maps present names to new ones. Names may be swapped.
+    on_non_existent : {'raise', 'ignore', 'warn'}, optional
+        What to do about a name that no source has: raise KeyError (the
+        default), pass over it, or pass over it and log a warning.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`, under the new names.
+
+    Raises
+    ------
+    KeyError
+        If a name is missing, or two sources would have the same name.
+    ValueError
+        If `on_non_existent` is anything else.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> Rename(stream, {'x': 'features'}).sources
+    ('features', 'y')
+
+    """
+
+    def __init__(self, data_stream: Any, names: dict[str, str],
+                 on_non_existent: str = 'raise', **kwargs: Any) -> None:
+        if on_non_existent not in ('raise', 'ignore', 'warn'):
+            raise ValueError(
+                "on_non_existent must be 'raise', 'ignore' or 'warn', got "
+                f'{on_non_existent!r}')
+        self._names = _existing(data_stream.sources, names, on_non_existent)
+        _check_unique(data_stream.sources, self._names)
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                self._names.get(source, source): part
+                for source, part in labels.items()})
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return tuple([self._names.get(source, source)
+                      for source in self.data_stream.sources])
+
+    def transform_any(self, data: Any) -> Any:
+        """Return the data as they are."""
+        return data
+
+
+def _existing(sources: Any, names: dict[str, str],
+              on_non_existent: str) -> dict[str, str]:
+    """Return the part of `names` that is about sources there are."""
+    if on_non_existent == 'raise':
+        check_known('names', names, sources, KeyError)
+    existing = {}
+    for source, name in names.items():
+        if source in sources:
+            existing[source] = name
+        elif on_non_existent == 'warn':
+            logger.warning(
+                'the source %r, to be renamed to %r, does not exist: the '
+                'stream has %s', source, name, tuple(sources))
+    return existing
+
+
+def _check_unique(sources: Any, names: dict[str, str]) -> None:
+    renamed: dict[str, str] = {}
+    for source in sources:
+        name = names.get(source, source)
+        if name in renamed:
+            raise KeyError(
+                f'the sources {renamed[name]!r} and {source!r} would both be '
+                f'called {name!r}: rename one of them to something else')
+        renamed[name] = source

@@ -1,0 +1,191 @@
+"""Stages that transform the sources one by one."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fuel.transformers.base import (
+    AgnosticTransformer,
+    Transformer,
+    check_count,
+    missing,
+)
+from fuel.transformers.source_names import as_names, check_known
+
+
+class SourcewiseTransformer(Transformer):
+    """A stage that transforms sources one by one.
+
+    Subclasses implement :meth:`transform_source_example`,
+    :meth:`transform_source_batch` or both.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    produces_examples : bool
+        See :class:`Transformer`.
+    which_sources : tuple of str, optional
+        The sources of `data_stream` to transform; the others pass through.
+        Defaults to all.
+    **kwargs
+        See :class:`Transformer`.
+
+    Attributes
+    ----------
+    which_sources : tuple of str
+    takes_single_name : bool
+        Class attribute: whether `which_sources` may also be a bare string,
+        the name of one source. False unless a subclass says otherwise.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` has no source of a name in `which_sources`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Upper(SourcewiseTransformer):
+    ...     def transform_source_example(self, text, source):
+    ...         return text.upper()
+    >>> stream = DataStream(IterableDataset({'x': 'ab', 'y': 'cd'}))
+    >>> upper = Upper(stream, produces_examples=True, which_sources=('x',))
+    >>> list(upper.get_epoch_iterator())
+    [('A', 'c'), ('B', 'd')]
+
+    """
+
+    which_sources: Any = None
+    takes_single_name = False
+
+    def __init__(self, data_stream: Any, produces_examples: bool,
+                 which_sources: Any = None, **kwargs: Any) -> None:
+        super().__init__(data_stream, produces_examples, **kwargs)
+        self.which_sources = self._select(data_stream, which_sources)
+
+    @classmethod
+    def _select(cls, data_stream: Any, which_sources: Any) -> Any:
+        """Return `which_sources` as a checked tuple of names."""
+        if which_sources is None:
+            return data_stream.sources
+        if cls.takes_single_name and isinstance(which_sources, str):
+            which_sources = (which_sources,)
+        names = as_names('which_sources', which_sources)
+        check_known('which_sources', names, data_stream.sources)
+        return names
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return one source of an example, transformed.
+
+        Parameters
+        ----------
+        source_example : object
+        source_name : str
+
+        Returns
+        -------
+        object
+
+        """
+        raise NotImplementedError(missing(self, 'transform_source_example'))
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return one source of a batch, transformed.
+
+        Parameters
+        ----------
+        source_batch : object
+        source_name : str
+
+        Returns
+        -------
+        object
+
+        """
+        raise NotImplementedError(missing(self, 'transform_source_batch'))
+
+    def transform_example(self, example: Any) -> Any:
+        """Return an example with the chosen sources transformed."""
+        return self._transform_sources(example, self.transform_source_example)
+
+    def transform_batch(self, batch: Any) -> Any:
+        """Return a batch with the chosen sources transformed."""
+        return self._transform_sources(batch, self.transform_source_batch)
+
+    def _transform_sources(self, data: Any,
+                           transform: Callable[[Any, str], Any]) -> Any:
+        parts = list(data)
+        sources = self.data_stream.sources
+        check_count(parts, sources)
+        chosen = sources if self.which_sources is None else self.which_sources
+        for place, source in enumerate(sources):
+            if source in chosen:
+                try:
+                    parts[place] = transform(parts[place], source)
+                except Exception as error:
+                    error.add_note(f'in source {source!r}')
+                    raise
+        return tuple(parts)
+
+
+class AgnosticSourcewiseTransformer(AgnosticTransformer,
+                                    SourcewiseTransformer):
+    """A stage that transforms sources one by one, in examples and batches.
+
+    Subclasses implement :meth:`transform_any_source`.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    produces_examples : bool
+    which_sources : tuple of str, optional
+    **kwargs
+        See :class:`SourcewiseTransformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Doubler(AgnosticSourcewiseTransformer):
+    ...     def transform_any_source(self, data, source):
+    ...         return 2 * data
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> doubler = Doubler(stream, stream.produces_examples,
+    ...                   which_sources=('y',))
+    >>> list(doubler.get_epoch_iterator())
+    [(1, 6), (2, 8)]
+
+    """
+
+    def transform_any_source(self, source_data: Any,
+                             source_name: str) -> Any:
+        """Return one source of an example or a batch, transformed.
+
+        Parameters
+        ----------
+        source_data : object
+        source_name : str
+
+        Returns
+        -------
+        object
+
+        """
+        raise NotImplementedError(missing(self, 'transform_any_source'))
+
+    def transform_any(self, data: Any) -> Any:
+        """Return data with the chosen sources transformed."""
+        return self._transform_sources(data, self.transform_any_source)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return :meth:`transform_any_source` of an example's source."""
+        return self.transform_any_source(source_example, source_name)
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return :meth:`transform_any_source` of a batch's source."""
+        return self.transform_any_source(source_batch, source_name)

@@ -1,0 +1,243 @@
+"""Stages that slide windows over sequences."""
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy
+
+from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.transformers.base import Transformer
+from fuel.transformers.source_names import labels_of
+
+
+class Window(Transformer):
+    """Pairs of windows, source and target, that slide over sequences.
+
+    To train an n-gram model, set `source_window` to n and `target_window`
+    to 1, with no offset and not overlapping: this gives items 1 to n, and
+    item n + 1. For a recurrent network set both windows to one size,
+    overlapping, with an offset of 1: items 1 to n, and 2 to n + 1.
+
+    Parameters
+    ----------
+    offset : int
+        How far the target is from the source; may be negative.
+    source_window : int
+        Number of items in the source.
+    target_window : int
+        Number of items in the target.
+    overlapping : bool
+        Whether `offset` is measured from the beginning of the source, as
+        opposed to its end.
+    data_stream : AbstractDataStream
+        Produces examples of one source. They are lists, arrays or whatever
+        else can be sliced.
+    target_source : str, optional
+        What to call the target. Defaults to ``'targets'``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels of both
+        default to those of the source.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` has several sources or produces batches, if the
+        target has the name of the source, or if a window is not positive.
+
+    Notes
+    -----
+    Windows are made as long as both of them lie inside a sequence. Each is
+    a copy. What is left of a sequence never comes in another epoch.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([[1, 2, 3, 4], [5, 6]]))
+    >>> list(Window(1, 2, 2, True, stream).get_epoch_iterator())
+    [([1, 2], [2, 3]), ([2, 3], [3, 4])]
+
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_sequence')
+    _sequence: _Sequence | None = None
+
+    def __init__(self, offset: int, source_window: int, target_window: int,
+                 overlapping: bool, data_stream: Any,
+                 target_source: str = 'targets', **kwargs: Any) -> None:
+        self.offset = operator.index(offset)
+        self.source_window = _as_size('source_window', source_window)
+        self.target_window = _as_size('target_window', target_window)
+        self.overlapping = overlapping
+        self.target_source = target_source
+        _check_stream(type(self).__name__, data_stream, target_source)
+        source, = data_stream.sources
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                **labels, target_source: self._target_labels(
+                    labels.get(source))})
+        super().__init__(data_stream, produces_examples=True, **kwargs)
+
+    def _target_labels(self, labels: Any) -> Any:
+        return labels
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return (*self.data_stream.sources, self.target_source)
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the windows of a new epoch."""
+        with runtime_of(self).lock:
+            self._sequence = None
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return the next source and target.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        while self._sequence is None or self._sequence.is_used_up():
+            self._fetch()
+        sequence: Any = self._sequence
+        begin = sequence.begin
+        sequence.begin += 1
+        target = begin + self._distance()
+        return (
+            _slice(sequence.items, begin, begin + self.source_window),
+            _slice(sequence.items, target, target + self.target_window))
+
+    def _distance(self) -> int:
+        """Return how far the target begins behind the source."""
+        if self.overlapping:
+            return self.offset
+        return self.offset + self.source_window
+
+    def _fetch(self) -> None:
+        """Read a sequence."""
+        mark = mark_of(self.child_epoch_iterator)
+        items, = self._pull()
+        distance = self._distance()
+        end = len(items) - max(
+            self.source_window, distance + self.target_window)
+        self._sequence = _Sequence(items, mark, max(0, -distance), end)
+
+    def _length(self) -> None:
+        # How many windows the sequences have is not known before.
+        return None
+
+    def get_leftover(self) -> Any:
+        """Return where in the child's example the next window begins."""
+        if self._sequence is None or self._sequence.is_used_up():
+            return None
+        return {'begin': self._sequence.begin}
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Read the child's example again, and go on within it."""
+        self._fetch()
+        sequence: Any = self._sequence
+        sequence.begin = leftover['begin']
+
+    def get_child_mark(self) -> Any:
+        """Return where the child stood before its last example."""
+        if self._sequence is None or self._sequence.is_used_up():
+            return None
+        return self._sequence.mark
+
+
+class _Sequence:
+    """A sequence, and where the next window begins in it.
+
+    Parameters
+    ----------
+    mark : object
+        Where the child stood before it.
+    begin, end : int
+        Where the first and the last window begin.
+
+    """
+
+    def __init__(self, items: Any, mark: Any, begin: int, end: int) -> None:
+        self.items = items
+        self.mark = mark
+        self.begin = begin
+        self.end = end
+
+    def is_used_up(self) -> bool:
+        return self.begin > self.end
+
+
+class NGrams(Window):
+    """N-grams of sequences, each with the item that follows it.
+
+    Parameters
+    ----------
+    ngram_order : int
+        How many items an n-gram has; 3 for trigrams.
+    data_stream : AbstractDataStream
+        Produces examples of one source, such as lists of integers.
+    target_source : str, optional
+        What to call the item that follows. Defaults to ``'targets'``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`.
+
+    Raises
+    ------
+    ValueError
+        As :class:`Window` does.
+
+    Notes
+    -----
+    Unlike that of :class:`Window`, the target is an item, not a window.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset([[1, 2, 3, 4], [5, 6]]))
+    >>> list(NGrams(2, stream).get_epoch_iterator())
+    [([1, 2], 3), ([2, 3], 4)]
+
+    """
+
+    def __init__(self, ngram_order: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(0, ngram_order, 1, False, *args, **kwargs)
+        self.ngram_order = self.source_window
+
+    def _target_labels(self, labels: Any) -> Any:
+        return None if labels is None else tuple(labels)[1:]
+
+    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+        """Return the next n-gram and the item that follows it."""
+        source, target = super().get_data(request)
+        return source, target[0]
+
+
+def _as_size(name: str, value: Any) -> int:
+    size = operator.index(value)
+    if size < 1:
+        raise ValueError(f'{name} must be a positive integer, got {value!r}')
+    return size
+
+
+def _check_stream(stage: str, data_stream: Any, target_source: str) -> None:
+    if not data_stream.produces_examples:
+        raise ValueError(
+            f'{stage} needs a stream of examples, but '
+            f'{type(data_stream).__name__} produces batches: put Unpack '
+            'between them')
+    if len(data_stream.sources) != 1:
+        raise ValueError(
+            f'{stage} needs a stream with one source, got '
+            f'{tuple(data_stream.sources)}: put FilterSources between them')
+    if target_source in data_stream.sources:
+        raise ValueError(
+            f'the target cannot have the name of the source, '
+            f'{target_source!r}: pass another target_source')
+
+
+def _slice(items: Any, begin: int, end: int) -> Any:
+    """Return some items, not as a view: neighbouring windows overlap."""
+    part = items[begin:end]
+    return part.copy() if isinstance(part, numpy.ndarray) else part

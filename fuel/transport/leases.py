@@ -1,0 +1,158 @@
+"""The consumer's side of the slots: arrays that keep what they look at."""
+from __future__ import annotations
+
+import os
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.transport.segment import Segment
+
+
+class _Root(weakref.ref[NDArray[Any]]):
+    """Reference to the array that a slot is lent to."""
+
+    __slots__ = ('nbytes', 'slot')
+    slot: int
+    nbytes: int
+
+
+class Leases:
+    """Slots of one producer, lent to the arrays made over them.
+
+    A slot is lent to one *root* array of its bytes.  Whatever else looks at
+    it (a reshaped array, a view, a memoryview, a tensor) has the root as
+    its base and keeps it alive; when it dies, the slot may be used again.
+
+    Parameters
+    ----------
+    limit : int
+        How many bytes may be lent at once.  Beyond that the data are
+        copied, so that a consumer that keeps everything gets memory of its
+        own and the producer goes on.
+
+    Notes
+    -----
+    Roots die wherever their last user drops them: inside the garbage
+    collector, in another thread, in the middle of our own code.  So that
+    only appends to a deque, by a function of C, where no Ctrl-C comes
+    between; the owner asks for :meth:`returned` when it talks to the
+    producer anyway.
+
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.lent = 0
+        self._segments: dict[int, Segment] = {}
+        self._roots: dict[int, _Root] = {}
+        self._dead: deque[_Root] = deque()
+        self._unused: deque[int] = deque()
+        self._forked: set[int] = set()
+        _all_leases.add(self)
+
+    def add_segment(self, number: int, segment: Segment) -> None:
+        """Make a segment of the producer known."""
+        segment.close_descriptor()
+        self._segments[number] = segment
+
+    def drop_segment(self, number: int) -> None:
+        """Forget a segment; arrays over it go on living."""
+        self._segments.pop(number, None)
+
+    def has_segment(self, number: int) -> bool:
+        """Tell whether a segment is known."""
+        return number in self._segments
+
+    def view(self, segment: int, start: int, size: int) -> memoryview:
+        """Return some bytes of a segment, for reading at once."""
+        return memoryview(self._segments[segment].memory)[start:start + size]
+
+    def lend(self, slot: int, segment: int,
+             extents: Sequence[tuple[int, int]],
+             build: Callable[[list[Any]], Any]) -> Any:
+        """Return what `build` makes of the arrays' memory.
+
+        Parameters
+        ----------
+        slot : int
+            The slot's number.
+        segment : int
+            Number of the segment that the slot lies in.
+        extents : sequence of (int, int)
+            Where the arrays are: offset in the segment and size in bytes.
+        build : callable
+            Takes a list of writable buffers.
+
+        Returns
+        -------
+        object
+
+        """
+        memory = self._segments[segment].memory
+        start = min(offset for offset, _ in extents)
+        stop = max(offset + size for offset, size in extents)
+        root = numpy.frombuffer(memory, numpy.uint8, stop - start, start)
+        if self.lent + root.nbytes > self.limit:
+            self.give_back(slot)
+            return build([_copy(root, offset - start, size)
+                          for offset, size in extents])
+        self.lent += root.nbytes
+        lease = self._roots[slot] = _Root(root, self._dead.append)
+        lease.slot, lease.nbytes = slot, root.nbytes
+        view = memoryview(root)  # type: ignore[arg-type]
+        return build([view[offset - start:offset - start + size]
+                      for offset, size in extents])
+
+    def give_back(self, slot: int) -> None:
+        """Return a slot whose data nobody wants."""
+        self._unused.append(slot)
+
+    def returned(self) -> list[tuple[int, bool]]:
+        """Return the slots given back since the last call.
+
+        Returns
+        -------
+        list of (int, bool)
+            Number of the slot, and whether it may be written again.
+
+        """
+        while self._dead:
+            lease = self._dead.popleft()
+            self.lent -= lease.nbytes
+            del self._roots[lease.slot]
+            self.give_back(lease.slot)
+        result = []
+        while self._unused:
+            slot = self._unused.popleft()
+            result.append((slot, slot not in self._forked))
+            self._forked.discard(slot)
+        return result
+
+    def note_fork(self) -> None:
+        """Remember that a child process looks at the slots now lent.
+
+        The memory is shared with the child too, and nobody hears when its
+        arrays die, so these slots are never written again.
+        """
+        self._forked.update(self._roots)
+
+
+def _copy(root: NDArray[Any], offset: int, size: int) -> NDArray[Any]:
+    return root[offset:offset + size].copy()
+
+
+_all_leases: weakref.WeakSet[Leases] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    for leases in list(_all_leases):
+        leases.note_fork()
+
+
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(before=_before_fork)

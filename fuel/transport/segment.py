@@ -1,0 +1,112 @@
+"""Segments of shared memory that have no name."""
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from contextlib import suppress
+
+# Both sides of a segment fault its pages in at once, not one by one.
+_FLAGS = getattr(mmap, 'MAP_SHARED', 1) | getattr(mmap, 'MAP_POPULATE', 0)
+
+_NAME = 'fuel-segment'
+
+
+class Segment:
+    """Memory that several processes map.
+
+    Nothing has to be cleaned up: the memory is gone when the last process
+    that maps it is, however that ended.
+
+    Parameters
+    ----------
+    descriptor : int
+        Open file descriptor of the memory.  The segment owns it from now on.
+    size : int
+        In bytes.
+
+    Attributes
+    ----------
+    memory : mmap.mmap
+        Never closed by hand: arrays keep it for as long as they live.
+
+    """
+
+    def __init__(self, descriptor: int, size: int) -> None:
+        self.descriptor: int | None = descriptor
+        self.size = size
+        try:
+            self.memory = mmap.mmap(descriptor, size, flags=_FLAGS)
+        except BaseException:
+            self.close_descriptor()
+            raise
+
+    @classmethod
+    def create(cls, size: int) -> Segment:
+        """Return a new segment, filled with zeros.
+
+        Parameters
+        ----------
+        size : int
+            In bytes, positive.
+
+        Returns
+        -------
+        Segment
+
+        Raises
+        ------
+        OSError
+            If there is no memory, or no descriptor, left.
+
+        """
+        descriptor = _create_descriptor()
+        try:
+            os.ftruncate(descriptor, size)
+            _seal(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(descriptor, size)
+
+    def close_descriptor(self) -> None:
+        """Close the descriptor; the memory stays mapped."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def __del__(self) -> None:
+        # Interpreter exit may have taken the module's names away.
+        with suppress(Exception):
+            self.close_descriptor()
+
+
+def _create_descriptor() -> int:
+    if hasattr(os, 'memfd_create'):
+        return os.memfd_create(
+            _NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    # No anonymous memory here: a file that nobody else can open.
+    descriptor, path = tempfile.mkstemp(prefix=_NAME)
+    os.unlink(path)
+    return descriptor
+
+
+def _seal(descriptor: int) -> None:
+    """Fix the size: a process that maps the segment can rely on it."""
+    try:
+        import fcntl
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+    except (AttributeError, ImportError, OSError):
+        # Only some systems have seals, and only for anonymous memory.
+        return
+
+
+def is_sealed(descriptor: int) -> bool:
+    """Tell whether nobody can make a segment smaller under its mapping."""
+    try:
+        import fcntl
+        seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        return bool(seals & fcntl.F_SEAL_SHRINK)
+    except (AttributeError, ImportError, OSError):
+        return False

@@ -1,0 +1,220 @@
+"""The producer's slots: pieces of segments, used over and over."""
+from __future__ import annotations
+
+from collections.abc import Container, Hashable
+from typing import Any
+
+import numpy
+
+from fuel.transport.segment import Segment
+
+# Arrays in a slot begin at multiples of this (a cache line).
+ALIGNMENT = 64
+# Small slots share a segment of this size, so that there are few
+# descriptors.
+_SLAB = 1 << 22
+_SMALLEST = 1 << 14
+
+
+class BudgetError(MemoryError):
+    """Two batches do not fit into the bytes that may be shared."""
+
+
+class Slot:
+    """A piece of a segment that holds one batch.
+
+    Attributes
+    ----------
+    number : int
+        Names the slot between the two processes.
+    segment : Segment
+    segment_number : int
+    offset, capacity : int
+        Where the slot lies in its segment, in bytes.
+    bytes : numpy.ndarray
+        The slot's memory, of uint8.
+    holder : object
+        For whom the slot is in use; None if it is free.
+
+    """
+
+    def __init__(self, number: int, segment_number: int, segment: Segment,
+                 offset: int, capacity: int) -> None:
+        self.number = number
+        self.segment_number = segment_number
+        self.segment = segment
+        self.offset = offset
+        self.capacity = capacity
+        self.bytes = numpy.frombuffer(
+            segment.memory, numpy.uint8, capacity, offset)
+        self.holder: Hashable = None
+
+
+class SlotPool:
+    """Slots of one producer, created on demand within a budget.
+
+    The slot released last is used first: its memory is still in the
+    processor's cache.
+
+    Parameters
+    ----------
+    budget : int
+        How many bytes of slots may be in use at once.
+
+    Notes
+    -----
+    Not thread-safe; the owner holds a lock.
+
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.free: list[Slot] = []
+        self.used: dict[int, Slot] = {}
+        self._in_use = 0
+        self.retired_segments: list[int] = []
+        # Slots that something in this process still looks at.
+        self._limbo: list[tuple[Slot, list[Any]]] = []
+        self._num_slots = 0
+        self._num_segments = 0
+
+    def check_size(self, size: int) -> None:
+        """Refuse a batch of which two do not fit.
+
+        Raises
+        ------
+        BudgetError
+
+        """
+        if 2 * _round(size) > self.budget:
+            raise BudgetError(
+                f'a batch of {size} bytes takes a slot of {_round(size)} '
+                f'bytes, and two such slots do not fit into the '
+                f'{self.budget} bytes of shared memory allowed: make the '
+                'batches smaller or max_bytes larger')
+
+    def acquire(self, size: int, holder: Hashable = 0,
+                others: Container[Hashable] = ()) -> Slot | None:
+        """Return a free slot, or None if the budget allows none now.
+
+        Parameters
+        ----------
+        size : int
+            How many bytes it must have.
+        holder : hashable, optional
+            For whom the slot is.
+        others : container, optional
+            Holders that have a budget of their own.
+
+        Returns
+        -------
+        Slot or None
+
+        """
+        if self._limbo:
+            self._empty_limbo()
+        capacity = _round(size)
+        in_use = self._in_use
+        if others:
+            in_use -= sum(slot.capacity for slot in self.used.values()
+                          if slot.holder in others)
+        if in_use + capacity > self.budget:
+            return None
+        slot = self._take_free(capacity)
+        if slot is None:
+            self._trim(self.budget - in_use - capacity)
+            slot = self._create(capacity)
+        slot.holder = holder
+        self.used[slot.number] = slot
+        self._in_use += slot.capacity
+        return slot
+
+    def _take_free(self, capacity: int) -> Slot | None:
+        for place in range(len(self.free) - 1, -1, -1):
+            # A slot far too large would waste the budget.
+            if capacity <= self.free[place].capacity <= 4 * capacity:
+                return self.free.pop(place)
+        return None
+
+    def _create(self, capacity: int) -> Slot:
+        count = max(1, _SLAB // capacity) if capacity < _SLAB // 4 else 1
+        segment = Segment.create(count * capacity)
+        slots = [
+            Slot(self._num_slots + place, self._num_segments, segment,
+                 place * capacity, capacity) for place in range(count)]
+        self._num_slots += count
+        self._num_segments += 1
+        self.free.extend(reversed(slots[1:]))
+        return slots[0]
+
+    def release(self, number: int, reuse: bool = True) -> None:
+        """Take a slot back.
+
+        Parameters
+        ----------
+        number : int
+        reuse : bool, optional
+            False if someone else, such as a fork of the consumer, goes on
+            looking at it: then it is never written again.
+
+        """
+        slot = self.used.pop(number, None)
+        if slot is None:
+            return
+        self._in_use -= slot.capacity
+        slot.holder = None
+        if reuse:
+            self.free.append(slot)
+        elif slot.capacity == slot.segment.size:
+            self.retired_segments.append(slot.segment_number)
+
+    def hold(self, number: int, references: list[Any]) -> None:
+        """Set a slot aside until weak references to its arrays are dead."""
+        slot = self.used.pop(number)
+        self._in_use -= slot.capacity
+        slot.holder = None
+        self._limbo.append((slot, references))
+
+    def _empty_limbo(self) -> None:
+        waiting = []
+        for slot, references in self._limbo:
+            if any(reference() is not None for reference in references):
+                waiting.append((slot, references))
+            else:
+                self.free.append(slot)
+        self._limbo = waiting
+
+    def _trim(self, allowed: int) -> None:
+        """Give segments back until the free slots have `allowed` bytes."""
+        free = sum(slot.capacity for slot in self.free)
+        if free <= allowed:
+            return
+        busy = {slot.segment_number for slot in self.used.values()}
+        busy.update(slot.segment_number for slot, _ in self._limbo)
+        kept = []
+        for slot in self.free:
+            if free > allowed and slot.segment_number not in busy:
+                free -= slot.capacity
+                self.retired_segments.append(slot.segment_number)
+            else:
+                kept.append(slot)
+        gone = set(self.retired_segments)
+        self.free = [slot for slot in kept
+                     if slot.segment_number not in gone]
+
+
+def _round(size: int) -> int:
+    """Return the capacity of the slot for `size` bytes.
+
+    An eighth more at most, so that batches of nearly equal size share
+    slots.
+    """
+    if size <= _SMALLEST:
+        return _SMALLEST
+    step = 1 << max(12, size.bit_length() - 4)
+    return -(-size // step) * step
+
+
+def align(offset: int) -> int:
+    """Return the next place where an array may begin."""
+    return -(-offset // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,118 @@
+"""Writing a file as a whole or not at all."""
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from fuel.utils.temporary import Claim, remove_stale
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike[str],
+                check: Callable[[str], object] | None = None,
+                mode: int | None = None) -> Iterator[str]:
+    """Write a file so that its name never stands for half of it.
+
+    The block writes to a temporary file in the same folder. When the block
+    ends well, that file is flushed to disk, checked, and takes the place of
+    `path` in one step. If anything fails, it is removed and whatever `path`
+    held before is untouched.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the finished file goes. A symbolic link is followed.
+    check : callable, optional
+        Called with the temporary path once it is written; an exception
+        keeps the file from its place.
+    mode : int, optional
+        Permissions of the finished file. By default those of the file it
+        replaces, or what the umask leaves for a new one.
+
+    Yields
+    ------
+    str
+        The temporary path: an empty file, hidden, whose name ends like
+        `path` (since some writers look at the extension). The block may
+        truncate or replace it, and must close it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the folder does not exist.
+    IsADirectoryError
+        If `path` is a folder.
+
+    Notes
+    -----
+    A process that is killed leaves its temporary file behind, named
+    ``.part-<random>-<name>``. The next to write `path` removes it: a lock,
+    which ends with its owner, keeps the files of the living. A writer in
+    the block must not ask for a lock of its own.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from fuel.utils.atomic_files import atomic_path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_path(os.path.join(folder, 'a.txt')) as temporary:
+    ...         with open(temporary, 'w') as file:
+    ...             _ = file.write('whole')
+    ...     os.listdir(folder)
+    ['a.txt']
+
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    if os.path.isdir(target):
+        raise IsADirectoryError(
+            f'cannot write the file {target!r}: it is a folder')
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f'cannot write {target!r}: the folder {folder!r} does not exist; '
+            'create it first')
+    name = name[-60:]
+    remove_stale(folder, rf'\.part-[0-9a-f]{{16}}-{re.escape(name)}')
+    if mode is None and os.path.exists(target):
+        mode = stat.S_IMODE(os.stat(target).st_mode)
+    def create() -> str:
+        # Created here, so that the kernel applies the umask, and nobody else
+        # can have put a file or a link of this name there. Where permissions
+        # are wanted, nobody else reads the file before it has them.
+        path = os.path.join(folder, f'.part-{secrets.token_hex(8)}-{name}')
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY,
+                         0o666 if mode is None else 0o600))
+        return path
+
+    with Claim(create) as temporary:
+        try:
+            yield temporary
+            _flush(temporary)
+            if check is not None:
+                check(temporary)
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.remove(temporary)
+            raise
+    flush_folder(folder)
+
+
+def _flush(path: str) -> None:
+    with open(path, 'rb+') as file:
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: str) -> None:
+    """Make a rename survive a power cut, where the system can."""
+    if os.name == 'nt':
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,77 @@
+"""What h5py raises about a damaged file, as one error that names the file."""
+from __future__ import annotations
+
+import errno
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeGuard, TypeVar
+
+from fuel.exceptions import DamagedFileError, FuelError
+
+F = TypeVar('F', bound=Callable[..., Any])
+
+# All of these were seen of h5py, each for some eight bytes overwritten.
+OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
+             AttributeError, ArithmeticError, MemoryError)
+
+
+def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
+    """Tell whether an error is that too many files are open."""
+    return isinstance(error, OSError) and error.errno in (
+        errno.EMFILE, errno.ENFILE)
+
+
+def with_advice(error: OSError, path: str) -> OSError:
+    """Return a failed system call's error with the file it was for."""
+    # With a number, OSError becomes the subclass that belongs to it.
+    return OSError(
+        error.errno, f'{error.strerror}; if too many files are open, close '
+        f'some, or raise the limit (ulimit -n)', path)
+
+
+@contextmanager
+def naming_file(path: str, source: str = '') -> Iterator[None]:
+    """Turn errors about what is in an HDF5 file into one that names it.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    source : str, optional
+        The source that is looked at, if it is one.
+
+    Raises
+    ------
+    DamagedFileError
+        In the place of an error that does not name the file. One that does
+        is of our own making and stays what it is.
+    OSError
+        If too many files are open, which is no damage.
+
+    """
+    try:
+        yield
+    except FuelError:
+        raise
+    except OF_DAMAGE as error:
+        # A text may show the path with or without the escapes of `repr`.
+        if path in str(error) or repr(path) in str(error):
+            raise
+        if is_lack_of_descriptors(error):
+            # Of a module that is imported late, for one.
+            raise with_advice(error, path) from error
+        where = f'{path!r}, source {source!r}' if source else repr(path)
+        raise DamagedFileError(
+            f'cannot read {where}: {type(error).__name__}: {error}; the file '
+            'seems to be damaged: restore it from its origin, or convert it '
+            'again') from error
+
+
+def names_file(function: F) -> F:
+    """Let :func:`naming_file` watch a function of an open file."""
+    @functools.wraps(function)
+    def watched(h5file: Any, *args: Any, **kwargs: Any) -> Any:
+        with naming_file(h5file.filename):
+            return function(h5file, *args, **kwargs)
+    return watched  # type: ignore[return-value]

@@ -1,0 +1,468 @@
+"""Which examples of a data set: a slice or a sorted list of indices."""
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from fuel.utils.indices import (
+    IndexArray,
+    IndexList,
+    check_bounds,
+    check_integer,
+    is_integer,
+    plain_slice,
+    to_index_array,
+)
+from fuel.utils.sequences import iterable_fancy_indexing
+
+
+class Subset:
+    """A description of a subset of examples.
+
+    Parameters
+    ----------
+    list_or_slice : list of int, integer array or slice
+        The examples of the subset. Order and repetition are not kept:
+        indices are sorted and made unique, and contiguous ones become a
+        slice. A slice has a step of 1 (or None).
+    original_num_examples : int
+        Number of examples in the data set this subset belongs to.
+
+    Raises
+    ------
+    ValueError
+        For indices or a slice outside the data set, for negative ones, for
+        booleans and floats, and for a step other than 1.
+
+    Notes
+    -----
+    A subset does not change, so it may be shared between threads. Its
+    indices are kept as one array (8 bytes an index).
+
+    Examples
+    --------
+    >>> from fuel.utils import Subset
+    >>> subset = Subset([7, 2, 4, 2], original_num_examples=10)
+    >>> subset.list_or_slice
+    [2, 4, 7]
+    >>> subset[[2, 0]]
+    [7, 2]
+    >>> Subset([3, 4, 5], 10).list_or_slice
+    slice(3, 6, None)
+
+    """
+
+    def __init__(self, list_or_slice: IndexList | slice,
+                 original_num_examples: int) -> None:
+        if not is_integer(original_num_examples) or original_num_examples < 0:
+            raise ValueError(
+                'original_num_examples: expected an integer of at least 0, '
+                f'got {original_num_examples!r}')
+        self.original_num_examples = int(original_num_examples)
+        self._list: list[int] | None = None
+        # Exactly one of the two is None.
+        self._indices: IndexArray | None = None
+        self._slice: slice | None = None
+        if isinstance(list_or_slice, slice):
+            self._set_slice(list_or_slice)
+        else:
+            self._set_list(list_or_slice)
+
+    def _set_list(self, indices: IndexList) -> None:
+        array = to_index_array(indices, 'subset')
+        check_bounds(array, self.original_num_examples, 'subset')
+        array = array.copy()
+        if not _increases(array):
+            # numpy.unique hashes first: ten times slower for many indices.
+            array.sort()
+            first = numpy.append(True, array[1:] != array[:-1])
+            array = array[first]
+        if array.size and array[-1] - array[0] + 1 == array.size:
+            self._slice = slice(int(array[0]), int(array[-1]) + 1, None)
+            return
+        array.flags.writeable = False
+        self._indices = array
+
+    def _set_slice(self, slice_: slice) -> None:
+        slice_ = plain_slice(slice_, 'subset')
+        total = self.original_num_examples
+        start, stop, step = self.slice_to_numerical_args(slice_, total)
+        if step != 1:
+            raise ValueError(
+                f'subset: expected a step of 1, got {slice_}; for '
+                f'examples {step} apart give a list, list(range(...))')
+        if start > stop or stop > total or start >= max(total, 1):
+            raise ValueError(
+                f'subset: {slice_} does not lie within {total} examples; '
+                f'expected 0 <= start <= stop <= {total} and start < {total}')
+        self._slice = slice_
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        content = self._slice if self._indices is None else self._indices
+        return type(self), (content, self.original_num_examples)
+
+    def __repr__(self) -> str:
+        content = repr(self._slice)
+        if self._indices is not None:
+            content = numpy.array2string(
+                self._indices, separator=', ', threshold=10)
+        return (f'{type(self).__name__}({content}, '
+                f'{self.original_num_examples})')
+
+    def __add__(self, other: 'Subset') -> 'Subset':
+        """Return the subset of examples that are in either of the two.
+
+        Two slices that overlap or touch give a slice, anything else a
+        sorted list.
+        """
+        if not isinstance(other, Subset):
+            return NotImplemented
+        total = self.original_num_examples
+        if total != other.original_num_examples:
+            raise ValueError(
+                'trying to add two subsets of different data sets: one of '
+                f'{total} examples, one of {other.original_num_examples}')
+        if self._slice is not None and other._slice is not None:
+            start, stop, step = self.slice_to_numerical_args(
+                self._slice, total)
+            other_start, other_stop, _ = self.slice_to_numerical_args(
+                other._slice, total)
+            if start <= other_stop and other_start <= stop:
+                return Subset(slice(min(start, other_start),
+                                    max(stop, other_stop), step), total)
+        return Subset(
+            numpy.concatenate([self._as_array(), other._as_array()]), total)
+
+    def __getitem__(self, request: Any) -> Any:
+        """Translate a request on the subset to one on the whole data set.
+
+        Parameters
+        ----------
+        request : int, slice, list of int or integer array
+            Positions within the subset, in any order, possibly repeated.
+
+        Returns
+        -------
+        int, slice or list of int
+            An int for an int; a slice for a slice of a slice-based subset;
+            otherwise a list, in the order of the request. ``slice(None)``
+            gives `list_or_slice`.
+
+        Raises
+        ------
+        ValueError
+            If the request is empty, negative, out of range, or no request.
+
+        """
+        if _is_everything(request):
+            return self.list_or_slice
+        translated = self.translate(request)
+        if isinstance(translated, numpy.ndarray):
+            return translated.tolist()
+        return translated
+
+    def translate(self, request: Any) -> int | slice | IndexArray:
+        """Do what ``subset[request]`` does, with arrays instead of lists.
+
+        Parameters
+        ----------
+        request : int, slice, list of int or integer array
+            As for ``subset[request]``.
+
+        Returns
+        -------
+        int, slice or array of intp, shape (length of the request,)
+            The array may be read-only.
+
+        Raises
+        ------
+        ValueError
+            As for ``subset[request]``.
+
+        Examples
+        --------
+        >>> from fuel.utils import Subset
+        >>> Subset(slice(10, 20), 100).translate([3, 1])
+        array([13, 11])
+
+        """
+        if _is_everything(request):
+            return self._as_array() if self._slice is None else self._slice
+        if isinstance(request, slice):
+            self._slice_request_sanity_check(request, self.num_examples)
+            return self._translate_slice(plain_slice(request))
+        if self._is_list(request):
+            return self._translate_list(_checked_list(
+                request, self.num_examples))
+        index = check_integer(request, self.num_examples, 'request')
+        if self._indices is not None:
+            return int(self._indices[index])
+        return index + self._start
+
+    def _translate_list(self, positions: IndexArray) -> IndexArray:
+        if self._indices is not None:
+            return self._indices[positions]
+        return positions + self._start
+
+    def _translate_slice(self, request: slice) -> slice | IndexArray:
+        if self._indices is not None:
+            return self._indices[request]
+        start, stop, step = self.slice_to_numerical_args(
+            request, self.num_examples)
+        return slice(start + self._start, stop + self._start, step)
+
+    @classmethod
+    def subset_of(cls, subset: 'Subset',
+                  list_or_slice: IndexList | slice) -> 'Subset':
+        """Construct a subset of a subset.
+
+        Parameters
+        ----------
+        subset : Subset
+            The subset to take a part of.
+        list_or_slice : list of int, integer array or slice
+            Positions within `subset`; not empty, but for ``slice(None)`` of
+            an empty subset.
+
+        Returns
+        -------
+        Subset
+            In terms of the original data set.
+
+        Examples
+        --------
+        >>> from fuel.utils import Subset
+        >>> Subset.subset_of(Subset([0, 3, 8], 10), slice(1, 3)).list_or_slice
+        [3, 8]
+
+        """
+        if is_integer(list_or_slice):
+            raise ValueError(
+                'list_or_slice: expected a list, an array or a slice, got '
+                f'{list_or_slice}; for one example give [{list_or_slice}]')
+        translated = subset.translate(list_or_slice)
+        assert not isinstance(translated, int)
+        return cls(translated, subset.original_num_examples)
+
+    @classmethod
+    def empty_subset(cls, original_num_examples: int) -> 'Subset':
+        """Construct a subset of no example of `original_num_examples`."""
+        return cls([], original_num_examples)
+
+    @property
+    def list_or_slice(self) -> list[int] | slice:
+        """The subset as a sorted list of unique indices, or as a slice."""
+        if self._slice is not None:
+            return self._slice
+        if self._list is None:
+            self._list = self._as_array().tolist()
+        return self._list
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the subset is list-based, as opposed to slice-based."""
+        return self._slice is None
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples the subset spans."""
+        if self._indices is not None:
+            return len(self._indices)
+        return self._stop - self._start
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no example in the subset."""
+        return self.num_examples == 0
+
+    @property
+    def _start(self) -> int:
+        assert self._slice is not None
+        return self._slice.start or 0
+
+    @property
+    def _stop(self) -> int:
+        assert self._slice is not None
+        if self._slice.stop is None:
+            return self.original_num_examples
+        return int(self._slice.stop)
+
+    def _as_array(self) -> IndexArray:
+        if self._indices is not None:
+            return self._indices
+        return numpy.arange(self._start, self._stop, dtype=numpy.intp)
+
+    def get_list_representation(self) -> list[int]:
+        """Return the indices of the subset's examples as a new list."""
+        if self._indices is None:
+            return list(range(self._start, self._stop))
+        indices: list[int] = self._indices.tolist()
+        return indices
+
+    def index_within_subset(self, indexable: Any, subset_request: Any,
+                            sort_indices: bool = False) -> Any:
+        """Index an object within the context of this subset.
+
+        Parameters
+        ----------
+        indexable : indexable object
+            What to index: an array, an HDF5 data set, a list, ...
+        subset_request : int, slice, list of int or integer array
+            Positions within this subset, in any order, possibly repeated.
+        sort_indices : bool, optional
+            Read a list in ascending order and put the rows in the requested
+            order afterwards. An HDF5 data set, which reads in no other
+            way, is always read so. Defaults to False.
+
+        Returns
+        -------
+        object
+            The rows in the order of the request; for an int or a slice,
+            exactly what `indexable` gives (which may be a view).
+
+        Raises
+        ------
+        ValueError
+            If the subset is empty, or the request is not valid in it.
+
+        Examples
+        --------
+        >>> from fuel.utils import Subset
+        >>> Subset([0, 2, 4], 5).index_within_subset('abcde', [2, 1])
+        ['e', 'c']
+
+        """
+        if self.is_empty:
+            raise ValueError(
+                'trying to index with an empty subset (of '
+                f'{self.original_num_examples} examples): it has no examples')
+        request = self.translate(subset_request)
+        if not isinstance(request, numpy.ndarray):
+            return indexable[request]
+        if sort_indices or _reads_ascending_only(indexable):
+            return self.sorted_fancy_indexing(indexable, request)
+        if not isinstance(indexable, numpy.ndarray):
+            request = request.tolist()
+        return iterable_fancy_indexing(indexable, request)
+
+    @staticmethod
+    def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
+        """Read rows in ascending order, return them in the requested one.
+
+        Some objects, such as HDF5 data sets, are only indexed by lists that
+        increase and do not repeat. This adds support for any list.
+
+        Parameters
+        ----------
+        indexable : fancy-indexable object
+            What to index.
+        request : list of int or integer array
+            Indices in any order, possibly repeated.
+
+        Returns
+        -------
+        object
+            One row for each index, in the order of the request. No two rows
+            share memory.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.utils import Subset
+        >>> Subset.sorted_fancy_indexing(numpy.arange(10, 20), [3, 1, 3])
+        array([13, 11, 13])
+
+        """
+        indices = to_index_array(request, 'request')
+        if _increases(indices):
+            return iterable_fancy_indexing(indexable, indices)
+        unique, position = numpy.unique(indices, return_inverse=True)
+        rows = iterable_fancy_indexing(indexable, unique)
+        if isinstance(rows, numpy.ndarray) and rows.dtype.kind == 'O':
+            return _own_objects(rows, position)
+        return iterable_fancy_indexing(rows, position)
+
+    @staticmethod
+    def slice_to_numerical_args(slice_: slice,
+                                num_examples: int) -> tuple[int, int, int]:
+        """Translate a slice's attributes into numbers.
+
+        Parameters
+        ----------
+        slice_ : slice
+            Slice for which numerical attributes are wanted.
+        num_examples : int
+            What `stop` is if the slice has none.
+
+        Returns
+        -------
+        start, stop, step : int
+            With 0, `num_examples` and 1 in the place of None.
+
+        Examples
+        --------
+        >>> from fuel.utils import Subset
+        >>> Subset.slice_to_numerical_args(slice(2, None), 10)
+        (2, 10, 1)
+
+        """
+        return (0 if slice_.start is None else slice_.start,
+                num_examples if slice_.stop is None else slice_.stop,
+                1 if slice_.step is None else slice_.step)
+
+    @staticmethod
+    def _is_list(list_or_slice: object) -> bool:
+        """Whether the argument means indices, not a slice or one integer."""
+        return isinstance(list_or_slice, (list, tuple, range, numpy.ndarray))
+
+    @staticmethod
+    def _list_request_sanity_check(indices: IndexList,
+                                   num_examples: int) -> None:
+        """Raise ValueError for an empty, negative or too large request."""
+        _checked_list(indices, num_examples)
+
+    @staticmethod
+    def _slice_request_sanity_check(slice_: slice, num_examples: int) -> None:
+        """Raise ValueError for an empty, negative or too large request."""
+        slice_ = plain_slice(slice_, 'request')
+        start, stop, _ = Subset.slice_to_numerical_args(slice_, num_examples)
+        if start >= num_examples or stop > num_examples or start >= stop:
+            raise ValueError(
+                f'request: {slice_} is empty or does not lie within '
+                f'{num_examples} examples; expected 0 <= start < stop <= '
+                f'{num_examples}')
+
+
+def _checked_list(indices: IndexList, num_examples: int) -> IndexArray:
+    array = to_index_array(indices, 'request')
+    if not array.size:
+        raise ValueError(
+            'request: expected at least one index, got an empty list')
+    check_bounds(array, num_examples, 'request')
+    return array
+
+
+def _is_everything(request: object) -> bool:
+    return isinstance(request, slice) and request == slice(None)
+
+
+def _reads_ascending_only(indexable: object) -> bool:
+    if isinstance(indexable, (numpy.ndarray, Sequence)):
+        return False
+    import h5py
+    return isinstance(indexable, h5py.Dataset)
+
+
+def _increases(indices: IndexArray) -> bool:
+    return bool((indices[1:] > indices[:-1]).all())
+
+
+def _own_objects(rows: Any, position: IndexArray) -> Any:
+    """Repeat rows of objects so that a repeated array is a copy."""
+    result = rows[position]
+    seen: set[int] = set()
+    for i, source in enumerate(position.tolist()):
+        if source in seen and isinstance(result[i], numpy.ndarray):
+            result[i] = result[i].copy()
+        seen.add(source)
+    return result

@@ -1,0 +1,126 @@
+"""Temporary files and folders whose owner may be killed.
+
+The owner holds a lock on what it made, which the system releases when the
+process ends in any way. What nobody holds is left over, and may be removed.
+"""
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, and nothing removed
+    fcntl = None  # type: ignore[assignment, unused-ignore]
+
+
+class Claim:
+    """A new file or folder, locked while the context is entered.
+
+    Parameters
+    ----------
+    create : callable
+        Makes it, under a name that was never used, and returns its path.
+
+    """
+
+    def __init__(self, create: Callable[[], str]) -> None:
+        self._create = create
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> str:
+        while True:
+            path = self._create()
+            if fcntl is None:
+                return path  # type: ignore[unreachable, unused-ignore]
+            try:
+                # A file whose permissions forbid reading can be written.
+                self._descriptor = os.open(
+                    path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
+                # Shared: the finished file may be read at once.
+                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return path  # a file system without locks
+            # Somebody may have taken it for left over, just before.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._descriptor),
+                                    os.stat(path)):
+                    return path
+            self._release()
+
+    def __exit__(self, kind: type[BaseException] | None,
+                 error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+def remove_stale(folder: str, pattern: str) -> None:
+    """Remove files and folders of our own whose owner is no more.
+
+    Parameters
+    ----------
+    folder : str
+        Where to look.
+    pattern : str
+        A regular expression for their names as a whole.
+
+    """
+    if fcntl is None:
+        return  # type: ignore[unreachable, unused-ignore]
+    with suppress(OSError):
+        for name in os.listdir(folder):
+            if re.fullmatch(pattern, name):
+                with suppress(OSError):
+                    _remove_unclaimed(os.path.join(folder, name))
+
+
+def _remove_unclaimed(path: str) -> None:
+    """Remove one, unless it is a link, somebody else's or claimed."""
+    # Not to wait for the other end of a pipe of that name.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if os.fstat(descriptor).st_uid != os.getuid():
+            return
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The name may have gone to another since it was opened.
+        if not os.path.samestat(os.fstat(descriptor), os.lstat(path)):
+            return
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
+    """Have a folder for temporary files, which is removed at the end; so are
+    those of the same prefix whose owner was killed.
+
+    Parameters
+    ----------
+    prefix : str
+        How its name begins.
+    parent : str, optional
+        The folder to make it in. Default: that of the system.
+
+    """
+    parent = parent or tempfile.gettempdir()
+    # How tempfile makes names.
+    remove_stale(parent, re.escape(prefix) + '[a-z0-9_]{8}')
+    with Claim(lambda: tempfile.mkdtemp(prefix=prefix, dir=parent)) as path:
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,214 @@
+"""A small pool of threads, owned by the process, for work without the GIL.
+
+The pool is made when it is first needed. Before a fork its threads end, so
+that no process starts life with a lock held by a thread it does not have;
+parent and child each make a new pool when they next need one.
+"""
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+from fuel.config_parser import config
+from fuel.utils import h5py_lock  # noqa: F401 (registers its handlers)
+
+
+Result = TypeVar('Result')
+
+# Chunks for each thread: enough that one slow chunk does not keep the other
+# threads waiting, few enough that handing them out costs nothing.
+CHUNKS_PER_THREAD = 4
+# All the threads there can ever be, however many callers ask at once.
+MAX_THREADS = 256
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+# Says of the running thread whether it belongs to the pool.
+_thread = threading.local()
+
+
+def number_of_threads() -> int:
+    """Return how many threads a stage may use: ``config.num_threads``.
+
+    Returns
+    -------
+    int
+        By default the number of cores that this process may run on.
+
+    """
+    threads: int = config.num_threads
+    return threads
+
+
+def map_chunks(function: Callable[[int, int], Result], n_items: int,
+               min_items_per_thread: int = 1,
+               num_threads: int | None = None) -> list[Result]:
+    """Call a function for consecutive chunks of a range, on all cores.
+
+    The calling thread works too, and a call from within the pool runs in
+    its own thread alone, so calls may be nested and never wait for
+    each other.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(start, stop)`` with ``0 <= start < stop <=
+        n_items``, in any order and from several threads at once. It gains
+        from threads only where it releases the GIL.
+    n_items : int
+        The length of the range. Nothing is called for 0.
+    min_items_per_thread : int, optional
+        No chunk is smaller, unless the whole range is: the size from which
+        a second thread pays, as measured.
+    num_threads : int, optional
+        How many threads to use at most. Default is
+        :func:`number_of_threads`.
+
+    Returns
+    -------
+    list
+        What the calls returned, in the order of the chunks. The number of
+        chunks depends on the number of threads.
+
+    Raises
+    ------
+    Exception
+        What the first failing chunk, in the order of the range, raised.
+        It does not depend on the number of threads.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> squares = numpy.empty(5, int)
+    >>> def square(start, stop):
+    ...     squares[start:stop] = numpy.arange(start, stop) ** 2
+    >>> _ = map_chunks(square, len(squares))
+    >>> squares
+    array([ 0,  1,  4,  9, 16])
+
+    """
+    if n_items <= 0:
+        return []
+    most = n_items // max(1, min_items_per_thread)
+    if most < 2 or getattr(_thread, 'is_ours', False):
+        return [function(0, n_items)]
+    threads = min(
+        most, number_of_threads() if num_threads is None else num_threads)
+    if threads < 2:
+        return [function(0, n_items)]
+    n_chunks = min(most, threads * CHUNKS_PER_THREAD)
+    return _run(function, n_items, n_chunks, threads)
+
+
+class _Chunks:
+    """The chunks of one call, handed out to whichever thread is free."""
+
+    def __init__(self, function: Callable[[int, int], Result],
+                 n_items: int, n_chunks: int) -> None:
+        self.function = function
+        self.bounds = [n_items * i // n_chunks for i in range(n_chunks + 1)]
+        self.results: list[Any] = [None] * n_chunks
+        self.errors: dict[int, BaseException] = {}
+        # One step of a counter is atomic.
+        self.counter = itertools.count()
+
+    def work(self) -> None:
+        """Take chunks until there are none, or until one has failed.
+
+        Chunks are begun in order, so whatever comes before a failed one
+        was begun as well: the first failure does not depend on timing.
+
+        """
+        for i in self.counter:
+            if i >= len(self.results) or self.errors:
+                return
+            try:
+                self.results[i] = self.function(
+                    self.bounds[i], self.bounds[i + 1])
+            except BaseException as error:  # noqa: BLE001 (raised later)
+                self.errors[i] = error
+
+
+def _run(function: Callable[[int, int], Result], n_items: int,
+         n_chunks: int, threads: int) -> list[Result]:
+    """Run the chunks on the calling thread and ``threads - 1`` others."""
+    chunks = _Chunks(function, n_items, n_chunks)
+    helpers = _submit(chunks.work, threads - 1)
+    chunks.work()
+    # A helper that has not begun has nothing left to do; to wait for it
+    # would be to wait for the work of others.
+    wait([helper for helper in helpers if not helper.cancel()])
+    if chunks.errors:
+        raise chunks.errors[min(chunks.errors)]
+    return chunks.results
+
+
+def start(task: Callable[[], None]) -> None:
+    """Begin a task in the background; what it raises is lost.
+
+    Parameters
+    ----------
+    task : callable
+        Takes no arguments. A fork waits for its end.
+
+    """
+    _submit(task, 1)
+
+
+def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:
+    """Queue some work a number of times."""
+    global _pool
+    with _lock:
+        if _pool is None:
+            # It starts a thread only when no other is idle.
+            _pool = ThreadPoolExecutor(
+                MAX_THREADS, thread_name_prefix='fuel',
+                initializer=_mark_thread)
+        return [_pool.submit(work) for _ in range(times)]
+
+
+def _mark_thread() -> None:
+    _thread.is_ours = True
+
+
+def _before_fork() -> None:
+    """End the threads of the pool, after what they were given.
+
+    The lock stays held, so that no other thread makes a pool while the
+    process forks.
+
+    """
+    global _pool
+    # A thread of the pool that forks cannot wait for itself.
+    if getattr(_thread, 'is_ours', False):
+        return
+    _lock.acquire()
+    if _pool is not None:
+        _pool.shutdown(wait=True)
+        _pool = None
+
+
+def _after_fork_in_parent() -> None:
+    if not getattr(_thread, 'is_ours', False):
+        _lock.release()
+
+
+def _after_fork_in_child() -> None:
+    """Start anew: whoever held the lock does not exist here."""
+    global _lock, _pool
+    _lock = threading.Lock()
+    _pool = None
+    _thread.is_ours = False
+
+
+# After the imports of the executor and of h5py, whose own handlers must run
+# inside ours: h5py's takes the lock without which a thread of the pool that
+# reads a file, or forks, would never end.
+if hasattr(os, 'register_at_fork'):
+    os.register_at_fork(before=_before_fork,
+                        after_in_parent=_after_fork_in_parent,
+                        after_in_child=_after_fork_in_child)

@@ -1,0 +1,399 @@
+"""Batches as a description in JSON and buffers, and back."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.wire.dtypes import check_shape, describe, rebuild
+from fuel.wire.header import LIMITS, Limits, WireError, get_field
+
+# Where NumPy keeps it depends on the version.
+VisibleDeprecationWarning: type[Warning] = getattr(
+    numpy, 'exceptions', numpy).VisibleDeprecationWarning
+
+# Elements whose type takes no bytes are not paid for by the sender.
+_MOST_EMPTY = 1 << 20
+# Smaller buffers are copied: they may share memory with other messages.
+_SMALL = 1 << 14
+
+Buffers = list[Any]
+
+
+def encode(data: Any) -> tuple[list[Any], Buffers]:
+    """Describe the data of each source.
+
+    Parameters
+    ----------
+    data : sequence
+        Arrays of any type but object, lists (a rectangular one arrives as
+        an array, a ragged one as a list of arrays), bytes, text, numbers.
+
+    Returns
+    -------
+    items : list
+        Ready for JSON.
+    buffers : list of buffers
+        Contiguous arrays and bytes, not copied where possible.
+
+    Raises
+    ------
+    TypeError
+        If something cannot be sent.
+
+    """
+    buffers: Buffers = []
+    items = []
+    for place, source in enumerate(data):
+        try:
+            items.append(_encode(source, buffers, 0))
+        except TypeError as error:
+            error.add_note(f'in source number {place}')
+            raise
+    return items, buffers
+
+
+def _encode(value: Any, buffers: Buffers, depth: int) -> Any:
+    if depth > LIMITS.depth:
+        raise TypeError('lists are nested too deeply to be sent')
+    if isinstance(value, numpy.ndarray):
+        if value.dtype.hasobject:
+            return _encode_objects(value, buffers, depth)
+        return _encode_array('array', numpy.asarray(value), buffers)
+    if isinstance(value, numpy.generic):
+        return _encode_array('scalar', numpy.asarray(value), buffers)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        buffers.append(bytes(value))
+        return {'type': 'bytes'}
+    if isinstance(value, (list, tuple)):
+        return _encode_sequence(value, buffers, depth)
+    if value is None or isinstance(value, (bool, int, str)):
+        return {'type': 'value', 'value': value}
+    if isinstance(value, float):
+        return {'type': 'float', 'value': value.hex()}
+    if hasattr(value, '__array__'):
+        return _encode(numpy.asarray(value), buffers, depth + 1)
+    raise TypeError(
+        f'data of type {type(value).__name__} cannot be sent: return arrays, '
+        'lists, bytes, text or numbers')
+
+
+def _encode_array(kind: str, array: NDArray[Any], buffers: Buffers) -> Any:
+    described = describe(array.dtype)
+    order = 'C'
+    if not array.flags.c_contiguous and array.flags.f_contiguous:
+        order = 'F'
+        flat = array.T
+    else:
+        # Not ascontiguousarray, which makes one dimension of none (R7).
+        flat = array if array.flags.c_contiguous else _copy(array)
+    if array.nbytes:
+        buffers.append(flat.reshape(-1).view(numpy.uint8))
+    return {'type': kind, 'dtype': described, 'shape': list(array.shape),
+            'order': order}
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy in C order, with the bytes between fields as they are.
+
+    NumPy copies field by field, and would send what memory held before.
+    """
+    if array.dtype.names is None:
+        return array.copy(order='C')
+    return array.view(f'V{array.dtype.itemsize}').copy(order='C')
+
+
+def _encode_objects(array: NDArray[Any], buffers: Buffers,
+                    depth: int) -> Any:
+    """Describe an array of objects: those of one are sent one by one."""
+    if array.dtype != object:
+        raise TypeError(
+            f'arrays of type {array.dtype} cannot be sent, since parts are '
+            'Python objects')
+    elements = list(array.reshape(-1))
+    item = (_encode_ragged(elements, buffers)
+            or _encode_each(elements, buffers, depth))
+    return {'type': 'objects', 'shape': list(array.shape), 'items': item}
+
+
+def _encode_sequence(values: Any, buffers: Buffers, depth: int) -> Any:
+    elements = list(values)
+    if elements and all(type(one) is bytes for one in elements):
+        return _encode_strings(elements, buffers, 'bytes')
+    if elements and all(type(one) is str for one in elements):
+        return _encode_strings(
+            [one.encode('utf-8', 'surrogatepass') for one in elements],
+            buffers, 'text')
+    array = _as_rectangular(elements)
+    if array is not None:
+        return _encode_array('array', array, buffers)
+    elements = [
+        numbers if (isinstance(one, (list, tuple))
+                    and (numbers := _as_rectangular(list(one))) is not None)
+        else one for one in elements]
+    return (_encode_ragged(elements, buffers)
+            or _encode_each(elements, buffers, depth))
+
+
+def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
+    """Return a list of numbers, of whatever depth, as an array."""
+    if not _holds_numbers(elements):
+        return None
+    try:
+        array = numpy.array(elements)
+    except (ValueError, OverflowError, VisibleDeprecationWarning):
+        # NumPy before 1.24 only warns of ragged lists, if that is no error.
+        return None
+    return None if array.dtype.kind not in 'biufcmMV' else array
+
+
+def _holds_numbers(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_holds_numbers, value))
+    if isinstance(value, numpy.ndarray):
+        return value.dtype.kind in 'biufcmMV' and not value.dtype.hasobject
+    return isinstance(value, (bool, int, float, complex, numpy.generic))
+
+
+def _encode_each(elements: list[Any], buffers: Buffers, depth: int) -> Any:
+    return {'type': 'list', 'items': [
+        _encode(one, buffers, depth + 1) for one in elements]}
+
+
+def _encode_strings(parts: list[bytes], buffers: Buffers, kind: str) -> Any:
+    buffers.append(numpy.array(
+        [len(part) for part in parts], '<i8').view(numpy.uint8))
+    buffers.append(b''.join(parts))
+    return {'type': 'strings', 'of': kind, 'count': len(parts)}
+
+
+def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
+    """Describe arrays of one type and several shapes by two buffers."""
+    if not elements or not all(
+            type(one) is numpy.ndarray and one.ndim and one.dtype.itemsize
+            and not one.dtype.hasobject for one in elements):
+        return None
+    first = elements[0]
+    if any(one.dtype != first.dtype or one.ndim != first.ndim
+           for one in elements):
+        return None
+    buffers.append(numpy.array(
+        [one.shape for one in elements], '<i8').reshape(-1).view(
+            numpy.uint8))
+    buffers.append(numpy.concatenate(
+        [one.reshape(-1) for one in elements]).view(numpy.uint8))
+    return {'type': 'ragged', 'dtype': describe(first.dtype),
+            'dimensions': first.ndim, 'count': len(elements)}
+
+
+def decode(items: Any, buffers: Sequence[Any],
+           limits: Limits = LIMITS) -> tuple[Any, ...]:
+    """Return the data that :func:`encode` described.
+
+    Parameters
+    ----------
+    items : object
+        The description, from anyone.
+    buffers : sequence of buffers
+        What came with it.  Arrays use the memory of a buffer that may be
+        written and is aligned; otherwise they are copies.
+    limits : Limits, optional
+
+    Returns
+    -------
+    tuple
+        The data of each source; arrays are writable and aligned.
+
+    Raises
+    ------
+    WireError
+        If description and buffers are not what :func:`encode` makes.
+
+    """
+    if len(buffers) > limits.frames:
+        raise WireError(
+            f'a message may have {limits.frames} frames, got {len(buffers)}')
+    total = sum(len(memoryview(buffer)) for buffer in buffers)
+    if total > limits.total:
+        raise WireError(
+            f'a message may have {limits.total} bytes, got {total}')
+    if not isinstance(items, list):
+        raise WireError('the description of a batch must be a list')
+    decoder = _Decoder(buffers, limits)
+    data = tuple(decoder.decode(item, 0) for item in items)
+    decoder.check_end()
+    return data
+
+
+class _Decoder:
+    """Takes the buffers of a message one after another."""
+
+    def __init__(self, buffers: Sequence[Any], limits: Limits) -> None:
+        self.buffers = buffers
+        self.limits = limits
+        self.next = 0
+
+    def take(self) -> Any:
+        """Return the next buffer."""
+        if self.next >= len(self.buffers):
+            raise WireError(
+                f'more than the {len(self.buffers)} frames are described')
+        self.next += 1
+        return self.buffers[self.next - 1]
+
+    def check_end(self) -> None:
+        """Refuse frames that nothing describes."""
+        if self.next != len(self.buffers):
+            raise WireError(f'{len(self.buffers)} frames came, but '
+                            f'{self.next} are described')
+
+    def decode(self, item: Any, depth: int) -> Any:
+        """Return the data that one item describes."""
+        if not isinstance(item, dict) or depth > self.limits.depth:
+            raise WireError('not a description of data, or nested too '
+                            'deeply')
+        kind = get_field(item, 'type', str)
+        if kind in ('array', 'scalar'):
+            array = self.array(item)
+            return array if kind == 'array' else array[()]
+        if kind == 'bytes':
+            return bytes(self.take())
+        if kind == 'value':
+            value = item.get('value')
+            if isinstance(value, (dict, list, float)):
+                raise WireError('a value is an integer, a text or null')
+            return value
+        if kind == 'float':
+            return self.number(item)
+        if kind == 'list':
+            return [self.decode(one, depth + 1)
+                    for one in get_field(item, 'items', list)]
+        if kind == 'strings':
+            return self.strings(item)
+        if kind == 'ragged':
+            return self.ragged(item)
+        if kind == 'objects':
+            return self.objects(item, depth)
+        raise WireError(f'unknown type of data: {kind[:40]!r}')
+
+    def number(self, item: dict[str, Any]) -> float:
+        """Return a float."""
+        try:
+            return float.fromhex(get_field(item, 'value', str))
+        except (ValueError, OverflowError) as error:
+            raise WireError(f'not a number: {error}') from None
+
+    def array(self, item: dict[str, Any]) -> NDArray[Any]:
+        """Return an array."""
+        dtype = rebuild(item.get('dtype'))
+        shape = check_shape(item.get('shape'))
+        order = item.get('order')
+        if order not in ('C', 'F'):
+            raise WireError(f'the order of an array is C or F, got '
+                            f'{str(order)[:20]}')
+        count = math.prod(shape)
+        if not count or not dtype.itemsize:
+            return _empty(shape, dtype, order)
+        flat = own_array(self.take(), dtype, count)
+        if order == 'F':
+            return flat.reshape(shape[::-1]).T
+        return flat.reshape(shape)
+
+    def counts(self, size: int) -> list[int]:
+        """Return the next buffer as non-negative integers."""
+        buffer = self.take()
+        if len(memoryview(buffer)) != 8 * size:
+            raise WireError(f'{size} lengths take {8 * size} bytes, got '
+                            f'{len(memoryview(buffer))}')
+        numbers: list[int] = numpy.frombuffer(buffer, '<i8').tolist()
+        if numbers and min(numbers) < 0:
+            raise WireError('a length is negative')
+        return numbers
+
+    def strings(self, item: dict[str, Any]) -> list[Any]:
+        """Return a list of bytes or of texts."""
+        lengths = self.counts(get_field(item, 'count', int))
+        content = bytes(self.take())
+        if sum(lengths) != len(content):
+            raise WireError(f'strings of {sum(lengths)} bytes are described, '
+                            f'but {len(content)} came')
+        parts = []
+        start = 0
+        for length in lengths:
+            parts.append(content[start:start + length])
+            start += length
+        if item.get('of') == 'bytes':
+            return parts
+        try:
+            return [part.decode('utf-8', 'surrogatepass') for part in parts]
+        except UnicodeDecodeError as error:
+            raise WireError(f'not a text: {error}') from None
+
+    def ragged(self, item: dict[str, Any]) -> list[NDArray[Any]]:
+        """Return arrays of one type and several shapes."""
+        dtype = rebuild(item.get('dtype'))
+        dimensions = get_field(item, 'dimensions', int)
+        if not 1 <= dimensions <= 32 or not dtype.itemsize:
+            raise WireError('ragged arrays have 1 to 32 dimensions and '
+                            'elements of at least a byte')
+        count = get_field(item, 'count', int)
+        lengths = self.counts(count * dimensions)
+        shapes = [lengths[start:start + dimensions]
+                  for start in range(0, len(lengths), dimensions)]
+        sizes = [math.prod(check_shape(shape)) for shape in shapes]
+        flat = own_array(self.take(), dtype, sum(sizes))
+        parts = []
+        start = 0
+        for shape, size in zip(shapes, sizes, strict=True):
+            parts.append(flat[start:start + size].reshape(shape))
+            start += size
+        return parts
+
+    def objects(self, item: dict[str, Any], depth: int) -> NDArray[Any]:
+        """Return an array of objects."""
+        shape = check_shape(item.get('shape'))
+        elements = self.decode(item.get('items'), depth + 1)
+        if not isinstance(elements, list) \
+                or len(elements) != math.prod(shape):
+            raise WireError('the elements of an array of objects do not '
+                            'fill its shape')
+        array = numpy.empty(len(elements), object)
+        for place, element in enumerate(elements):
+            array[place] = element
+        try:
+            return array.reshape(shape)
+        except ValueError as error:
+            raise WireError(f'not a shape: {error}') from None
+
+
+def own_array(buffer: Any, dtype: numpy.dtype[Any],
+              count: int) -> NDArray[Any]:
+    """Return a buffer as an aligned, writable array of its own memory."""
+    memory = memoryview(buffer)
+    if memory.nbytes != count * dtype.itemsize:
+        raise WireError(
+            f'{count} elements of {dtype} take {count * dtype.itemsize} '
+            f'bytes, got {memory.nbytes}')
+    if not count:
+        return numpy.empty(0, dtype)
+    raw = numpy.frombuffer(memory, numpy.uint8)
+    if raw.flags.writeable and raw.nbytes >= _SMALL:
+        array = raw.view(dtype)
+        if array.flags.aligned:
+            return array
+    own = numpy.empty(count, dtype)
+    own.view(numpy.uint8)[:] = raw
+    return own
+
+
+def _empty(shape: list[int], dtype: numpy.dtype[Any],
+           order: Any) -> NDArray[Any]:
+    if not dtype.itemsize and math.prod(shape) > _MOST_EMPTY:
+        raise WireError(f'too many elements without content: {shape}')
+    try:
+        return numpy.ndarray(tuple(shape), dtype, order=order)
+    except (ValueError, MemoryError) as error:
+        raise WireError(f'not a shape: {error}') from None

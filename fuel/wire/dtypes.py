@@ -1,0 +1,106 @@
+"""Data types as JSON."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.wire.header import WireError
+
+# Kinds that are plain bytes: no objects, no types of other packages.
+_KINDS = frozenset('biufcmMSUV')
+_MOST_FIELDS = 1000
+_LONGEST_NAME = 40
+_LARGEST_ITEM = 1 << 31
+
+
+def describe(dtype: numpy.dtype[Any]) -> Any:
+    """Return a data type as JSON.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+
+    Returns
+    -------
+    str, list or dict
+        A list is a type and the shape of a sub-array, a dict a structure.
+
+    Raises
+    ------
+    TypeError
+        If it holds Python objects, or is not NumPy's.
+
+    """
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return [describe(base), list(shape)]
+    if dtype.fields is not None and dtype.names is not None:
+        return {'names': list(dtype.names),
+                'formats': [describe(dtype.fields[name][0])
+                            for name in dtype.names],
+                'offsets': [dtype.fields[name][1] for name in dtype.names],
+                'itemsize': dtype.itemsize}
+    if dtype.hasobject or dtype.kind not in _KINDS \
+            or numpy.dtype(dtype.str) != dtype:
+        raise TypeError(
+            f'arrays of type {dtype} cannot be sent: convert them to numbers '
+            'or bytes before')
+    return dtype.str
+
+
+def rebuild(described: Any, depth: int = 4) -> numpy.dtype[Any]:
+    """Return the data type that :func:`describe` was given."""
+    try:
+        dtype = _rebuild(described, depth)
+    except (TypeError, ValueError, OverflowError, MemoryError,
+            SyntaxError) as error:
+        raise WireError(
+            f'not a data type: {str(described)[:80]} ({error})') from None
+    # An array has no type with a shape of its own; only fields have.
+    if (dtype.hasobject or dtype.itemsize > _LARGEST_ITEM
+            or dtype.subdtype is not None):
+        raise WireError(f'a data type that is not allowed: {dtype}')
+    return dtype
+
+
+def _rebuild(described: Any, depth: int) -> numpy.dtype[Any]:
+    if depth < 0:
+        raise ValueError('nested too deeply')
+    if isinstance(described, str):
+        # Only what `dtype.str` gives: NumPy's own parser takes much more.
+        if len(described) > _LONGEST_NAME or described[:1] not in '<>|=' \
+                or described[1:2] not in _KINDS:
+            raise ValueError('unknown')
+        return numpy.dtype(described)
+    if isinstance(described, list):
+        base, shape = described
+        lengths = tuple(check_shape(shape))
+        return numpy.dtype((_rebuild(base, depth - 1), lengths))
+    if not isinstance(described, dict) or described.keys() != {
+            'names', 'formats', 'offsets', 'itemsize'}:
+        raise ValueError('unknown')
+    if len(described['formats']) > _MOST_FIELDS or not all(
+            type(number) is int and 0 <= number <= _LARGEST_ITEM
+            for number in [*described['offsets'], described['itemsize']]):
+        raise ValueError('too large')
+    return numpy.dtype({
+        'names': [_check_name(name) for name in described['names']],
+        'formats': [_rebuild(one, depth - 1)
+                    for one in described['formats']],
+        'offsets': described['offsets'], 'itemsize': described['itemsize']})
+
+
+def _check_name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ValueError('a name is a text')
+    return name
+
+
+def check_shape(shape: Any) -> list[int]:
+    """Return a shape, if it is one."""
+    if not isinstance(shape, list) or len(shape) > 32 or not all(
+            type(length) is int and 0 <= length < 2 ** 48
+            for length in shape):
+        raise WireError(f'not a shape: {str(shape)[:80]}')
+    return shape

@@ -1,0 +1,131 @@
+"""Headers: small JSON objects, refused unless they are what they should."""
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+# The first bytes of each header, and the version of the protocol.
+MAGIC = b'FUEL'
+VERSION = 1
+
+
+class WireError(ValueError):
+    """What came from outside is not what the protocol allows."""
+
+
+class Limits(NamedTuple):
+    """What a message may have at most.
+
+    Attributes
+    ----------
+    header : int
+        Bytes of the header.
+    frames : int
+        Frames after the header.
+    total : int
+        Bytes of all frames.
+    depth : int
+        Lists within lists.
+
+    """
+
+    header: int = 1 << 24
+    frames: int = 1 << 14
+    total: int = 1 << 34
+    depth: int = 16
+
+
+LIMITS = Limits()
+
+
+def pack_header(fields: dict[str, Any]) -> bytes:
+    """Return a header as bytes.
+
+    Parameters
+    ----------
+    fields : dict
+        Ready for JSON.
+
+    Returns
+    -------
+    bytes
+
+    """
+    return MAGIC + _ENCODER.encode(fields).encode()
+
+
+def unpack_header(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
+    """Return the fields of a header.
+
+    Parameters
+    ----------
+    data : bytes
+        From anyone.
+    limits : Limits, optional
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    WireError
+
+    """
+    if len(data) > limits.header:
+        raise WireError(
+            f'a header may have {limits.header} bytes, got {len(data)}')
+    if data[:len(MAGIC)] != MAGIC:
+        raise WireError(
+            f'a header begins with {MAGIC!r}, got {bytes(data[:8])!r}')
+    try:
+        fields = _DECODER.decode(data[len(MAGIC):].decode())
+    except (ValueError, RecursionError) as error:
+        raise WireError(f'the header is not JSON: {error}') from None
+    if not isinstance(fields, dict):
+        raise WireError(
+            'a header is a JSON object, got '
+            f'{type(fields).__name__}')
+    return fields
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f'{name} is not a number')
+
+
+# Made once: they are used for each message.
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(',', ':'))
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
+    """Return a field that is a list of integers that are not negative."""
+    numbers: list[int] = get_field(fields, name, list, [])
+    if not all(type(number) is int and 0 <= number < 2 ** 63
+               for number in numbers):
+        raise WireError(f'the field {name!r} must be a list of integers, got '
+                        f'{str(numbers)[:80]}')
+    return numbers
+
+
+def get_field(fields: dict[str, Any], name: str, kind: type,
+              default: Any = ...) -> Any:
+    """Return one field of a header, checked.
+
+    Parameters
+    ----------
+    kind : type
+        ``int`` stands for an integer that is not negative.
+    default : object, optional
+        Returned if the field is missing or null.
+
+    """
+    value: Any = fields.get(name)
+    if value is None and default is not ...:
+        return default
+    if type(value) is not kind or (
+            isinstance(value, int) and not 0 <= value < 2 ** 63):
+        raise WireError(
+            f'the field {name!r} must be of type {kind.__name__}, got '
+            f'{str(value)[:80]} ({type(value).__name__})')
+    return value

@@ -1,0 +1,45 @@
+"""Messages over ZeroMQ's sockets, without what its own helpers ask besides.
+
+They ask the socket after each part whether there are more, and compute with
+flags that are enumerations: more than the rest of a small message takes.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import zmq
+
+_NOBLOCK = int(zmq.NOBLOCK)
+_MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
+_EVENTS = int(zmq.EVENTS)
+_POLLIN = int(zmq.POLLIN)
+
+
+def receive_all(socket: Any) -> Iterator[list[Any]]:
+    """Yield the messages that have come."""
+    # Asking is cheaper than the exception that says that there are none.
+    while socket.get(_EVENTS) & _POLLIN:
+        try:
+            part = socket.recv(_NOBLOCK, copy=False)
+        except zmq.Again:
+            return
+        parts = [part]
+        while part.more:
+            part = socket.recv(_NOBLOCK, copy=False)
+            parts.append(part)
+        yield parts
+
+
+def send_now(socket: Any, parts: Sequence[Any], copy: bool = True) -> None:
+    """Send a message, or fail at once.
+
+    Raises
+    ------
+    zmq.ZMQError
+        If there is nobody to get it, or no room.
+
+    """
+    for part in parts[:-1]:
+        socket.send(part, _MORE, copy)
+    socket.send(parts[-1], _NOBLOCK, copy)

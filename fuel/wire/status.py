@@ -1,0 +1,38 @@
+"""Asking a server how it is."""
+from __future__ import annotations
+
+from typing import Any
+
+import zmq
+
+from fuel.exceptions import ServerError
+from fuel.wire.header import get_field, pack_header, unpack_header
+
+
+def ask_status(address: str, timeout: float = 5.0,
+               curve: Any = None) -> dict[str, Any]:
+    """Return the statistics of a server.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``'tcp://localhost:5557'``.
+    timeout : float, optional
+        Seconds.
+    curve : str or path, optional
+        Directory of a client's keys.
+
+    """
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        if curve is not None:
+            from fuel.wire.curve import protect_client
+            protect_client(socket, curve)
+        socket.connect(address)
+        socket.send(pack_header({'type': 'status'}))
+        if not socket.poll(int(timeout * 1000)):
+            raise ServerError(
+                f'no server answers at {address} after {timeout} seconds')
+        fields = unpack_header(socket.recv_multipart()[0])
+        status: dict[str, Any] = get_field(fields, 'status', dict)
+        return status

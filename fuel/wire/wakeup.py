@@ -1,0 +1,36 @@
+"""Waking up a thread that waits for sockets."""
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+
+class WakeUp:
+    """A pipe that makes a poll in another thread return."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._end, False)
+
+    def __call__(self) -> None:
+        """Wake up the waiting thread."""
+        # A full pipe wakes up as well; a closed one has nobody to wake.
+        with suppress(BlockingIOError, OSError):
+            os.write(self._end, b'x')
+
+    def clear(self) -> None:
+        """Forget the calls so far."""
+        with suppress(BlockingIOError):
+            os.read(self.descriptor, 4096)
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self._end)
+        os.close(self.descriptor)
+        self._end = self.descriptor = -1
+
+    def __del__(self) -> None:
+        # Who made it may never have started, or failed to.
+        if getattr(self, 'descriptor', -1) >= 0:
+            self.close()

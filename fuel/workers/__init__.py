@@ -1,0 +1,1 @@
+"""Batches made in other processes of this host."""
