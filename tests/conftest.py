@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy
 import pytest
-import stuck
 from hypothesis import HealthCheck, settings
+from support import stuck
 
 import fuel
 

@@ -2,13 +2,12 @@
 import textwrap
 from pathlib import Path
 
-import processes
-import stuck
+from support import processes, stuck
 
 SCRIPT = """
     import os, sys, threading, time
     sys.path.insert(0, sys.argv[1])
-    import stuck
+    from support import stuck
     def hang():
         time.sleep(1.5)
     if __name__ == '__main__':
@@ -28,7 +27,7 @@ def test_stacks_of_a_process_that_takes_too_long_are_printed(tmp_path):
     path = tmp_path / 'script.py'
     path.write_text(textwrap.dedent(SCRIPT))
     status, _, errors = processes.run_python(
-        str(path), str(Path(stuck.__file__).parent))
+        str(path), str(Path(stuck.__file__).parents[1]))
     assert status == 0
     assert b'thread other' in errors
     assert b'in hang' in errors

@@ -3,8 +3,8 @@ import os
 
 import h5py
 import pytest
-import raw_data
-from processes import run_python
+from support import raw_data
+from support.processes import run_python
 
 from fuel.bin import fuel_convert, fuel_download, fuel_info
 from fuel.bin._staging import convert_aside

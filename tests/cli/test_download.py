@@ -2,8 +2,8 @@
 import os
 
 import pytest
-from faulty_server import serving
-from processes import run_python
+from support.faulty_server import serving
+from support.processes import run_python
 
 from fuel.bin.fuel_download import main
 from fuel.downloaders.base import raw_files

@@ -4,8 +4,8 @@ import json
 import h5py
 import numpy
 import pytest
-import raw_data
 from PIL import Image
+from support import raw_data
 
 from fuel.bin import fuel_convert, fuel_info
 

@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import h5py
-import raw_data
-from processes import environment
+from support import raw_data
+from support.processes import environment
 
 CONVERT = 'import sys\nfrom fuel.bin.fuel_convert import main\n'
 STOP = ('from fuel.converters import iris\n'

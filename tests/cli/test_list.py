@@ -1,6 +1,6 @@
 """The list of data sets that two commands print."""
 import pytest
-import raw_data
+from support import raw_data
 
 from fuel.bin import fuel_convert, fuel_download
 

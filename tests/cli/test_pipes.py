@@ -5,8 +5,8 @@ import subprocess
 import sys
 
 import pytest
-import raw_data
-from processes import environment
+from support import raw_data
+from support.processes import environment
 
 MAIN = ('import sys\nfrom fuel.bin.{0} import main\n'
         'sys.exit(main(sys.argv[1:]))')

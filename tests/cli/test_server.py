@@ -7,7 +7,7 @@ import sys
 import textwrap
 
 import pytest
-from process_pipelines import build
+from support.process_pipelines import build
 
 from fuel.bin.fuel_server import main
 from fuel.exceptions import ServerError

@@ -4,7 +4,7 @@ import pickle
 import pkgutil
 
 import pytest
-from processes import run_python
+from support.processes import run_python
 
 import fuel
 

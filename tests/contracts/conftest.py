@@ -1,6 +1,6 @@
 """What all contracts are tried on."""
-import pipelines
 import pytest
+from support import pipelines
 
 
 @pytest.fixture(scope='session')

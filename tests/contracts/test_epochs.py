@@ -1,6 +1,6 @@
 """What an epoch looks like from outside: its names, its end, its length."""
-import pipelines
 import pytest
+from support import pipelines
 
 from fuel.streams import DataStream
 

@@ -1,7 +1,7 @@
 """What is handed out is the user's own."""
 import numpy
-import pipelines
 import pytest
+from support import pipelines
 
 
 def overwrite(data):

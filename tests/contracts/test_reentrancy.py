@@ -1,8 +1,8 @@
 """Several epoch iterators of one stream do not disturb each other."""
 import threading
 
-import pipelines
 import pytest
+from support import pipelines
 
 
 def epochs_of(name, folder, count):

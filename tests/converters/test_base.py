@@ -7,7 +7,7 @@ import time
 import h5py
 import numpy
 import pytest
-from processes import run_python
+from support.processes import run_python
 
 from fuel.converters.base import (
     MissingInputFiles,

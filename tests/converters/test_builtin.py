@@ -8,9 +8,9 @@ import os
 import h5py
 import numpy
 import pytest
-import raw_data
-from faulty_server import serving
 from numpy.testing import assert_array_equal
+from support import raw_data
+from support.faulty_server import serving
 
 from fuel import config
 from fuel.bin import fuel_convert, fuel_download, fuel_info

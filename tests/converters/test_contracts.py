@@ -10,10 +10,10 @@ import tarfile
 import h5py
 import numpy
 import pytest
-import raw_data
 import zmq
 from numpy.testing import assert_array_equal
-from processes import run_python
+from support import raw_data
+from support.processes import run_python
 
 from fuel.converters import (
     adult,

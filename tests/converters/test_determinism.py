@@ -2,8 +2,8 @@
 import json
 
 import pytest
-import raw_data
-from processes import run_python
+from support import raw_data
+from support.processes import run_python
 
 CONVERT = """
 import json, os, sys

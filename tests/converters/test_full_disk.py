@@ -7,9 +7,9 @@ import sys
 
 import numpy
 import pytest
-import raw_data
 from PIL import Image
-from processes import environment
+from support import raw_data
+from support.processes import environment
 
 from fuel.converters._failsafe_file import Sink
 from fuel.converters.base import converted_file, create_source, fill_hdf5_file

@@ -14,7 +14,7 @@ import zlib
 import h5py
 import numpy
 import pytest
-import raw_data
+from support import raw_data
 
 from fuel.converters._archives import (
     open_tar,

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 import h5py
 import numpy
 import pytest
-import raw_data
+from support import raw_data
 
 from fuel.converters import all_converters
 from fuel.converters.base import BadInputFile, MissingInputFiles

@@ -5,9 +5,9 @@ import json
 import h5py
 import numpy
 import pytest
-import raw_data
 from numpy.testing import assert_array_equal
 from PIL import Image
+from support import raw_data
 
 from fuel.bin import fuel_convert, fuel_info
 from fuel.datasets import H5PYDataset

@@ -8,7 +8,7 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from processes import run_python
+from support.processes import run_python
 
 from fuel.datasets.csv import CSVDataset
 from fuel.exceptions import DamagedFileError

@@ -4,7 +4,8 @@ import pathlib
 import h5py
 import numpy
 import pytest
-from hdf5_files import (
+from numpy.testing import assert_array_equal
+from support.hdf5_files import (
     NEW_FORM,
     OLD_FORM,
     label,
@@ -12,7 +13,6 @@ from hdf5_files import (
     write_pairs,
     write_ragged,
 )
-from numpy.testing import assert_array_equal
 
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme

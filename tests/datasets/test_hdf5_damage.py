@@ -5,8 +5,8 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
-from hdf5_files import split_array, write_pairs, write_ragged
-from processes import run_python
+from support.hdf5_files import split_array, write_pairs, write_ragged
+from support.processes import run_python
 
 from fuel.datasets import H5PYDataset
 from fuel.datasets.hdf5.labels import axis_labels, own_labels, scale

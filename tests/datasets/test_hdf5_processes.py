@@ -13,9 +13,9 @@ import warnings
 import h5py
 import numpy
 import pytest
-from hdf5_files import write_pairs, write_ragged
 from numpy.testing import assert_array_equal
-from processes import run_python
+from support.hdf5_files import write_pairs, write_ragged
+from support.processes import run_python
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset

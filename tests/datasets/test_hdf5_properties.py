@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import h5py
 import numpy
-from hdf5_files import NEW_FORM, OLD_FORM, split_array, write_ragged
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from support.hdf5_files import NEW_FORM, OLD_FORM, split_array, write_ragged
 
 from fuel.datasets.hdf5 import H5PYDataset
 

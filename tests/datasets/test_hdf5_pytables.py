@@ -5,7 +5,7 @@ import numpy
 import pytest
 import tables
 from numpy.testing import assert_array_equal
-from processes import run_python
+from support.processes import run_python
 
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.schemes import ShuffledScheme

@@ -2,8 +2,8 @@
 import h5py
 import numpy
 import pytest
-from hdf5_files import label
 from numpy.testing import assert_array_equal
+from support.hdf5_files import label
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset

@@ -7,7 +7,7 @@ import sys
 import h5py
 import numpy
 import pytest
-from processes import environment, run_python
+from support.processes import environment, run_python
 
 from fuel.datasets import H5PYDataset
 

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from resuming import assert_resumes
+from support.resuming import assert_resumes
 
 from fuel import config
 from fuel.datasets import text_files

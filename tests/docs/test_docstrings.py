@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 
 import pytest
-from doctest_sessions import run_examples
+from support.doctest_sessions import run_examples
 
 import fuel
 

@@ -3,7 +3,7 @@ import doctest
 from pathlib import Path
 
 import pytest
-from doctest_sessions import run_examples
+from support.doctest_sessions import run_examples
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [

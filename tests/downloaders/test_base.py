@@ -7,7 +7,7 @@ import random
 from argparse import ArgumentParser
 
 import pytest
-from faulty_server import serving
+from support.faulty_server import serving
 
 from fuel.downloaders import base
 from fuel.downloaders.base import (

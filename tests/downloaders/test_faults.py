@@ -9,8 +9,8 @@ import signal
 import threading
 
 import pytest
-from faulty_server import serving
-from processes import start_python
+from support.faulty_server import serving
+from support.processes import start_python
 
 from fuel.downloaders._errors import SlowError
 from fuel.downloaders._timeouts import within
@@ -572,7 +572,7 @@ def test_disk_that_is_full_keeps_what_is_there(server, tmp_path):
     import sys
 
     import numpy
-    from processes import environment
+    from support.processes import environment
     small = tmp_path / 'small'
     small.mkdir()
     private = ['unshare', '--map-root-user', '--mount', 'sh', '-c',

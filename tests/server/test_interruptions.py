@@ -6,7 +6,7 @@ from operator import itemgetter
 import numpy
 import pytest
 import zmq
-from interrupting import alarms, collect
+from support.interrupting import alarms, collect
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError

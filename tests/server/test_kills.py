@@ -15,10 +15,10 @@ import threading
 import time
 from pathlib import Path
 
-import killing
 import numpy
 import pytest
-from process_pipelines import build
+from support import killing
+from support.process_pipelines import build
 
 from fuel.exceptions import WorkerError
 from fuel.server import Server
@@ -85,10 +85,10 @@ def test_killed_worker_loses_nothing(number, tmp_path):
 
 CONSUMER = """
     import os, sys
-    import killing
+    from support import killing
     from fuel.streams import ServerDataStream
     from fuel.transformers import MultiProcessing
-    from process_pipelines import build
+    from support.process_pipelines import build
     if __name__ == '__main__':
         path, port, epochs, place, count = sys.argv[1:]
         if place:
@@ -146,9 +146,9 @@ def test_killed_client_loses_nothing(number, tmp_path):
 
 SERVER = """
     import sys
-    import killing
+    from support import killing
     from fuel.server import start_server
-    from process_pipelines import build
+    from support.process_pipelines import build
     if __name__ == '__main__':
         port, place, count = sys.argv[1:]
         if place:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(60)
 SERVER = """
     import sys
     from fuel.server import start_server
-    from process_pipelines import build
+    from support.process_pipelines import build
     if __name__ == '__main__':
         start_server(build(int(sys.argv[1])), host='10.77.0.1')
 """

@@ -22,7 +22,7 @@ import time
 import numpy
 import pytest
 import zmq
-from process_pipelines import (
+from support.process_pipelines import (
     Faulty,
     Keeper,
     assert_same,
@@ -867,7 +867,7 @@ def test_arrays_cross_a_socket_of_ones_own():
 SERVER = """
     import sys
     from fuel.server import start_server
-    from process_pipelines import build
+    from support.process_pipelines import build
     if __name__ == '__main__':
         start_server(build(80), port=int(sys.argv[1]))
 """

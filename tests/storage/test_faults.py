@@ -8,7 +8,7 @@ import textwrap
 import h5py
 import numpy
 import pytest
-from processes import run_python
+from support.processes import run_python
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import decoded, open_reader

@@ -7,8 +7,8 @@ from pathlib import Path
 import h5py
 import numpy
 import pytest
-from processes import run_python
-from storage_strategies import values
+from support.processes import run_python
+from support.storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
 from fuel.storage import describe, open_reader

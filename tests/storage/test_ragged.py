@@ -6,7 +6,7 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from storage_strategies import requests
+from support.storage_strategies import requests
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.global_heap import find_object

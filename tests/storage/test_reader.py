@@ -7,7 +7,13 @@ import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from storage_strategies import datasets, expected, requests, values, write
+from support.storage_strategies import (
+    datasets,
+    expected,
+    requests,
+    values,
+    write,
+)
 
 from fuel.storage import chunk_table, open_reader
 

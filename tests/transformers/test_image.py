@@ -9,7 +9,9 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from image_data import (
+from numpy.testing import assert_array_equal
+from PIL import Image
+from support.image_data import (
     LABELS,
     as_objects,
     batches,
@@ -18,9 +20,7 @@ from image_data import (
     first,
     pixels,
 )
-from numpy.testing import assert_array_equal
-from PIL import Image
-from resuming import assert_resumes
+from support.resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import AxisLabelsMismatchError, UndecodableImageError

@@ -5,10 +5,10 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from image_data import as_objects, batches, examples, first, pixels
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
-from resuming import assert_resumes
+from support.image_data import as_objects, batches, examples, first, pixels
+from support.resuming import assert_resumes
 
 from fuel import config
 from fuel.datasets import IndexableDataset

@@ -20,7 +20,7 @@ import time
 
 import numpy
 import pytest
-from process_pipelines import (
+from support.process_pipelines import (
     Faulty,
     Keeper,
     Shapes,
@@ -234,7 +234,7 @@ def test_stream_that_does_not_load_in_the_worker_is_told(ahead, method):
 def test_script_without_a_guard_is_told(method, tmp_path):
     """It used to wait for ever, for the worker to read the stream."""
     (tmp_path / 'script.py').write_text(textwrap.dedent(f"""
-        from process_pipelines import build
+        from support.process_pipelines import build
         from fuel.transformers import MultiProcessing
         next(MultiProcessing(build(), start_method={method!r}
                              ).get_epoch_iterator())
@@ -575,7 +575,7 @@ def _run(script, *arguments, **kwargs):
 
 HEAD = """
     import os, signal, sys, time
-    from process_pipelines import build
+    from support.process_pipelines import build
     from fuel.transformers import MultiProcessing
     def stay():
         while True:
@@ -628,7 +628,7 @@ def test_daemon_thread_that_waits_at_exit_says_nothing(kind):
     """What it waits for goes away; that is no error, and no hang."""
     process = _run("""
         import sys, threading, time
-        from process_pipelines import Slow, build
+        from support.process_pipelines import Slow, build
         from fuel.server import Server
         from fuel.streams import ServerDataStream
         from fuel.transformers import MultiProcessing

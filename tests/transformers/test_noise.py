@@ -1,9 +1,9 @@
 """Noise: how much, of which type, and always the same for a seed."""
 import numpy
 import pytest
-from image_data import as_objects
 from numpy.testing import assert_array_equal
-from resuming import assert_resumes
+from support.image_data import as_objects
+from support.resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialExampleScheme, ShuffledScheme

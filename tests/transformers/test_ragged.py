@@ -1,8 +1,8 @@
 """Ragged data pass through the general stages unchanged."""
 import numpy
 import pytest
-from image_data import as_objects, encode, pixels
 from numpy.testing import assert_array_equal
+from support.image_data import as_objects, encode, pixels
 
 from fuel.datasets import IndexableDataset
 from fuel.schemes import (

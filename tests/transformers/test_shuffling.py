@@ -5,7 +5,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from resuming import assert_resumes
+from support.resuming import assert_resumes
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.schemes import SequentialExampleScheme, SequentialScheme

@@ -4,7 +4,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pipelines import PIPELINES, build, write_files
+from support.pipelines import PIPELINES, build, write_files
 
 from fuel.epochs.state_delta import Course, changed, changes
 

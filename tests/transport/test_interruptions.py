@@ -7,8 +7,8 @@ from operator import itemgetter
 
 import numpy
 import pytest
-from interrupting import alarms, collect
-from process_pipelines import build
+from support.interrupting import alarms, collect
+from support.process_pipelines import build
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import WorkerError

@@ -10,7 +10,7 @@ import pytest
 import zmq
 from hypothesis import given
 from hypothesis import strategies as st
-from process_pipelines import assert_same, build
+from support.process_pipelines import assert_same, build
 
 from fuel.server import Server
 from fuel.wire import encode

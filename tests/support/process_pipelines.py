@@ -6,13 +6,13 @@ import sys
 import time
 
 import numpy
-import stuck
 
 from fuel.datasets import IndexableDataset
 from fuel.kernels import outputs
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import AgnosticTransformer, Transformer
+from support import stuck
 
 WIDTH = 6000
 

@@ -1,13 +1,13 @@
 """Take up saved states in a new interpreter, and write what follows.
 
-python take_up.py FOLDER SAVED RESULTS
+python -m support.take_up FOLDER SAVED RESULTS
 """
 import json
 import pickle
 import sys
 from pathlib import Path
 
-import pipelines
+from support import pipelines
 
 
 def follow(stream, epoch):
