@@ -1,0 +1,136 @@
+"""Types of what Fuel takes and returns: protocols and aliases.
+
+A class of yours need not derive from Fuel's: an object that has the members
+of a protocol is accepted wherever the protocol is named.
+
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy
+from numpy.typing import NDArray
+
+__all__ = [
+    'ArrayWriter', 'AxisLabels', 'Batch', 'DatasetLike', 'EpochReader',
+    'Indices', 'NamedBatch', 'RandomGenerator', 'Request', 'SchemeLike',
+    'Sources', 'State', 'StreamLike']
+
+#: Names of sources, in the order in which their data come.
+Sources: TypeAlias = tuple[str, ...]
+
+#: The data of one request: for each source a batch or an example.
+Batch: TypeAlias = tuple[Any, ...]
+
+#: The data of one request by name of source, as ``as_dict=True`` gives them.
+NamedBatch: TypeAlias = dict[str, Any]
+
+#: Which examples: a list of indices, an index array, or a slice.
+Indices: TypeAlias = 'Sequence[int] | NDArray[numpy.integer[Any]] | slice'
+
+#: What a scheme asks a data set for: an example, examples, or, from a scheme
+#: of the user's own, any object that the data set takes.
+Request: TypeAlias = 'int | Indices | object'
+
+#: A saved position, as plain data that JSON takes.
+State: TypeAlias = dict[str, Any]
+
+#: For each source the names of its axes; None where nothing is known.
+AxisLabels: TypeAlias = 'Mapping[str, Sequence[str] | None]'
+
+
+@runtime_checkable
+class RandomGenerator(Protocol):
+    """A generator of random numbers that shuffles in place.
+
+    :class:`numpy.random.RandomState`, :class:`numpy.random.Generator` and
+    :class:`random.Random` are ones.
+    """
+
+    def shuffle(self, x: Any, /) -> None:
+        """Shuffle a list or an array in place."""
+
+
+@runtime_checkable
+class SchemeLike(Protocol):
+    """An iteration scheme: which examples to visit, in which order."""
+
+    requests_examples: bool
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+
+
+@runtime_checkable
+class DatasetLike(Protocol):
+    """Data that a :class:`~fuel.streams.DataStream` can read."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Names of the data, in the order in which they come."""
+
+    def open(self) -> Any:
+        """Return the state of the data set that is passed to `get_data`."""
+
+    def next_epoch(self, state: Any, /) -> Any:
+        """Return the state with which the next epoch begins."""
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the data of one request."""
+
+
+@runtime_checkable
+class StreamLike(Protocol):
+    """A stream of examples or batches, separated into epochs."""
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """Names of the data, in the order in which they come."""
+
+    @property
+    def produces_examples(self) -> bool:
+        """Whether the stream gives examples, as opposed to batches."""
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Iterator[Any]:
+        """Return an iterator over the data of a new epoch."""
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the data of one request."""
+
+
+class EpochReader(Protocol):
+    """Reads the data of one epoch in the order of its requests."""
+
+    def read(self) -> Batch:
+        """Return the data of the next request.
+
+        Raises
+        ------
+        StopIteration
+            If there are no more requests.
+
+        """
+
+    def skip(self, count: int) -> None:
+        """Skip requests without reading their data."""
+
+    def close(self) -> None:
+        """Release what the reader holds, such as prefetched chunks."""
+
+
+class ArrayWriter(Protocol):
+    """An array on disk or in memory that rows are written to.
+
+    An :class:`h5py.Dataset` and a NumPy array are ones.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis."""
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Type of the elements."""
+
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
