@@ -13,6 +13,7 @@ from fuel.epochs.state_delta import changed
 from fuel.exceptions import ServerError
 from fuel.kernels.prefetch_buffer import Handover
 from fuel.streams import AbstractDataStream
+from fuel.utils.checks import positive
 from fuel.wire import WireError, decode
 from fuel.wire.header import get_field
 from fuel.wire.index_sets import Indices, as_ranges
@@ -288,11 +289,10 @@ class ServerDataStream(AbstractDataStream):
         if isinstance(sources, str):
             raise ValueError('sources is a tuple of names, got '
                              f'{sources!r}: write ({sources!r},)')
-        if isinstance(hwm, bool) or not isinstance(hwm, int) or hwm < 1:
-            raise ValueError(f'hwm must be a positive integer, got {hwm!r}')
         super().__init__(axis_labels=axis_labels)
         self.sources = sources
-        self.host, self.port, self.hwm = host, port, hwm
+        self.host, self.port = host, port
+        self.hwm = positive('hwm', hwm)
         self.rank = rank
         self.timeout: float = (
             config.connect_timeout if timeout is None else timeout)

@@ -20,7 +20,7 @@ from fuel.converters.output import (
     write_rows,
 )
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.schemes.base import positive
+from fuel.utils.checks import positive
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',

@@ -1,7 +1,6 @@
 """What iteration schemes have in common."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy
 from fuel import config
 from fuel.schemes.requests import num_batches
 from fuel.utils import rng_state as rng_state_
+from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import defines_together
 
 
@@ -72,39 +72,13 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
     rng_state_.set_state(self.rng, state['rng'])
 
 
-def positive(name: str, value: Any) -> int:
-    """Return a positive integer, or raise an error that names it."""
-    if isinstance(value, (bool, numpy.bool_)):
-        raise TypeError(f'{name} must be a positive integer, got {value!r}')
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f'{name} must be a positive integer, got {value!r} '
-            f'({type(value).__name__})') from None
-    if number <= 0:
-        raise ValueError(f'{name} must be a positive integer, got {number}')
-    return number
-
-
 def as_examples(examples: Any) -> Any:
     """Return `examples` as something to iterate over, checked."""
     if isinstance(examples, Iterable) and not (
             isinstance(examples, numpy.ndarray) and examples.ndim == 0):
         return examples
-    if isinstance(examples, (bool, numpy.bool_)):
-        raise TypeError('examples must be a number of examples or a list of '
-                        f'indices, got {examples!r}')
-    try:
-        number = operator.index(examples)
-    except TypeError:
-        raise TypeError(
-            'examples must be a number of examples or a list of indices, got '
-            f'{examples!r} ({type(examples).__name__})') from None
-    if number < 0:
-        raise ValueError(
-            f'examples must not be negative, got {number}')
-    return range(number)
+    return range(not_negative(
+        'examples', examples, 'a number of examples or a list of indices'))
 
 
 class _Examples:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,7 +14,6 @@ from fuel.schemes.base import (
     load_no_state,
     load_rng_state,
     no_state,
-    positive,
     rng_state,
     scheme_state,
 )
@@ -29,6 +27,7 @@ from fuel.schemes.requests import (
     ShuffledExampleRequests,
     num_batches,
 )
+from fuel.utils.checks import not_negative, positive
 
 
 class ConcatenatedScheme(IterationScheme):
@@ -127,8 +126,8 @@ class ConstantScheme(BatchSizeScheme):
                 'pass num_examples or times, not both: got '
                 f'num_examples={num_examples!r} and times={times!r}')
         self.batch_size = positive('batch_size', batch_size)
-        self.num_examples = _count('num_examples', num_examples)
-        self.times = _count('times', times)
+        self.num_examples = _limit('num_examples', num_examples)
+        self.times = _limit('times', times)
 
     @property
     def num_requests(self) -> int | None:
@@ -280,17 +279,10 @@ class ShuffledExampleScheme(IndexScheme):
     load_state_dict = load_rng_state
 
 
-def _count(name: str, value: Any) -> int | None:
-    """Return a number of things, checked; None if it is not known."""
-    try:
-        number = None if value is None else operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f'{name} must be an integer, or None if there is no limit, got '
-            f'{value!r} ({type(value).__name__})') from None
-    if number is not None and number < 0:
-        raise ValueError(f'{name} must not be negative, got {number}')
-    return number
+def _limit(name: str, value: object) -> int | None:
+    """Return a checked limit; None if there is none."""
+    return None if value is None else not_negative(
+        name, value, 'an integer, or None if there is no limit')
 
 
 def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,

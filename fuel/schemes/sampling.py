@@ -11,7 +11,6 @@ from fuel.schemes.base import (
     BatchScheme,
     default_rng,
     load_rng_state,
-    positive,
     rng_state,
 )
 from fuel.schemes.sampling_requests import (
@@ -19,6 +18,7 @@ from fuel.schemes.sampling_requests import (
     BlockRequests,
     WeightedRequests,
 )
+from fuel.utils.checks import positive
 from fuel.utils.rng_state import is_generator
 
 

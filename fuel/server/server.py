@@ -18,6 +18,7 @@ from fuel.server.ledger import RANK, SHARINGS
 from fuel.server.pipeline import Pipeline
 from fuel.server.rejected import Strangers
 from fuel.server.scheduler import Conductor
+from fuel.utils.checks import positive
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, get_field
 from fuel.wire.messages import receive_all, send_now
@@ -97,10 +98,8 @@ class Server:
                              f'{sharing!r}')
         if sharing == RANK and num_clients is None:
             raise ValueError("sharing='rank' needs num_clients")
-        if not isinstance(hwm, int) or isinstance(hwm, bool) or hwm < 1:
-            raise ValueError(f'hwm must be a positive integer, got {hwm!r}')
         self.data_stream = data_stream
-        self.hwm = hwm
+        self.hwm = positive('hwm', hwm)
         self.sharing = sharing
         self.num_clients = 1 if num_clients is None else num_clients
         self.address = ''

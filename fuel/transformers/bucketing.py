@@ -7,10 +7,10 @@ import numpy
 
 from fuel.epochs.epoch import mark_of, runtime_of
 from fuel.transformers.base import check_count
-from fuel.transformers.image.base import as_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededStage
 from fuel.transformers.source_names import as_labels, check_known, labels_of
+from fuel.utils.checks import positive
 
 
 class BucketBatch(SeededStage):
@@ -87,8 +87,8 @@ class BucketBatch(SeededStage):
                     'batch', *(as_labels(part) or ()))
                 for source, part in labels.items()})
         super().__init__(data_stream, False, **kwargs)
-        self.token_budget = as_count('token_budget', token_budget)
-        self.pool_size = as_count('pool_size', pool_size)
+        self.token_budget = positive('token_budget', token_budget)
+        self.pool_size = positive('pool_size', pool_size)
         self.length_source = length_source
         self.shuffle = shuffle
 

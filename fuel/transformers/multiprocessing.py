@@ -23,6 +23,7 @@ from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
 from fuel.transformers.skipping import check_skips, skip
 from fuel.transport import Channel
+from fuel.utils.checks import positive
 from fuel.workers.producer import serve
 from fuel.workers.team import Team, TeamEpoch
 from fuel.workers.worker import RemoteEpoch, Worker
@@ -202,9 +203,9 @@ class MultiProcessing(Transformer):
                  timeout: float | None = None, **kwargs: Any) -> None:
         if max_bytes is None:
             max_bytes = config.shared_memory_bytes
-        _check_count('max_store', max_store)
-        _check_count('max_bytes', max_bytes)
-        _check_count('num_workers', num_workers)
+        positive('max_store', max_store)
+        positive('max_bytes', max_bytes)
+        positive('num_workers', num_workers)
         if num_workers > 1:
             check_skips(data_stream)
         if start_method is not None:
@@ -456,7 +457,7 @@ class BackgroundProcess:
     """
 
     def __init__(self, data_stream: Any, max_batches: int) -> None:
-        _check_count('max_batches', max_batches)
+        positive('max_batches', max_batches)
         self.data_stream = data_stream
         self.max_batches = max_batches
         self._consumer = os.getpid()
@@ -502,13 +503,6 @@ class BackgroundProcess:
             end.close()
         if self._worker is not None:
             self._worker.close()
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not hasattr(value, '__index__'):
-        raise TypeError(f'{name} must be a positive integer, got {value!r}')
-    if value < 1:
-        raise ValueError(f'{name} must be a positive integer, got {value!r}')
 
 
 def _find_unpicklable(stream: Any) -> tuple[str, Exception] | None:

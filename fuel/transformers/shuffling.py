@@ -7,9 +7,9 @@ from typing import Any
 import numpy
 
 from fuel.epochs.epoch import mark_of, runtime_of
-from fuel.transformers.image.base import as_count
 from fuel.transformers.seeded import SeededStage
 from fuel.transformers.source_names import labels_of
+from fuel.utils.checks import positive
 
 __all__ = ['ShuffleBuffer']
 
@@ -77,7 +77,7 @@ class ShuffleBuffer(SeededStage):
                 'ShuffleBuffer shuffles examples, but its data stream '
                 f'({type(data_stream).__name__}) produces batches: put '
                 'Unpack between them')
-        self.buffer_size = as_count('buffer_size', buffer_size)
+        self.buffer_size = positive('buffer_size', buffer_size)
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, True, **kwargs)
 

@@ -9,6 +9,7 @@ import numpy
 from fuel.epochs.epoch import mark_of, runtime_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
+from fuel.utils.checks import positive
 
 
 class Window(Transformer):
@@ -67,8 +68,8 @@ class Window(Transformer):
                  overlapping: bool, data_stream: Any,
                  target_source: str = 'targets', **kwargs: Any) -> None:
         self.offset = operator.index(offset)
-        self.source_window = _as_size('source_window', source_window)
-        self.target_window = _as_size('target_window', target_window)
+        self.source_window = positive('source_window', source_window)
+        self.target_window = positive('target_window', target_window)
         self.overlapping = overlapping
         self.target_source = target_source
         _check_stream(type(self).__name__, data_stream, target_source)
@@ -212,13 +213,6 @@ class NGrams(Window):
         """Return the next n-gram and the item that follows it."""
         source, target = super().get_data(request)
         return source, target[0]
-
-
-def _as_size(name: str, value: Any) -> int:
-    size = operator.index(value)
-    if size < 1:
-        raise ValueError(f'{name} must be a positive integer, got {value!r}')
-    return size
 
 
 def _check_stream(stage: str, data_stream: Any, target_source: str) -> None:

@@ -1,7 +1,6 @@
 """A data set in an HDF5 file that h5py reads."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,6 +26,7 @@ from fuel.kernels.direct import Batches, BatchesInOrder
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage import Reader
 from fuel.utils import Subset, do_not_pickle_attributes
+from fuel.utils.checks import not_negative
 
 
 @do_not_pickle_attributes('data_sources', 'source_shapes')
@@ -148,7 +148,8 @@ class H5PYDataset(SplitFormat, Dataset):
         self.user_given_subset = checked_subset(subset)
         self.load_in_memory = load_in_memory
         self.sort_indices = sort_indices
-        self.cache_bytes = _checked_size('cache_bytes', cache_bytes)
+        self.cache_bytes = None if cache_bytes is None else not_negative(
+            'cache_bytes', cache_bytes, 'a number of bytes, an integer')
         self._selection: Selection | None = None
         with self._reading():
             self._parse_dataset_info()
@@ -544,19 +545,3 @@ class H5PYDataset(SplitFormat, Dataset):
                 or opened.file is self._access.external):
             return None
         return direct_batches(parts, self.num_examples, held=opened)
-
-
-def _checked_size(name: str, value: Any) -> int | None:
-    """Return a number of bytes, or None if none was given."""
-    if value is None:
-        return None
-    try:
-        number = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        number = None
-    if number is None:
-        raise TypeError(f'{name} must be a number of bytes, an integer, got '
-                        f'{value!r} ({type(value).__name__})')
-    if number < 0:
-        raise ValueError(f'{name} must not be negative, got {number}')
-    return number

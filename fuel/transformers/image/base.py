@@ -6,7 +6,6 @@ return the form that they got.
 """
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.utils.checks import positive
 from fuel.utils.threads import map_chunks
 
 IMAGE_AXES = ('channel', 'height', 'width')
@@ -44,7 +44,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         kwargs.setdefault('produces_examples', data_stream.produces_examples)
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, **kwargs)
-        self.num_threads = None if num_threads is None else as_count(
+        self.num_threads = None if num_threads is None else positive(
             'num_threads', num_threads)
 
     def _verify(self, axes: tuple[str, ...], source: str) -> None:
@@ -53,22 +53,11 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         self.verify_axis_labels(axes, labels.get(source), source)
 
 
-def as_count(name: str, value: Any) -> int:
-    """Return a positive integer, or complain."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if number < 1 or isinstance(value, bool):
-        raise ValueError(f'{name} must be a positive integer, got {value!r}')
-    return number
-
-
 def as_shape(name: str, shape: Any) -> tuple[int, int]:
     """Return a height and a width, checked."""
     try:
         height, width = shape
-        return as_count(name, height), as_count(name, width)
+        return positive(name, height), positive(name, width)
     except (TypeError, ValueError):
         raise ValueError(f'{name} must be two positive integers, (height, '
                          f'width), got {shape!r}') from None

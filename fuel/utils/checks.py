@@ -1,0 +1,51 @@
+"""Checks of the counts and sizes that users pass."""
+from __future__ import annotations
+
+import operator
+
+import numpy
+
+
+def positive(name: str, value: object) -> int:
+    """Return a positive integer.
+
+    Parameters
+    ----------
+    name : str
+        What errors call the value.
+    value : object
+        Python and NumPy integers pass, booleans do not.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    ValueError
+        If it is less than 1.
+
+    """
+    number = _integer(name, value, 'a positive integer')
+    if number < 1:
+        raise ValueError(f'{name} must be a positive integer, got {number}')
+    return number
+
+
+def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
+    """Return an integer that is not negative, called a `kind` in errors.
+
+    See :func:`positive`.
+    """
+    number = _integer(name, value, kind)
+    if number < 0:
+        raise ValueError(f'{name} must not be negative, got {number}')
+    return number
+
+
+def _integer(name: str, value: object, kind: str) -> int:
+    try:
+        if isinstance(value, (bool, numpy.bool_)):
+            raise TypeError
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f'{name} must be {kind}, got {value!r} '
+                        f'({type(value).__name__})') from None
