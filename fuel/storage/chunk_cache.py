@@ -5,7 +5,6 @@ set in this process share a `ChunkStore`; both live as long as a reader.
 """
 from __future__ import annotations
 
-import os
 import threading
 import weakref
 from collections.abc import Callable, Hashable
@@ -18,6 +17,7 @@ from fuel.config_parser import config
 from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.storage.buffers import Buffers
 from fuel.storage.memory_limit import usable_memory
+from fuel.utils.forks import Step, at_fork
 
 Decoded = NDArray[numpy.uint8]
 
@@ -201,8 +201,7 @@ def _unlock_after_fork() -> None:
             store.abandon()
 
 
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_unlock_after_fork)
+at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
 
 
 def default_budget() -> int:

@@ -6,9 +6,7 @@ in memory the pages of the next rows are read from the disk.
 from __future__ import annotations
 
 import collections
-import functools
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from numpy.typing import NDArray
 
 from fuel.storage.memory_limit import usable_memory
 from fuel.storage.raw_file import RawFile
+from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.threads import number_of_threads, start
 
 logger = logging.getLogger(__name__)
@@ -118,23 +117,15 @@ class _Worker:
 _all: weakref.WeakSet[Background] = weakref.WeakSet()
 
 
-def _tell_all(what: Callable[[Background], None]) -> None:
-    for background in list(_all):
-        what(background)
-
-
-if hasattr(os, 'register_at_fork'):
-    # A fork waits for the pool's threads, which should be done soon.
-    os.register_at_fork(
-        before=functools.partial(_tell_all, Background.stop),
-        after_in_parent=functools.partial(_tell_all, Background.go_on),
-        after_in_child=functools.partial(
-            _tell_all, Background.start_in_child))
+# A fork waits for the pool's threads, which should be done soon.
+at_fork(Step.PREFETCH, before=for_each(_all, Background.stop),
+        in_parent=for_each(_all, Background.go_on),
+        in_child=for_each(_all, Background.start_in_child))
 # The end of the process waits for them as well, before it calls what the
 # module atexit knows. Without this function, Python's own, it takes longer.
 _before_exit = getattr(threading, '_register_atexit', None)
 if _before_exit is not None:
-    _before_exit(_tell_all, Background.stop)
+    _before_exit(for_each(_all, Background.stop))
 
 
 def is_resident(file: RawFile, address: int, nbytes: int) -> bool:

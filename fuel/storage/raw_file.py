@@ -13,6 +13,7 @@ import h5py
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.direct import MappedRows
 from fuel.kernels.guard import file_state
+from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 
 _lock = threading.Lock()
@@ -54,8 +55,7 @@ def _unlock_after_fork() -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_unlock_after_fork)
+at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 import weakref
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.storage.prefetch import Background, read_rows
 from fuel.storage.raw_file import RawFile
+from fuel.utils.forks import Step, at_fork, for_each
 
 # Bytes that are read at once. The system's own reading ahead does better with
 # them than with advice, of which it heeds no more than its window.
@@ -130,10 +130,4 @@ def _read_on(reading: weakref.ref[OrderedRead]) -> None:
 _all: weakref.WeakSet[OrderedRead] = weakref.WeakSet()
 
 
-def _unlock_after_fork() -> None:
-    for reading in list(_all):
-        reading.unlock()
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_unlock_after_fork)
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, OrderedRead.unlock))

@@ -13,6 +13,8 @@ from collections import deque
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from fuel.utils.forks import Step, at_fork, for_each
+
 _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
 _DESCRIPTOR = array.array('i').itemsize
@@ -311,10 +313,4 @@ def close_in_children(connection: socket.socket) -> None:
     _connections.add(connection)
 
 
-def _after_fork() -> None:
-    for connection in list(_connections):
-        connection.close()
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_after_fork)
+at_fork(Step.OWNERSHIP, in_child=for_each(_connections, socket.socket.close))

@@ -1,7 +1,6 @@
 """The consumer's side of the slots: arrays that keep what they look at."""
 from __future__ import annotations
 
-import os
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -11,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.transport.segment import Segment
+from fuel.utils.forks import Step, at_fork, for_each
 
 
 class _Root(weakref.ref[NDArray[Any]]):
@@ -149,10 +149,4 @@ def _copy(root: NDArray[Any], offset: int, size: int) -> NDArray[Any]:
 _all_leases: weakref.WeakSet[Leases] = weakref.WeakSet()
 
 
-def _before_fork() -> None:
-    for leases in list(_all_leases):
-        leases.note_fork()
-
-
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(before=_before_fork)
+at_fork(Step.LEASES, before=for_each(_all_leases, Leases.note_fork))

@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fuel.utils.forks import Step, at_fork, for_each
+
 logger = logging.getLogger(__name__)
 
 # How often to look whether a lock is free, in seconds.
@@ -99,6 +101,7 @@ class LockFile:
 
 
 _all: weakref.WeakSet[LockFile] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, LockFile._forget))
 
 if sys.platform == 'win32':
     import msvcrt
@@ -124,9 +127,3 @@ else:
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-    def _after_fork_in_child() -> None:
-        for file in list(_all):
-            file._forget()
-
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -7,15 +7,13 @@ parent and child each make a new pool when they next need one.
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from fuel.config_parser import config
-from fuel.utils import h5py_lock  # noqa: F401 (registers its handlers)
-
+from fuel.utils.forks import Step, at_fork
 
 Result = TypeVar('Result')
 
@@ -205,10 +203,5 @@ def _after_fork_in_child() -> None:
     _thread.is_ours = False
 
 
-# After the imports of the executor and of h5py, whose own handlers must run
-# inside ours: h5py's takes the lock without which a thread of the pool that
-# reads a file, or forks, would never end.
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(before=_before_fork,
-                        after_in_parent=_after_fork_in_parent,
-                        after_in_child=_after_fork_in_child)
+at_fork(Step.THREADS, before=_before_fork, in_parent=_after_fork_in_parent,
+        in_child=_after_fork_in_child)

@@ -16,7 +16,8 @@ import h5py
 
 from fuel.datasets.hdf5.labels import scale
 from fuel.storage import Reader, open_reader
-from fuel.utils import find_in_data_path, h5py_lock  # noqa: F401
+from fuel.utils import find_in_data_path
+from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
 
 logger = logging.getLogger(__name__)
@@ -238,8 +239,7 @@ class _Registry:
 
 _registry = _Registry()
 
-if hasattr(os, 'register_at_fork'):
-    os.register_at_fork(after_in_child=_registry.start_in_child)
+at_fork(Step.OWNERSHIP, in_child=_registry.start_in_child)
 
 
 def shared_file(path: str, driver: str | None = None) -> OpenFile:

@@ -1,0 +1,79 @@
+"""What is stopped before a fork, and reset in the child: the order of it.
+
+A child made by a fork has the memory of its parent and none of its threads.
+So threads end before a fork, and locks that another thread may have held
+are replaced in the child.
+"""
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Callable, Iterable
+# Registers handlers of its own: see below.
+from concurrent.futures import thread as _executor  # noqa: F401
+from functools import partial
+from typing import TypeVar
+
+from h5py import _objects
+
+Handler = Callable[[], None]
+Member = TypeVar('Member')
+
+
+class Step(enum.IntEnum):
+    """Steps before a fork, in this order; afterwards they are reversed."""
+
+    #: Slots that are lent now are never written again.
+    LEASES = 0
+    #: Nobody starts to prefetch.
+    PREFETCH = 1
+    #: The pool's threads end. h5py's lock must be free for that.
+    THREADS = 2
+    #: h5py's lock is taken for the time of the fork.
+    H5PY = 3
+    #: Locks are new in the child; files and connections are the parent's.
+    OWNERSHIP = 4
+
+
+_handlers: dict[tuple[Step, str], list[Handler]] = {}
+
+
+def at_fork(step: Step, *, before: Handler | None = None,
+            in_parent: Handler | None = None,
+            in_child: Handler | None = None) -> None:
+    """Call functions before and after each fork of this process."""
+    for moment, handler in (('before', before), ('after_in_parent', in_parent),
+                            ('after_in_child', in_child)):
+        if handler is not None:
+            _handlers.setdefault((step, moment), []).append(handler)
+
+
+def for_each(members: Iterable[Member],
+             method: Callable[[Member], object]) -> Handler:
+    """Return a handler that calls a method of each object in a weak set."""
+    def handle() -> None:
+        for member in list(members):
+            method(member)
+    return handle
+
+
+def _run(step: Step, moment: str) -> None:
+    for handler in _handlers.get((step, moment), ()):
+        handler()
+
+
+# After those of the executor and of h5py, so that ours run before theirs:
+# h5py's takes the lock without which a thread of the pool that reads a file,
+# or forks, would never end. Registered last, called first.
+if hasattr(os, 'register_at_fork'):
+    for _step in reversed(Step):
+        os.register_at_fork(**{
+            moment: partial(_run, _step, moment)
+            for moment in ('before', 'after_in_parent', 'after_in_child')})
+
+# Recent versions of h5py take their lock for the time of a fork. With others,
+# a child that is forked while a thread reads a file would wait for ever for
+# that thread, which it does not have.
+if not hasattr(_objects, '_phil_before_fork'):
+    at_fork(Step.H5PY, before=_objects.phil.acquire,
+            in_parent=_objects.phil.release, in_child=_objects.phil.release)
