@@ -2,7 +2,9 @@
 
 An environment holds the package as a user would install it: built and
 copied, not linked. It remembers what it was made from (interpreter,
-requirements, sources), so that a second run does only what changed.
+requirements, sources), so that a second run does only what changed. One with
+the extra `test` also keeps the source distribution and the wheel that it was
+installed from, which the tests inspect.
 """
 import contextlib
 import glob
@@ -27,6 +29,11 @@ STAMP = 'fuel-environment.json'
 REQUIREMENT_FILES = ['setup.cfg', 'setup.py', 'pyproject.toml']
 BUILD_INPUTS = [*REQUIREMENT_FILES, 'MANIFEST.in', 'README.rst', 'LICENSE',
                 'fuel']
+# What the source distribution holds besides.
+SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CONTRIBUTING.rst',
+           '.fuelrc.example', 'constraints-oldest.txt', 'docs', 'tests',
+           'examples', 'bin', 'benchmarks']
+DISTRIBUTIONS = 'fuel-distributions'
 GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
 
 
@@ -73,7 +80,7 @@ def prepare(name, extras, constraints=None, fresh=False):
             # A stamp without the package: if this is interrupted, the next
             # run installs it again.
             write_stamp(directory, {**stamp, 'package': None})
-            install(python, ['--no-deps', '--force-reinstall'], [])
+            install(python, ['--no-deps', '--force-reinstall'], extras)
         write_stamp(directory, stamp)
     return python
 
@@ -105,16 +112,44 @@ def find_python(command):
 def install(python, options, extras):
     """Build the package away from the checkout and install it."""
     with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
-        for name in BUILD_INPUTS:
-            source, target = ROOT / name, Path(build, name)
-            if source.is_dir():
-                shutil.copytree(source, target,
-                                ignore=shutil.ignore_patterns(*GENERATED))
-            else:
-                shutil.copy(source, target)
-        wanted = f'{build}[{",".join(extras)}]' if extras else build
-        run(python, '-m', 'pip', 'install', '--quiet',
-            '--disable-pip-version-check', *options, wanted)
+        keep = 'test' in extras
+        copy_sources(SOURCES if keep else BUILD_INPUTS, build)
+        built = build_distributions(python, build) if keep else build
+        wanted = f'{built}[{",".join(extras)}]' if extras else built
+        pip(python, 'install', *options, wanted)
+
+
+def copy_sources(names, target):
+    """Copy files and folders of the checkout, without what was generated."""
+    for name in names:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, Path(target, name),
+                            ignore=shutil.ignore_patterns(*GENERATED))
+        else:
+            shutil.copy(ROOT / name, target)
+
+
+def build_distributions(python, source):
+    """Build a source distribution, and a wheel from it alone.
+
+    Returns
+    -------
+    pathlib.Path
+        The wheel, in a folder of the environment.
+
+    """
+    folder = python.parents[1] / DISTRIBUTIONS
+    shutil.rmtree(folder, ignore_errors=True)
+    pip(python, 'install', 'build')
+    run(python, '-m', 'build', '--outdir', folder, source)
+    wheel, = folder.glob('*.whl')
+    return wheel
+
+
+def pip(python, *arguments):
+    """Run pip in an environment."""
+    run(python, '-m', 'pip', '--quiet', '--disable-pip-version-check',
+        *arguments)
 
 
 def run(*command):

@@ -14,6 +14,8 @@ from support import stuck
 
 import fuel
 
+pytest_plugins = ['support.durations']
+
 settings.register_profile(
     'short', max_examples=25, deadline=None, print_blob=True,
     suppress_health_check=[HealthCheck.too_slow])
@@ -38,13 +40,22 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     """Choose how many examples each property is tried with."""
     settings.load_profile('full' if config.getoption('full') else 'short')
+    # All processes of a run use one seed.
+    global SEED
+    SEED = getattr(config, 'workerinput', {}).get('seed', SEED)
     # Tests capture their own; this one is shown at once.
     config.stash[STDERR] = os.dup(2)
     stuck.arm_forks()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Send the seed to a process of pytest-xdist."""
+    node.workerinput['seed'] = SEED
+
+
 def pytest_unconfigure(config):
-    """Let go of the standard error."""
+    """Close the copy of the standard error."""
     os.close(config.stash[STDERR])
 
 

@@ -12,8 +12,13 @@ import pytest
 
 import fuel
 
-# Compilers take their time, on a busy machine minutes.
-pytestmark = pytest.mark.timeout(600)
+# Compilers take their time, on a busy machine minutes. In one process, so
+# that nothing is built twice.
+pytestmark = [pytest.mark.timeout(600),
+              pytest.mark.xdist_group('distributions')]
+
+# Where `bin/test` put those that the tested package was installed from.
+GIVEN = os.environ.get('FUEL_TEST_DISTRIBUTIONS')
 
 ROOT = Path(__file__).parents[2]
 BUILD_INPUTS = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
@@ -58,6 +63,9 @@ def source(tmp_path_factory):
 @pytest.fixture(scope='module')
 def sdist(source):
     """Return the source distribution."""
+    if GIVEN:
+        path, = Path(GIVEN).glob('*.tar.gz')
+        return path
     run(sys.executable, '-m', 'build', '--sdist', '--no-isolation',
         '--skip-dependency-check', cwd=source)
     path, = (source / 'dist').glob('*.tar.gz')
@@ -67,6 +75,9 @@ def sdist(source):
 @pytest.fixture(scope='module')
 def wheel(sdist, tmp_path_factory):
     """Return the wheel built from the source distribution alone."""
+    if GIVEN:
+        path, = Path(GIVEN).glob('*.whl')
+        return path
     place = tmp_path_factory.mktemp('wheel')
     with tarfile.open(sdist) as archive:
         archive.extractall(place, filter='data')

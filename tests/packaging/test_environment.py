@@ -25,7 +25,7 @@ def environment(tmp_path, monkeypatch):
         '_environment', ROOT / 'bin' / '_environment.py')
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for name in module.BUILD_INPUTS:
+    for name in module.SOURCES:
         (tmp_path / name).write_text(name)
     (tmp_path / 'fuel').unlink()
     (tmp_path / 'fuel').mkdir()
@@ -38,6 +38,9 @@ def environment(tmp_path, monkeypatch):
         module.commands.append([str(part) for part in command])
         if 'venv' in command:
             Path(command[-1]).mkdir()
+        elif '--outdir' in command:
+            Path(command[-2]).mkdir()
+            (command[-2] / 'fuel-1.0-py3-none-any.whl').touch()
     monkeypatch.setattr(module, 'run', record)
     return module
 
@@ -45,6 +48,7 @@ def environment(tmp_path, monkeypatch):
 def steps(environment):
     """Return what was done since the last call, in words."""
     words = ['make' if 'venv' in command else
+             'build' if '--outdir' in command else
              'reinstall' if '--no-deps' in command else 'install'
              for command in environment.commands]
     environment.commands.clear()
@@ -59,6 +63,18 @@ def test_environment_is_made_once(environment):
     assert ['make', 'install'] == steps(environment)
     environment.prepare('.venv', ['examples'])
     assert [] == steps(environment)
+
+
+def test_environment_of_tests_is_installed_from_its_wheel(environment):
+    """The tests find what was installed, and the sources of that."""
+    python = environment.prepare('.venv-test', ['test'])
+    wheel, = (python.parents[1] / environment.DISTRIBUTIONS).iterdir()
+    commands = list(environment.commands)
+    assert ['make', 'install', 'build', 'install'] == steps(environment)
+    assert f'{wheel}[test]' == commands[-1][-1]
+    (environment.ROOT / 'fuel' / 'streams.py').write_text('changed')
+    environment.prepare('.venv-test', ['test'])
+    assert ['install', 'build', 'reinstall'] == steps(environment)
 
 
 def test_environment_after_a_change_of_sources_is_reinstalled(environment):
