@@ -5,6 +5,10 @@ from fuel.schemes.base import (
     IndexScheme,
     IterationScheme,
 )
+from fuel.schemes.computed import (
+    ComputedShuffledExampleScheme,
+    ComputedShuffledScheme,
+)
 from fuel.schemes.ordered import (
     ConcatenatedScheme,
     ConstantScheme,
@@ -22,7 +26,8 @@ from fuel.schemes.sampling import (
 
 __all__ = [
     'BalancedScheme', 'BatchScheme', 'BatchSizeScheme',
-    'BlockShuffledScheme', 'ConcatenatedScheme', 'ConstantScheme',
+    'BlockShuffledScheme', 'ComputedShuffledExampleScheme',
+    'ComputedShuffledScheme', 'ConcatenatedScheme', 'ConstantScheme',
     'IndexScheme', 'IterationScheme', 'SequentialExampleScheme',
     'SequentialScheme', 'ShuffledExampleScheme', 'ShuffledScheme',
     'WeightedScheme', 'cross_validation']
