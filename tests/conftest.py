@@ -48,14 +48,6 @@ def pytest_configure(config):
     stuck.arm_forks()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config):
-    """Keep the tests of one ``xdist_group`` in one process."""
-    if getattr(config.option, 'numprocesses', None) and (
-            config.option.dist == 'no'):
-        config.option.dist = 'loadgroup'
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
     """Send the seed to a process of pytest-xdist."""
