@@ -53,7 +53,7 @@ class DataIterator(BufferedIterator):
     @property
     def request_iterator(self) -> Iterator[Any] | None:
         """The requests of the epoch (iterator), or None."""
-        self.epoch.settle()
+        self.epoch.commit_taken()
         return self.epoch.request_iterator
 
     def read_next(self) -> Any:
@@ -63,7 +63,7 @@ class DataIterator(BufferedIterator):
             return as_dict(self.data_stream, data)
         return data
 
-    def mark(self) -> Any:
+    def get_position(self) -> Any:
         """Return where the iterator stands, cheaply.
 
         Returns
@@ -73,7 +73,7 @@ class DataIterator(BufferedIterator):
             is wanted after all.
 
         """
-        return self.epoch.mark(self.data_stream)
+        return self.epoch.get_position(self.data_stream)
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the iterator stands, as plain data ready for JSON.

@@ -8,10 +8,12 @@ from typing import Any
 
 from fuel import config
 from fuel.client.connection import Connection, Delivery, LostError, Options
-from fuel.epochs.epoch import RUNNING, Epoch, runtime_of
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import RUNNING
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import ServerError
-from fuel.kernels.prefetch_buffer import Handover
+from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.streams import AbstractDataStream
 from fuel.utils.checks import positive
 from fuel.wire import WireError, decode
@@ -26,7 +28,7 @@ _RESUME = ('run', 'epoch', 'client', 'over', 'members', 'floor', 'done',
            'index', 'state')
 
 
-class Feed(Handover):
+class Feed(PendingItem):
     """One epoch, as far as this client is concerned.
 
     Attributes
@@ -449,7 +451,7 @@ class ServerDataStream(AbstractDataStream):
         feed = epoch.attributes.get('feed')
         # A finished epoch lets go of its attributes, but not of this.
         vars(epoch)['feed'] = feed
-        epoch.handover = feed
+        epoch.pending_item = feed
         if feed is not None:
             # An iterator that is dropped leaves the epoch to the others.
             weakref.finalize(iterator, feed.leave).atexit = False

@@ -1,40 +1,20 @@
-"""What belongs to one epoch of one stream, and how it is saved."""
+"""One epoch of a stream: its position and the attributes it owns."""
 from __future__ import annotations
 
 import copy
-import threading
-import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
-from fuel.exceptions import StateMismatchError
-from fuel.kernels.prefetch_buffer import Buffer
-from fuel.schemes.base import scheme_state
-from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.epochs.readers import (
+    batches_in_order,
+    look_at_nothing,
+    request_source,
+    requests_ahead,
+)
+from fuel.epochs.runtime import lock_of
+from fuel.epochs.state import Position, dataset_position, leftover
+from fuel.kernels.prefetch_buffer import PrefetchBuffer
 from fuel.utils import rng_state
-from fuel.utils.overrides import defines_together, is_own
-
-FORMAT = 1
-
-# What the state of a stream says of its epoch.
-NOT_STARTED = 'not started'
-RUNNING = 'running'
-FINISHED = 'finished'
-
-
-class Mark(NamedTuple):
-    """A position, taken cheaply; :func:`as_state` makes plain data of it."""
-
-    stream: Any
-    position: int
-    requested: int
-    start: Any
-    dataset_position: Any
-    rng: Any
-    leftover: Any
-    children: list[Any]
-
 
 # How many examples are read ahead at once, and how many bytes of them.
 # Each is a view of its own part of one array, so somebody who keeps a single
@@ -43,7 +23,7 @@ READ_AHEAD = 128
 READ_AHEAD_BYTES = 2 ** 19
 
 
-class Epoch(Buffer):
+class Epoch(PrefetchBuffer):
     """One epoch: how far it has come, and what the stream keeps for it.
 
     Attributes
@@ -55,7 +35,7 @@ class Epoch(Buffer):
         `position` if one of them failed.
     finished : bool
         Whether :class:`StopIteration` was raised.
-    end : Mark or Exception
+    end : Position or Exception
         Where the epoch stood when it finished, or why that is not known.
     start : object
         State of the iteration scheme when the epoch began, or the
@@ -99,7 +79,7 @@ class Epoch(Buffer):
         self.taken = 0
 
     def __reduce__(self) -> Any:
-        self.settle()
+        self.commit_taken()
         return new_object, (type(self),), {
             **vars(self), 'direct': False, 'read_ahead': 0,
             'in_order': None, 'ahead': None, 'take_request': None}
@@ -120,7 +100,7 @@ class Epoch(Buffer):
                 data = self._get_direct(stream)
             else:
                 with lock_of(stream):
-                    data = self._get_installed(stream)
+                    data = self._get_bound(stream)
         except StopIteration:
             self._finish(stream)
             raise
@@ -136,7 +116,7 @@ class Epoch(Buffer):
     def _finish(self, stream: Any) -> None:
         try:
             # Without the stream, which holds this epoch: no cycle.
-            self.end = self.mark(stream)._replace(stream=None)
+            self.end = self.get_position(stream)._replace(stream=None)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             self.end = error.with_traceback(None)
         self.finished = True
@@ -149,7 +129,7 @@ class Epoch(Buffer):
                            for name, value in self.attributes.items()
                            if name == 'data_state'}
 
-    def settle(self) -> None:
+    def commit_taken(self) -> None:
         """Count what was handed out of the buffer."""
         taken, self.taken = self.taken, 0
         if taken:
@@ -161,14 +141,14 @@ class Epoch(Buffer):
             requests: Any = self.request_iterator
             requests.advance(taken)
 
-    def forget_ahead(self) -> None:
+    def drop_prefetched(self) -> None:
         """Drop what was read ahead: it will be asked for again."""
-        self.settle()
+        self.commit_taken()
         self.items = None
 
     def _fill(self, stream: Any) -> None:
         """Read the next examples, of the next requests if there are any."""
-        self.settle()
+        self.commit_taken()
         requests: Any = self.request_iterator
         if self.in_order is not None:
             self.items = self.in_order(requests)
@@ -216,10 +196,10 @@ class Epoch(Buffer):
         if self.ahead is None:
             # Not before, since it may open a file.
             self.ahead = requests_ahead(dataset, self.request_iterator)
-            if self.ahead is _look_at_nothing and not self.is_dict:
+            if self.ahead is look_at_nothing and not self.is_dict:
                 self.in_order = batches_in_order(
                     dataset, self.request_iterator)
-        if self.ahead is not _look_at_nothing:
+        if self.ahead is not look_at_nothing:
             self.ahead(self.requested - 1)
         try:
             return dataset.get_data(self.attributes['data_state'], request)
@@ -227,8 +207,8 @@ class Epoch(Buffer):
             note_request(error, request)
             raise
 
-    def _get_installed(self, stream: Any) -> Any:
-        self.install(stream)
+    def _get_bound(self, stream: Any) -> Any:
+        self.bind(stream)
         request = None
         try:
             if self.request_iterator is None:
@@ -239,21 +219,21 @@ class Epoch(Buffer):
             note_request(error, request)
             raise
         finally:
-            self.capture(stream)
+            self.unbind(stream)
 
-    def install(self, stream: Any) -> None:
+    def bind(self, stream: Any) -> None:
         """Make the stream show this epoch's attributes."""
         vars(stream).update(self.attributes)
 
-    def capture(self, stream: Any) -> None:
+    def unbind(self, stream: Any) -> None:
         """Take over what the stream shows."""
         names = getattr(stream, 'epoch_attributes', ())
         present = vars(stream)
         self.attributes = {
             name: present[name] for name in names if name in present}
 
-    def mark(self, stream: Any) -> Any:
-        """Return where the epoch stands; see :class:`Mark`.
+    def get_position(self, stream: Any) -> Any:
+        """Return where the epoch stands; see :class:`Position`.
 
         A stage may ask after the end: it has data left that it made of the
         last ones.
@@ -261,19 +241,19 @@ class Epoch(Buffer):
         if self.finished:
             return (self.end if isinstance(self.end, Exception)
                     else self.end._replace(stream=stream))
-        if not hasattr(stream, '_child_marks'):
+        if not hasattr(stream, '_child_positions'):
             raise TypeError(
                 f'the position of the stream {type(stream).__name__} cannot '
                 'be told: derive the class from AbstractDataStream')
-        self.settle()
+        self.commit_taken()
         with lock_of(stream):
-            self.install(stream)
+            self.bind(stream)
             rng = getattr(stream, 'rng', None)
-            return Mark(
+            return Position(
                 stream, self.position, self.requested, self.start,
                 dataset_position(stream, self.attributes),
                 copy.deepcopy(rng) if rng_state.is_generator(rng) else None,
-                _leftover(stream), list(stream._child_marks()))
+                leftover(stream), list(stream._child_positions()))
 
 
 def new_object(cls: Any) -> Any:
@@ -293,309 +273,3 @@ def how_many_ahead(example: Any) -> int:
     """Return how many examples like this one to read at a time."""
     size = sum(getattr(part, 'nbytes', 0) for part in example)
     return max(0, min(READ_AHEAD, READ_AHEAD_BYTES // max(1, size)))
-
-
-class Runtime:
-    """What a stream holds while it runs, and what no pickle keeps.
-
-    Attributes
-    ----------
-    lock : threading.RLock
-    epoch : Epoch or None
-        The one made last.
-    holders : list of (weakref to DataIterator, Epoch)
-        The epochs that still have a data set's state.
-    pending : dict or None
-        The state that the next epoch iterator takes up.
-
-    """
-
-    def __init__(self, pending: dict[str, Any] | None = None) -> None:
-        self.lock = threading.RLock()
-        self.epoch: Epoch | None = None
-        self.iterator: weakref.ref[Any] | None = None
-        self.start: Any = None
-        self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
-        self.pending = pending
-
-    def __reduce__(self) -> Any:
-        return Runtime, (self.pending,)
-
-    def is_left(self) -> bool:
-        """Tell whether the epoch made last is finished or abandoned."""
-        return (self.epoch is not None and (
-            self.epoch.finished
-            or self.iterator is None or self.iterator() is None))
-
-
-def runtime_of(stream: Any) -> Runtime:
-    """Return the stream's :class:`Runtime`, made on first use.
-
-    Subclasses may have skipped every ``__init__``, so none is relied on.
-    """
-    try:
-        runtime: Runtime = vars(stream)['_runtime']
-    except KeyError:
-        runtime = vars(stream).setdefault('_runtime', Runtime())
-    return runtime
-
-
-def lock_of(stream: Any) -> Any:
-    """Return the lock to hold while the stream's attributes are used."""
-    if hasattr(type(stream), 'epoch_attributes'):
-        return runtime_of(stream).lock
-    return nullcontext()
-
-
-def rows_are_examples(dataset: Any) -> bool:
-    """Tell whether the rows of a batch are what single requests give."""
-    return (getattr(dataset, 'rows_are_examples', False)
-            and 'get_data' not in vars(dataset)
-            and defines_together(
-                type(dataset), 'get_data', 'rows_are_examples'))
-
-
-def takes_arrays(dataset: Any) -> bool:
-    """Tell whether no user's code sees the requests for a data set.
-
-    Users expect lists of integers; Fuel's own readers want arrays.
-    """
-    return (getattr(dataset, 'takes_arrays', False)
-            and 'get_data' not in vars(dataset)
-            and defines_together(type(dataset), 'get_data', 'takes_arrays'))
-
-
-def request_source(dataset: Any, requests: Any) -> Any:
-    """Return what gives the next request of an epoch at each call."""
-    if requests is None:
-        return _no_request
-    if (isinstance(requests, RequestIterator)
-            and type(requests).__next__ is RequestIterator.__next__
-            and takes_arrays(dataset)):
-        return requests.next_compact
-    return requests.__next__
-
-
-def batches_in_order(dataset: Any, requests: Any) -> Any:
-    """Return what makes an iterator over the data of the next requests.
-
-    None if a data set cannot read on by itself, or what it would read is not
-    what the requests say. Single examples are read ahead in another way.
-    """
-    if (isinstance(requests, RequestIterator) and is_own(type(requests))
-            and not isinstance(requests, IndexRequests)
-            and takes_arrays(dataset)
-            and defines_together(
-                type(dataset), 'get_data', 'batches_in_order')):
-        return dataset.batches_in_order
-    return None
-
-
-def _no_request() -> None:
-    """Return no request, which reads what comes next."""
-
-
-def requests_ahead(dataset: Any, requests: Any) -> Any:
-    """Return what tells a data set of the next requests of an epoch.
-
-    That is what its hook ``read_ahead`` makes of a function from a number
-    to the request of that number. It is not asked if requests are not known
-    beforehand, or a subclass reads in its own way.
-    """
-    if (isinstance(requests, RequestIterator)
-            and type(requests)._request is not RequestIterator._request
-            and hasattr(dataset, 'read_ahead')
-            and 'get_data' not in vars(dataset)
-            and defines_together(type(dataset), 'get_data', 'read_ahead')):
-        # A user's own hook sees lists too.
-        upcoming = (
-            requests.compact_at
-            if takes_arrays(dataset)
-            and defines_together(type(dataset), 'read_ahead', 'takes_arrays')
-            else requests.request_at)
-        return dataset.read_ahead(upcoming) or _look_at_nothing
-    return _look_at_nothing
-
-
-def _look_at_nothing(number: int) -> None:
-    """Do nothing ahead of a request."""
-
-
-def dataset_position(stream: Any, attributes: dict[str, Any]) -> Any:
-    """Return the position of the data set's state, or why there is none."""
-    state = attributes.get('data_state')
-    if state is None:
-        return None
-    dataset = stream.dataset
-    if not (hasattr(dataset, 'get_position')
-            and defines_together(type(dataset), 'open', 'get_position')):
-        return TypeError(
-            f'the position within the data set {type(dataset).__name__} '
-            'cannot be saved as plain data: give the class the hooks '
-            'get_position(state) and open_at(position), or pickle the '
-            'epoch iterator instead')
-    return dataset.get_position(state)
-
-
-def _leftover(stream: Any) -> Any:
-    """Return what the stage keeps between batches, or why it cannot."""
-    if not defines_together(type(stream), 'get_data', 'get_leftover'):
-        return TypeError(
-            f'the position of the stage {type(stream).__name__} cannot be '
-            'saved as plain data, since its get_data may keep things from '
-            'one call to the next: give the class the hooks get_leftover() '
-            '(which may return None) and set_leftover(leftover), or pickle '
-            'the epoch iterator instead')
-    return stream.get_leftover()
-
-
-def _checked(part: Any) -> Any:
-    """Raise the reason why a part of a mark is missing."""
-    if isinstance(part, Exception):
-        raise part
-    return part
-
-
-def as_state(mark: Any) -> dict[str, Any]:
-    """Return a mark as plain data, ready for JSON.
-
-    Parameters
-    ----------
-    mark : Mark or dict
-        A dict is a state already (from another process).
-
-    Raises
-    ------
-    TypeError
-        If a part of the pipeline cannot tell its position.
-
-    """
-    if isinstance(mark, dict):
-        return mark
-    _checked(mark)
-    return {
-        'format': FORMAT,
-        'stream': fingerprint(mark.stream),
-        'epoch': RUNNING,
-        'position': mark.position,
-        'requested': mark.requested,
-        'scheme': _checked(mark.start),
-        'dataset': _checked(mark.dataset_position),
-        'rng': generator_state(mark.rng),
-        'leftover': _checked(mark.leftover),
-        'children': [as_state(child) for child in mark.children],
-    }
-
-
-def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
-    """Return the state of a stream none of whose epochs is running."""
-    scheme = getattr(stream, 'iteration_scheme', None)
-    position = (dataset_position(stream, vars(stream))
-                if epoch == FINISHED else None)
-    return {
-        'format': FORMAT,
-        'stream': fingerprint(stream),
-        'epoch': epoch,
-        'position': 0,
-        'requested': 0,
-        'scheme': None if scheme is None else scheme_state(scheme),
-        'dataset': _checked(position),
-        'rng': generator_state(getattr(stream, 'rng', None)),
-        'leftover': None,
-        'children': [child._state_between_epochs(epoch)
-                     if hasattr(child, '_state_between_epochs')
-                     else state_between_epochs(child, epoch)
-                     for child in child_streams(stream)],
-    }
-
-
-def generator_state(rng: Any) -> Any:
-    """Return the state of a stage's generator; None if it has none."""
-    if not rng_state.is_generator(rng):
-        return None
-    return rng_state.get_state(rng)
-
-
-def child_streams(stream: Any) -> list[Any]:
-    """Return the streams that a stream reads."""
-    if hasattr(stream, 'data_streams'):
-        return list(stream.data_streams)
-    return [stream.data_stream] if hasattr(stream, 'data_stream') else []
-
-
-def child_iterators(stream: Any) -> list[Any]:
-    """Return the epoch iterators that a stream shows at present."""
-    if hasattr(stream, 'child_epoch_iterators'):
-        return list(stream.child_epoch_iterators)
-    iterator = getattr(stream, 'child_epoch_iterator', None)
-    return [] if iterator is None else [iterator]
-
-
-def mark_of(iterator: Any) -> Any:
-    """Return the mark of an epoch iterator, or why it has none."""
-    if hasattr(iterator, 'mark'):
-        try:
-            return iterator.mark()
-        except Exception as error:  # noqa: BLE001 (raised if it is wanted)
-            return error.with_traceback(None)
-    return TypeError(
-        f'an epoch iterator of type {type(iterator).__name__} cannot tell '
-        'its position: let get_epoch_iterator() return a DataIterator')
-
-
-def fingerprint(stream: Any) -> dict[str, Any]:
-    """Return what must be equal where a state is taken up."""
-    scheme = getattr(stream, 'iteration_scheme', None)
-    dataset = getattr(stream, 'dataset', None)
-    described: dict[str, Any] = {
-        'class': _name(stream), 'sources': list(stream.sources)}
-    _describe_rng(described, 'rng', stream)
-    if scheme is not None:
-        described['scheme'] = _name(scheme)
-        for attribute in ('batch_size', 'num_examples', 'times',
-                          'sorted_indices'):
-            _describe(described, f'scheme {attribute}',
-                      getattr(scheme, attribute, None))
-        _describe_rng(described, 'scheme rng', scheme)
-    if dataset is not None:
-        described['data set'] = _name(dataset)
-        _describe(described, 'data set num_examples',
-                  getattr(dataset, 'num_examples', None))
-    return described
-
-
-def _name(instance: object) -> str:
-    cls = type(instance)
-    return f'{cls.__module__}.{cls.__qualname__}'
-
-
-def _describe(described: dict[str, Any], key: str, value: Any) -> None:
-    # Only numbers: NaN, for an unknown length, is not equal to itself.
-    if isinstance(value, int) or hasattr(value, '__index__'):
-        described[key] = int(value)
-
-
-def _describe_rng(described: dict[str, Any], key: str, owner: Any) -> None:
-    kind = rng_state.kind_of(getattr(owner, 'rng', None))
-    if kind is not None:
-        described[key] = kind
-
-
-def check_fingerprint(stream: Any, state: dict[str, Any]) -> None:
-    """Refuse a state that another kind of stream made."""
-    if not isinstance(state, dict) or 'format' not in state:
-        raise StateMismatchError(
-            'a state must be what state_dict() returned, got '
-            f'{type(state).__name__}')
-    if state['format'] != FORMAT:
-        raise StateMismatchError(
-            f'the state has format {state["format"]!r}, but this version of '
-            f'Fuel reads format {FORMAT}')
-    saved, present = state['stream'], fingerprint(stream)
-    for key in sorted(saved.keys() | present.keys()):
-        if saved.get(key) != present.get(key):
-            raise StateMismatchError(
-                f'the state was saved by another pipeline: {key} was '
-                f'{saved.get(key)!r}, but here it is {present.get(key)!r} '
-                f'(stage {type(stream).__name__}): build the stream as it '
-                'was when the state was saved')

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fuel.utils import rng_state
 
 if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch, Mark
+    from fuel.epochs.epoch import Epoch
+    from fuel.epochs.state import Position
 
 # A path and the new value there.
 Changes = list[tuple[list[Any], Any]]
@@ -64,10 +65,10 @@ class Course:
 
     def __init__(self, iterator: Any) -> None:
         self.base = _state_of(iterator)
-        self._mark = None
+        self._position = None
         self._counters: list[_Counter] | None = None
-        if isinstance(self.base, dict) and hasattr(iterator, 'mark'):
-            self._mark = iterator.mark()
+        if isinstance(self.base, dict) and hasattr(iterator, 'get_position'):
+            self._position = iterator.get_position()
             self._counters = _find_counters(iterator)
 
     def changes(self, iterator: Any) -> Changes | Exception | None:
@@ -86,10 +87,11 @@ class Course:
             counted = _count(self._counters)
             if counted is not None:
                 return counted
-        if self._mark is not None:
+        if self._position is not None:
             found: Changes = []
-            mark = iterator.mark()
-            if _compare_marks(self.base, self._mark, mark, [], found):
+            position = iterator.get_position()
+            if _compare_positions(
+                    self.base, self._position, position, [], found):
                 return found
         state = _state_of(iterator)
         return (state if isinstance(state, Exception)
@@ -132,8 +134,8 @@ def _find_counters(iterator: Any) -> list[_Counter] | None:
                 or rng_state.is_generator(getattr(stream, 'rng', None)) \
                 or any(getattr(type(stream), hook)
                        is not getattr(AbstractDataStream, hook)
-                       for hook in ('get_leftover', 'get_child_mark',
-                                    '_child_marks', '_state_of')):
+                       for hook in ('get_leftover', 'get_child_position',
+                                    '_child_positions', '_state_of')):
             return None
         child = epoch.attributes.get('child_epoch_iterator')
         counters.append(_Counter(
@@ -151,7 +153,7 @@ def _count(counters: list[_Counter]) -> Changes | None:
     found: Changes = []
     for epoch, child, position, requested in counters:
         if epoch.taken:
-            epoch.settle()
+            epoch.commit_taken()
         if not epoch.finished \
                 and epoch.attributes.get('child_epoch_iterator') is not child:
             return None
@@ -161,27 +163,28 @@ def _count(counters: list[_Counter]) -> Changes | None:
     return found
 
 
-def _compare_marks(base: Any, first: Mark, mark: Mark, path: list[Any],
-                   found: Changes) -> bool:
+def _compare_positions(base: Any, first: Position, position: Position,
+                       path: list[Any], found: Changes) -> bool:
     """Find what changed in a state without making all of the new one."""
-    if isinstance(mark, (dict, Exception)) or isinstance(first, dict) \
-            or mark.stream is not first.stream \
-            or mark.start is not base['scheme'] \
-            or mark.rng is not None or first.rng is not None \
-            or len(mark.children) != len(first.children):
+    if isinstance(position, (dict, Exception)) or isinstance(first, dict) \
+            or position.stream is not first.stream \
+            or position.start is not base['scheme'] \
+            or position.rng is not None or first.rng is not None \
+            or len(position.children) != len(first.children):
         return False
-    for key, value in (('position', mark.position),
-                       ('requested', mark.requested),
-                       ('dataset', mark.dataset_position),
-                       ('leftover', mark.leftover)):
+    for key, value in (('position', position.position),
+                       ('requested', position.requested),
+                       ('dataset', position.dataset_position),
+                       ('leftover', position.leftover)):
         if isinstance(value, Exception):
             return False
         if value is not base[key]:
             _compare(base[key], value, [*path, key], found)
     return all(
-        _compare_marks(state, before, now, [*path, 'children', place], found)
+        _compare_positions(
+            state, before, now, [*path, 'children', place], found)
         for place, (state, before, now) in enumerate(
-            zip(base['children'], first.children, mark.children,
+            zip(base['children'], first.children, position.children,
                 strict=True)))
 
 

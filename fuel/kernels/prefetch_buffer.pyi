@@ -1,17 +1,17 @@
 from collections.abc import Iterator
 from typing import Any
 
-class Handover:
+class PendingItem:
     is_asked: bool
     is_over: bool
     held: tuple[Any, Exception | None, Any] | None
     receipt: Any
     def claim(self) -> None: ...
 
-class Buffer:
+class PrefetchBuffer:
     items: Iterator[Any] | None
     taken: int
-    handover: Handover | None
+    pending_item: PendingItem | None
 
 class BufferedIterator:
     epoch: Any

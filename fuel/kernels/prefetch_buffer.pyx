@@ -9,7 +9,7 @@ from cpython.exc cimport PyErr_CheckSignals
 
 
 @cython.auto_pickle(False)
-cdef class Handover:
+cdef class PendingItem:
     """What comes from another process, until it is the user's.
 
     Ctrl-C may come between any two steps of Python, also between the one
@@ -44,7 +44,7 @@ cdef class Handover:
 
 
 @cython.auto_pickle(False)
-cdef class Buffer:
+cdef class PrefetchBuffer:
     """Items read ahead.
 
     Attributes
@@ -53,14 +53,14 @@ cdef class Buffer:
         Those not handed out yet.
     taken : int
         How many were handed out since it was set to 0.
-    handover : Handover or None
+    pending_item : PendingItem or None
         If what is handed out comes from another process.
 
     """
 
     cdef public object items
     cdef public Py_ssize_t taken
-    cdef public Handover handover
+    cdef public PendingItem pending_item
 
 
 @cython.auto_pickle(False)
@@ -69,17 +69,17 @@ cdef class BufferedIterator:
 
     Attributes
     ----------
-    epoch : Buffer
+    epoch : PrefetchBuffer
 
     """
 
-    cdef public Buffer epoch
+    cdef public PrefetchBuffer epoch
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef Buffer epoch = self.epoch
+        cdef PrefetchBuffer epoch = self.epoch
         if epoch is None:
             raise TypeError(
                 f'{type(self).__name__} has no epoch to iterate over: call '
@@ -89,24 +89,24 @@ cdef class BufferedIterator:
                 epoch.taken += 1
                 return item
             epoch.items = None
-        if epoch.handover is not None:
-            return self._claim_next(epoch.handover)
+        if epoch.pending_item is not None:
+            return self._claim_next(epoch.pending_item)
         return self.read_next()
 
-    cdef object _claim_next(self, Handover handover):
-        handover.is_asked = True
+    cdef object _claim_next(self, PendingItem pending_item):
+        pending_item.is_asked = True
         try:
             data = self.read_next()
             PyErr_CheckSignals()
         except StopIteration:
-            handover.is_over = True
+            pending_item.is_over = True
             raise
         except Exception as error:
             # Not if it is the handler of a signal that raised it.
-            if handover.held is not None and handover.held[1] is error:
-                handover.claim()
+            if pending_item.held is not None and pending_item.held[1] is error:
+                pending_item.claim()
             raise
         finally:
-            handover.is_asked = False
-        handover.claim()
+            pending_item.is_asked = False
+        pending_item.claim()
         return data

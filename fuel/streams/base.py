@@ -5,18 +5,16 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.epochs.epoch import (
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.fingerprint import check_fingerprint
+from fuel.epochs.pipeline import child_iterators, child_streams
+from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.state import (
     FINISHED,
     NOT_STARTED,
     RUNNING,
-    Epoch,
-    Runtime,
     as_state,
-    check_fingerprint,
-    child_iterators,
-    child_streams,
-    mark_of,
-    runtime_of,
+    position_of,
     state_between_epochs,
 )
 from fuel.iterator import DataIterator
@@ -230,7 +228,7 @@ class AbstractDataStream:
                 if resumed['leftover'] is not None:
                     self.set_leftover(resumed['leftover'])
             runtime.pending = None
-            epoch.capture(self)
+            epoch.unbind(self)
 
     def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""
@@ -238,7 +236,7 @@ class AbstractDataStream:
         with runtime.lock:
             runtime.epoch = epoch
             runtime.iterator = weakref.ref(iterator)
-            epoch.install(self)
+            epoch.bind(self)
 
     def _release_children(self) -> None:
         """Let go of the children's iterators if nobody reads this stream.
@@ -310,7 +308,7 @@ class AbstractDataStream:
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:
         if epoch.finished:
             return self._state_between_epochs(FINISHED)
-        return as_state(epoch.mark(self))
+        return as_state(epoch.get_position(self))
 
     def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
         """Return the state while no epoch is running."""
@@ -390,26 +388,26 @@ class AbstractDataStream:
             f'{type(self).__name__} has get_leftover() but no '
             'set_leftover()')
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return the position of the child that a state should hold.
 
-        A hook for stages with left-overs, which return the mark they took
+        A hook for stages with left-overs, which return the position they took
         before the batch that the left-overs came from.
 
         Returns
         -------
         object
-            What ``child_epoch_iterator.mark()`` returned.  None, the
+            What ``child_epoch_iterator.get_position()`` returned.  None, the
             default, means the child's present position.
 
         """
         return None
 
-    def _child_marks(self) -> list[Any]:
-        mark = self.get_child_mark()
-        if mark is not None:
-            return [mark]
-        return [mark_of(iterator) for iterator in child_iterators(self)]
+    def _child_positions(self) -> list[Any]:
+        position = self.get_child_position()
+        if position is not None:
+            return [position]
+        return [position_of(iterator) for iterator in child_iterators(self)]
 
     def __getstate__(self) -> dict[str, Any]:
         # What belongs to an epoch goes with its iterator.

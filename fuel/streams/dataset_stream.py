@@ -4,14 +4,10 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from fuel.epochs.epoch import (
-    NOT_STARTED,
-    READ_AHEAD,
-    RUNNING,
-    Epoch,
-    rows_are_examples,
-    runtime_of,
-)
+from fuel.epochs.epoch import READ_AHEAD, Epoch
+from fuel.epochs.readers import rows_are_examples
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
 from fuel.schemes.requests import IndexRequests
 from fuel.streams.base import AbstractDataStream
@@ -192,7 +188,7 @@ class DataStream(AbstractDataStream):
         old = vars(self).get('data_state')
         for _, epoch in runtime_of(self).holders:
             if epoch.attributes.get('data_state') is old:
-                epoch.forget_ahead()
+                epoch.drop_prefetched()
                 epoch.attributes['data_state'] = state
         self.data_state = state
 

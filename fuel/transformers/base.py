@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.epochs.epoch import runtime_of
+from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.transformers.base import Transformer, check_count, length_of
 from fuel.transformers.cache import as_size
@@ -109,7 +110,7 @@ class Batch(Transformer):
         size = as_size(self, request)
         if self._pending is None:
             # If reading an example fails, those before it wait here.
-            self._pending = mark_of(self.child_epoch_iterator), []
+            self._pending = position_of(self.child_epoch_iterator), []
         examples = self._pending[1]
         while len(examples) < size:
             try:
@@ -144,6 +145,6 @@ class Batch(Transformer):
             -examples // size)
         return batches if requests is None else min(batches, requests)
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before the examples that wait."""
         return self._pending[0] if self._pending else None

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededStage
@@ -114,7 +115,7 @@ class BucketBatch(SeededStage):
 
     def _fetch(self) -> None:
         """Read the next pool."""
-        mark = mark_of(self.child_epoch_iterator)
+        position = position_of(self.child_epoch_iterator)
         examples: list[Any] = []
         while len(examples) < self.pool_size:
             try:
@@ -129,7 +130,7 @@ class BucketBatch(SeededStage):
             order = numpy.random.default_rng(
                 [self._key, self._number]).permutation(len(batches))
             batches = [batches[i] for i in order]
-        self._pool = _Pool(batches, mark)
+        self._pool = _Pool(batches, position)
         self._number += 1
 
     def _cut(self, examples: list[Any]) -> list[list[Any]]:
@@ -183,19 +184,19 @@ class BucketBatch(SeededStage):
             pool: Any = self._pool
             pool.used = leftover['used']
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before the pool."""
         if self._pool is None or self._pool.is_used_up():
             return None
-        return self._pool.mark
+        return self._pool.position
 
 
 class _Pool:
     """Batches that are to be handed out."""
 
-    def __init__(self, batches: list[list[Any]], mark: Any) -> None:
+    def __init__(self, batches: list[list[Any]], position: Any) -> None:
         self.batches = batches
-        self.mark = mark
+        self.position = position
         self.used = 0
 
     def is_used_up(self) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import Chunk
@@ -131,8 +132,8 @@ class Cache(Transformer):
 
     def _fetch(self) -> int:
         """Read a batch, and return how many examples it has."""
-        mark = mark_of(self.child_epoch_iterator)
-        chunk = Chunk(self._pull(), self.data_stream.sources, mark)
+        position = position_of(self.child_epoch_iterator)
+        chunk = Chunk(self._pull(), self.data_stream.sources, position)
         if chunk.length:
             self._chunks += (chunk,)
         return chunk.length
@@ -163,9 +164,9 @@ class Cache(Transformer):
         self._fetch()
         self._chunks[0].skip(leftover['used'])
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before the batch kept longest."""
-        return self._chunks[0].mark if self._chunks else None
+        return self._chunks[0].position if self._chunks else None
 
 
 def as_size(stage: Any, request: Any) -> int:

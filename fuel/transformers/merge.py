@@ -5,7 +5,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from fuel.epochs.epoch import runtime_of
+from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import length_of
 from fuel.transformers.source_names import as_names

@@ -10,15 +10,11 @@ from contextlib import suppress
 from typing import Any
 
 from fuel import config
-from fuel.epochs.epoch import (
-    FINISHED,
-    RUNNING,
-    Epoch,
-    child_streams,
-    runtime_of,
-    state_between_epochs,
-)
-from fuel.kernels.prefetch_buffer import Handover
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import FINISHED, RUNNING, state_between_epochs
+from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
 from fuel.transformers.skipping import check_skips, skip
@@ -35,7 +31,7 @@ log = logging.getLogger(__name__)
 _WAIT = 0.1
 
 
-class Feed(Handover):
+class Feed(PendingItem):
     """What one epoch iterator reads: an epoch of a worker.
 
     Attributes
@@ -346,10 +342,10 @@ class MultiProcessing(Transformer):
         super()._adopt_epoch(epoch, iterator)
         # A finished epoch lets go of its attributes, but not of this.
         vars(epoch)['feed'] = epoch.attributes.get('feed')
-        epoch.handover = vars(epoch)['feed']
+        epoch.pending_item = vars(epoch)['feed']
         runtime_of(self).holders.append((weakref.ref(iterator), epoch))
 
-    def _child_marks(self) -> list[Any]:
+    def _child_positions(self) -> list[Any]:
         return [self.feed.state()] if 'feed' in vars(self) else []
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:

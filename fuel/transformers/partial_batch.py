@@ -15,7 +15,7 @@ class Chunk:
     ----------
     batch : tuple
         The data of each source.
-    mark : object
+    position : object
         Where the child stood before it.
 
     Attributes
@@ -24,7 +24,7 @@ class Chunk:
         The data of each source, as arrays or lists.
     length, used : int
         Numbers of examples.
-    mark : object
+    position : object
 
     Raises
     ------
@@ -33,7 +33,7 @@ class Chunk:
 
     """
 
-    def __init__(self, batch: Any, sources: Any, mark: Any) -> None:
+    def __init__(self, batch: Any, sources: Any, position: Any) -> None:
         batch = tuple(batch)
         check_count(batch, sources)
         self.parts = [_as_rows(part, source) for part, source
@@ -47,7 +47,7 @@ class Chunk:
                     in zip(sources, lengths, strict=True)))
         self.length = lengths[0] if lengths else 0
         self.used = 0
-        self.mark = mark
+        self.position = position
 
     def skip(self, used: int) -> None:
         """Note that so many examples were handed out before."""

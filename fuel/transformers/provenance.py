@@ -97,7 +97,7 @@ def _last(iterator: Any, size: int) -> tuple[list[Any], bool]:
 
 def _read(stream: Any, epoch: Any, count: int) -> list[Any]:
     """Return the indices of the last `count` items of a data set's epoch."""
-    epoch.settle()
+    epoch.commit_taken()
     requests = epoch.request_iterator
     if requests is None:
         # A data set that is read in order.

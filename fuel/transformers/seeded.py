@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 
 from fuel.config_parser import config
-from fuel.epochs.epoch import runtime_of
+from fuel.epochs.runtime import runtime_of
 from fuel.transformers.base import Transformer, length_of
 
 

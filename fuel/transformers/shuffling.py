@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.transformers.seeded import SeededStage
 from fuel.transformers.source_names import labels_of
 from fuel.utils.checks import positive
@@ -106,7 +107,7 @@ class ShuffleBuffer(SeededStage):
     def _read(self, held: _Held) -> None:
         """Read an example, and draw when it will come out."""
         if held.next % max(1, self.buffer_size // MARKS) == 0:
-            held.note(mark_of(self.child_epoch_iterator))
+            held.note(position_of(self.child_epoch_iterator))
         example = self._pull()
         held.push(self._when(held, held.next), example)
 
@@ -147,9 +148,9 @@ class ShuffleBuffer(SeededStage):
         """Go on from there; what was handed out will be left out."""
         super().set_leftover(leftover)
         self._held = _Held(leftover['first'], leftover['last'])
-        self._held.note(mark_of(self.child_epoch_iterator))
+        self._held.note(position_of(self.child_epoch_iterator))
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before the oldest example held."""
         return self._held.get_mark()[1] if self._held.marks else None
 

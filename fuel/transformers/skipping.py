@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.epochs.epoch import child_iterators
+from fuel.epochs.pipeline import child_iterators
 from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.transformers.base import Transformer
@@ -63,7 +63,7 @@ def skip(iterator: Any, count: int) -> None:
     if not count:
         return
     epoch = iterator.epoch
-    epoch.forget_ahead()
+    epoch.drop_prefetched()
     epoch.position += count
     if '_item' in epoch.attributes:
         epoch.attributes['_item'] += count
@@ -76,6 +76,6 @@ def skip(iterator: Any, count: int) -> None:
                 next(requests, None)
         epoch.requested += count
         return
-    epoch.install(iterator.data_stream)
+    epoch.bind(iterator.data_stream)
     for child in child_iterators(iterator.data_stream):
         skip(child, count)

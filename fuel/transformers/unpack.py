@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import Chunk
 from fuel.transformers.source_names import as_labels, labels_of
@@ -77,8 +78,8 @@ class Unpack(Transformer):
 
     def _fetch(self) -> None:
         """Read a batch."""
-        mark = mark_of(self.child_epoch_iterator)
-        chunk = Chunk(self._pull(), self.data_stream.sources, mark)
+        position = position_of(self.child_epoch_iterator)
+        chunk = Chunk(self._pull(), self.data_stream.sources, position)
         self._chunk = chunk if chunk.length else None
 
     def _length(self) -> None:
@@ -97,9 +98,9 @@ class Unpack(Transformer):
                              'state was saved is empty now')
         self._chunk.skip(leftover['used'])
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before its last batch."""
-        return None if self._chunk is None else self._chunk.mark
+        return None if self._chunk is None else self._chunk.position
 
 
 def _pick(part: Any, place: int) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.epoch import mark_of, runtime_of
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.utils.checks import positive
@@ -117,12 +118,12 @@ class Window(Transformer):
 
     def _fetch(self) -> None:
         """Read a sequence."""
-        mark = mark_of(self.child_epoch_iterator)
+        position = position_of(self.child_epoch_iterator)
         items, = self._pull()
         distance = self._distance()
         end = len(items) - max(
             self.source_window, distance + self.target_window)
-        self._sequence = _Sequence(items, mark, max(0, -distance), end)
+        self._sequence = _Sequence(items, position, max(0, -distance), end)
 
     def _length(self) -> None:
         # How many windows the sequences have is not known before.
@@ -140,11 +141,11 @@ class Window(Transformer):
         sequence: Any = self._sequence
         sequence.begin = leftover['begin']
 
-    def get_child_mark(self) -> Any:
+    def get_child_position(self) -> Any:
         """Return where the child stood before its last example."""
         if self._sequence is None or self._sequence.is_used_up():
             return None
-        return self._sequence.mark
+        return self._sequence.position
 
 
 class _Sequence:
@@ -152,16 +153,17 @@ class _Sequence:
 
     Parameters
     ----------
-    mark : object
+    position : object
         Where the child stood before it.
     begin, end : int
         Where the first and the last window begin.
 
     """
 
-    def __init__(self, items: Any, mark: Any, begin: int, end: int) -> None:
+    def __init__(self, items: Any, position: Any, begin: int,
+                 end: int) -> None:
         self.items = items
-        self.mark = mark
+        self.position = position
         self.begin = begin
         self.end = end
 

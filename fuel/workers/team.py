@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.exceptions import WorkerError
-from fuel.kernels.prefetch_buffer import Handover
+from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.workers.worker import Receipt, RemoteEpoch, Worker
 
 
@@ -97,13 +97,13 @@ class Team:
         part = epoch.last(is_over)
         return self.workers[epoch.parts.index(part)].state(part, is_over)
 
-    def take(self, epoch: TeamEpoch, handover: Handover) -> None:
+    def take(self, epoch: TeamEpoch, pending_item: PendingItem) -> None:
         """Let the next batch of an epoch be held; see :meth:`Worker.take`."""
         if epoch.finished:
             raise StopIteration
         place = sum(part.taken for part in epoch.parts) % len(self.workers)
         try:
-            self.workers[place].take(epoch.parts[place], handover)
+            self.workers[place].take(epoch.parts[place], pending_item)
         except StopIteration:
             epoch.finished = True
             raise

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
-from fuel.kernels.prefetch_buffer import Handover
+from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.transport.batches import load
 from fuel.transport.channel import (
     Channel,
@@ -208,7 +208,7 @@ class Worker:
                 self._wait(lambda: epoch.opened is not None)
         return epoch.state(is_over)
 
-    def take(self, epoch: RemoteEpoch, handover: Handover) -> None:
+    def take(self, epoch: RemoteEpoch, pending_item: PendingItem) -> None:
         """Let the next batch of an epoch, or its error, be held.
 
         Raises
@@ -227,20 +227,21 @@ class Worker:
                 f'and cannot be used by its child {os.getpid()}: make a new '
                 'epoch iterator there')
         try:
-            self._take_item(epoch, handover)
+            self._take_item(epoch, pending_item)
         except (StopIteration, WorkerError):
             raise
         except BaseException:
             self._note_interrupt()
             raise
 
-    def _take_item(self, epoch: RemoteEpoch, handover: Handover) -> None:
+    def _take_item(self, epoch: RemoteEpoch,
+                   pending_item: PendingItem) -> None:
         self._channel.is_resting = False
         if not epoch.items:
             self._wait(lambda: bool(epoch.items) or _has_failed(epoch))
         if _has_failed(epoch):
             described: Any = epoch.opened[1]  # type: ignore[index]
-            handover.held = None, _as_exception(*described), None
+            pending_item.held = None, _as_exception(*described), None
             return
         item = epoch.items.popleft()
         if item.kind == Kind.END:
@@ -254,7 +255,7 @@ class Worker:
         else:
             data, changes = self._open(item)
         epoch.taken += 1
-        handover.held = data, error, Receipt(epoch, epoch.taken, changes)
+        pending_item.held = data, error, Receipt(epoch, epoch.taken, changes)
         self._acknowledge(epoch)
 
     @contextmanager

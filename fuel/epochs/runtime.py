@@ -1,0 +1,62 @@
+"""Objects that a stream holds while it runs, and no pickle keeps."""
+from __future__ import annotations
+
+import threading
+import weakref
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+
+class Runtime:
+    """What a stream holds while it runs, and what no pickle keeps.
+
+    Attributes
+    ----------
+    lock : threading.RLock
+    epoch : Epoch or None
+        The one made last.
+    holders : list of (weakref to DataIterator, Epoch)
+        The epochs that still have a data set's state.
+    pending : dict or None
+        The state that the next epoch iterator takes up.
+
+    """
+
+    def __init__(self, pending: dict[str, Any] | None = None) -> None:
+        self.lock = threading.RLock()
+        self.epoch: Epoch | None = None
+        self.iterator: weakref.ref[Any] | None = None
+        self.start: Any = None
+        self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
+        self.pending = pending
+
+    def __reduce__(self) -> Any:
+        return Runtime, (self.pending,)
+
+    def is_left(self) -> bool:
+        """Tell whether the epoch made last is finished or abandoned."""
+        return (self.epoch is not None and (
+            self.epoch.finished
+            or self.iterator is None or self.iterator() is None))
+
+
+def runtime_of(stream: Any) -> Runtime:
+    """Return the stream's :class:`Runtime`, made on first use.
+
+    Subclasses may have skipped every ``__init__``, so none is relied on.
+    """
+    try:
+        runtime: Runtime = vars(stream)['_runtime']
+    except KeyError:
+        runtime = vars(stream).setdefault('_runtime', Runtime())
+    return runtime
+
+
+def lock_of(stream: Any) -> Any:
+    """Return the lock to hold while the stream's attributes are used."""
+    if hasattr(type(stream), 'epoch_attributes'):
+        return runtime_of(stream).lock
+    return nullcontext()

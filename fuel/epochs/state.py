@@ -1,0 +1,135 @@
+"""Positions of epochs, and saved states: the positions as plain data."""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fuel.epochs.fingerprint import FORMAT, fingerprint
+from fuel.epochs.pipeline import child_streams
+from fuel.schemes.base import scheme_state
+from fuel.utils import rng_state
+from fuel.utils.overrides import defines_together
+
+# What the state of a stream says of its epoch.
+NOT_STARTED = 'not started'
+RUNNING = 'running'
+FINISHED = 'finished'
+
+
+class Position(NamedTuple):
+    """A position, taken cheaply; :func:`as_state` makes plain data of it."""
+
+    stream: Any
+    position: int
+    requested: int
+    start: Any
+    dataset_position: Any
+    rng: Any
+    leftover: Any
+    children: list[Any]
+
+
+def dataset_position(stream: Any, attributes: dict[str, Any]) -> Any:
+    """Return the position of the data set's state, or why there is none."""
+    state = attributes.get('data_state')
+    if state is None:
+        return None
+    dataset = stream.dataset
+    if not (hasattr(dataset, 'get_position')
+            and defines_together(type(dataset), 'open', 'get_position')):
+        return TypeError(
+            f'the position within the data set {type(dataset).__name__} '
+            'cannot be saved as plain data: give the class the hooks '
+            'get_position(state) and open_at(position), or pickle the '
+            'epoch iterator instead')
+    return dataset.get_position(state)
+
+
+def leftover(stream: Any) -> Any:
+    """Return what the stage keeps between batches, or why it cannot."""
+    if not defines_together(type(stream), 'get_data', 'get_leftover'):
+        return TypeError(
+            f'the position of the stage {type(stream).__name__} cannot be '
+            'saved as plain data, since its get_data may keep things from '
+            'one call to the next: give the class the hooks get_leftover() '
+            '(which may return None) and set_leftover(leftover), or pickle '
+            'the epoch iterator instead')
+    return stream.get_leftover()
+
+
+def _checked(part: Any) -> Any:
+    """Raise the reason why a part of a position is missing."""
+    if isinstance(part, Exception):
+        raise part
+    return part
+
+
+def as_state(position: Any) -> dict[str, Any]:
+    """Return a position as plain data, ready for JSON.
+
+    Parameters
+    ----------
+    position : Position or dict
+        A dict is a state already (from another process).
+
+    Raises
+    ------
+    TypeError
+        If a part of the pipeline cannot tell its position.
+
+    """
+    if isinstance(position, dict):
+        return position
+    _checked(position)
+    return {
+        'format': FORMAT,
+        'stream': fingerprint(position.stream),
+        'epoch': RUNNING,
+        'position': position.position,
+        'requested': position.requested,
+        'scheme': _checked(position.start),
+        'dataset': _checked(position.dataset_position),
+        'rng': generator_state(position.rng),
+        'leftover': _checked(position.leftover),
+        'children': [as_state(child) for child in position.children],
+    }
+
+
+def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
+    """Return the state of a stream none of whose epochs is running."""
+    scheme = getattr(stream, 'iteration_scheme', None)
+    position = (dataset_position(stream, vars(stream))
+                if epoch == FINISHED else None)
+    return {
+        'format': FORMAT,
+        'stream': fingerprint(stream),
+        'epoch': epoch,
+        'position': 0,
+        'requested': 0,
+        'scheme': None if scheme is None else scheme_state(scheme),
+        'dataset': _checked(position),
+        'rng': generator_state(getattr(stream, 'rng', None)),
+        'leftover': None,
+        'children': [child._state_between_epochs(epoch)
+                     if hasattr(child, '_state_between_epochs')
+                     else state_between_epochs(child, epoch)
+                     for child in child_streams(stream)],
+    }
+
+
+def generator_state(rng: Any) -> Any:
+    """Return the state of a stage's generator; None if it has none."""
+    if not rng_state.is_generator(rng):
+        return None
+    return rng_state.get_state(rng)
+
+
+def position_of(iterator: Any) -> Any:
+    """Return the position of an epoch iterator, or why it has none."""
+    if hasattr(iterator, 'get_position'):
+        try:
+            return iterator.get_position()
+        except Exception as error:  # noqa: BLE001 (raised if it is wanted)
+            return error.with_traceback(None)
+    return TypeError(
+        f'an epoch iterator of type {type(iterator).__name__} cannot tell '
+        'its position: let get_epoch_iterator() return a DataIterator')
