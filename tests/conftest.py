@@ -27,6 +27,9 @@ settings.register_profile(
 SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
+# Their tests share what takes long to make, so one process runs them all.
+ONE_PROCESS = {'tests/packaging/test_distributions.py',
+               'tests/contracts/test_state.py'}
 
 STDERR = pytest.StashKey[int]()
 
@@ -46,6 +49,21 @@ def pytest_configure(config):
     # Tests capture their own; this one is shown at once.
     config.stash[STDERR] = os.dup(2)
     stuck.arm_forks()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each process the next test, or the next file of `ONE_PROCESS`."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        """What is given to one process, in one piece."""
+
+        def _split_scope(self, nodeid):
+            file = nodeid.partition('::')[0]
+            return file if file in ONE_PROCESS else nodeid
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,7 +12,7 @@ from support import pipelines
 TESTS = Path(pipelines.__file__).parents[1]
 
 # Whichever test is the first does the work of all: minutes on a busy machine.
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group('state')]
+pytestmark = pytest.mark.timeout(300)
 
 
 def save_at_each_step(name, folder):

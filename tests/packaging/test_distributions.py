@@ -12,10 +12,8 @@ import pytest
 
 import fuel
 
-# Compilers take their time, on a busy machine minutes. In one process, so
-# that nothing is built twice.
-pytestmark = [pytest.mark.timeout(600),
-              pytest.mark.xdist_group('distributions')]
+# Compilers take their time, on a busy machine minutes.
+pytestmark = pytest.mark.timeout(600)
 
 # Where `bin/test` put those that the tested package was installed from.
 GIVEN = os.environ.get('FUEL_TEST_DISTRIBUTIONS')
