@@ -141,7 +141,7 @@ def build_distributions(python, source):
     folder = python.parents[1] / DISTRIBUTIONS
     shutil.rmtree(folder, ignore_errors=True)
     pip(python, 'install', 'build')
-    run(python, '-m', 'build', '--outdir', folder, source)
+    run(python, '-m', 'build', '--quiet', '--outdir', folder, source)
     wheel, = folder.glob('*.whl')
     return wheel
 

@@ -1,0 +1,41 @@
+"""The sources are laid out as the page on developing Fuel says."""
+from support import sources
+
+# Bounds that only go down: lower one as soon as less is reached.
+MOST_CIRCLES = 3
+MOST_LINES = {'.py': 400, '.pyi': 400, '.pyx': 600, '.pxd': 600}
+LONG_FILES = 10
+LOOSE_SHARE = 0.254
+
+
+def test_root_of_the_package_shows_concepts():
+    """No module there is private: private ones belong to a package."""
+    private = [name for name in sources.modules()
+               if name.count('.') == 1
+               and sources.is_private(name.rpartition('.')[2])]
+    assert [] == private
+
+
+def test_no_private_module_is_imported_from_another_package():
+    """What another package needs has a public name."""
+    assert [] == sources.private_imports()
+
+
+def test_imports_point_one_way():
+    """No module imports, however late, what imports it."""
+    assert len(sources.circles()) <= MOST_CIRCLES, sources.circles()
+
+
+def test_files_are_short():
+    """A file holds one idea."""
+    long = {path: count for path, count in sources.line_counts().items()
+            if count > MOST_LINES[path[path.rindex('.'):]]}
+    assert len(long) <= LONG_FILES, long
+
+
+def test_parameters_say_what_they_take():
+    """Few parameters take any object."""
+    loose, total = sources.loose_parameters()
+    assert len(loose) <= LOOSE_SHARE * total, (
+        f'{len(loose) / total:.1%} of {total} parameters take anything: '
+        f'{loose}')
