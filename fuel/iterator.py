@@ -123,13 +123,17 @@ def as_dict(data_stream: Any, data: Any) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If there are more or fewer data than sources, or two sources of one
-        name: something would be lost.
+        If there are fewer data than sources, or two sources of one name.
+
+    Notes
+    -----
+    Data beyond the last source are left out: a stream whose `sources` were
+    shortened hides them.
 
     """
     sources, data = tuple(data_stream.sources), tuple(data)
     named = dict(zip(sources, data, strict=False))
-    if not len(named) == len(sources) == len(data):
+    if len(named) < len(sources):
         raise ValueError(
             f'{type(data_stream).__name__} gave {len(data)} items for the '
             f'{len(sources)} sources {sources}: for a dict there must be one '

@@ -1,6 +1,8 @@
 """Stages that transform the data of streams."""
 from typing import TYPE_CHECKING, Any
 
+from fuel.exceptions import AxisLabelsMismatchError as AxisLabelsMismatchError
+from fuel.streams import AbstractDataStream as AbstractDataStream
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.base import AgnosticTransformer, Transformer
 from fuel.transformers.batch import Batch

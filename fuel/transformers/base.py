@@ -122,6 +122,10 @@ class Transformer(AbstractDataStream):
         try:
             return as_tuple(self.transform_example(data) if examples
                             else self.transform_batch(data))
+        except StopIteration as error:
+            self._refuse_stop(error, (
+                'transform_example' if examples else 'transform_batch'))
+            raise
         except Exception as error:
             from fuel.transformers.provenance import note_examples
             note_examples(error, self, data)
@@ -137,6 +141,18 @@ class Transformer(AbstractDataStream):
     def _pull(self) -> Any:
         """Return the next data of `data_stream`."""
         return next(self.child_epoch_iterator)
+
+    def _refuse_stop(self, error: StopIteration, function: str) -> None:
+        """Refuse a StopIteration of a user's function, as in PEP 479.
+
+        One that came from the child's iterator is the end of the epoch.
+        """
+        epoch = getattr(self.child_epoch_iterator, 'epoch', None)
+        if not getattr(epoch, 'finished', False):
+            raise RuntimeError(
+                f'{function} of the stage {type(self).__name__} raised '
+                'StopIteration, which would end the epoch too early: catch '
+                'it there') from error
 
     def transform_example(self, example: Any) -> Any:
         """Return an example, transformed.
@@ -255,11 +271,15 @@ def as_tuple(data: Any) -> Any:
 
 
 def check_count(parts: Any, sources: Any) -> None:
-    """Refuse data that have not one part for each source."""
-    if len(parts) != len(sources):
+    """Refuse data that have no part for some source.
+
+    Parts beyond the last source pass through: a stream whose `sources` were
+    shortened hides them.
+    """
+    if len(parts) < len(sources):
         raise ValueError(
             f'expected data of {len(sources)} sources, {tuple(sources)}, but '
-            f'{len(parts)} came: the stream names other sources than it '
+            f'{len(parts)} came: the stream names more sources than it '
             'returns')
 
 

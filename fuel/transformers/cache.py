@@ -11,7 +11,7 @@ from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import Chunk
-from fuel.transformers.ragged import as_batch
+from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 
 
@@ -83,7 +83,8 @@ class Cache(Transformer):
         """For each source the examples to come (list of lists)."""
         return [[example for chunk in self._chunks
                  for example in chunk.parts[place][chunk.used:]]
-                for place in range(len(self.sources))]
+                for place in range(len(self._chunks[0].parts)
+                                   if self._chunks else len(self.sources))]
 
     @cache.setter
     def cache(self, value: list[list[Any]]) -> None:
@@ -140,7 +141,7 @@ class Cache(Transformer):
 
     def _take(self, size: int) -> tuple[Any, ...]:
         """Return the next examples, as many as there are up to `size`."""
-        pieces: list[list[Any]] = [[] for _ in self.data_stream.sources]
+        pieces: list[list[Any]] = [[] for _ in self._chunks[0].parts]
         for chunk in self._chunks:
             stop = min(chunk.length, chunk.used + size)
             for piece, part in zip(pieces, chunk.parts, strict=True):
@@ -148,7 +149,7 @@ class Cache(Transformer):
             size -= stop - chunk.used
             chunk.used = stop
         self._chunks = tuple([
-            chunk for chunk in self._chunks if chunk.used < chunk.length])
+            chunk for chunk in self._chunks if chunk.is_partial()])
         return tuple([join(piece) for piece in pieces])
 
     def _length(self) -> None:
@@ -199,7 +200,12 @@ def join(pieces: list[Any]) -> Any:
     """
     if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
             {piece.shape[1:] for piece in pieces}) == 1:
-        return numpy.concatenate(pieces)
+        joined = numpy.concatenate(pieces)
+        return map_elements(_copied, joined) if joined.dtype == object \
+            else joined
     return as_batch([
-        example.copy() if isinstance(example, numpy.ndarray) else example
-        for piece in pieces for example in piece])
+        _copied(example) for piece in pieces for example in piece])
+
+
+def _copied(example: object) -> object:
+    return example.copy() if isinstance(example, numpy.ndarray) else example

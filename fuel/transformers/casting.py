@@ -4,7 +4,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
-from numpy.typing import NDArray
 
 from fuel import config
 from fuel.epochs.dtype_hints import wanted_from
@@ -72,8 +71,9 @@ class Cast(_Caster):
 
     Notes
     -----
-    Data that have the type already are passed on as they are. The examples
-    of a ragged batch are cast one by one.
+    Data that have the type already are passed on as they are. A list of
+    equal shapes becomes one array. The examples of a ragged batch are cast
+    one by one: an array of objects stays one, a list of arrays a list.
 
     Examples
     --------
@@ -172,19 +172,19 @@ def as_dtype(dtype: Any) -> Any:
             f'({error})') from None
 
 
-def cast(data: Any, dtype: Any) -> NDArray[Any]:
+def cast(data: Any, dtype: Any) -> Any:
     """Return data as an array of a type, copied only where needed.
 
     Returns
     -------
     numpy.ndarray
-        Writable. Of objects, each an array of the type, if `data` are
-        ragged.
+        Writable. If `data` are ragged, an array of objects or a list, whose
+        elements are arrays of the type.
 
     """
     array = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
-        return map_elements(lambda element: cast(element, dtype), array)
+        return map_elements(lambda element: cast(element, dtype), data)
     if array is not data and array.dtype != object:
         # From Python's numbers directly, or large ones might be rounded.
         array = data

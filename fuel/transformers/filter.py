@@ -47,5 +47,10 @@ class Filter(Transformer):
         self._refuse(request)
         while True:
             data = self._pull()
-            if self.predicate(data):
+            try:
+                is_kept = self.predicate(data)
+            except StopIteration as error:
+                self._refuse_stop(error, 'the predicate')
+                raise
+            if is_kept:
                 return data

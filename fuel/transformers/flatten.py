@@ -63,6 +63,6 @@ class Flatten(SourcewiseTransformer):
         """Return a batch as a matrix, shape (batch, feature)."""
         batch = as_array(source_batch)
         if batch.ndim == 1 and is_ragged(batch):
-            return map_elements(numpy.ravel, batch)
+            return map_elements(numpy.ravel, source_batch)
         # Not -1, which an empty batch does not determine.
         return batch.reshape(len(batch), math.prod(batch.shape[1:]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from fuel.transformers.base import Transformer, as_tuple
+from fuel.transformers.base import Transformer, as_tuple, check_count
 from fuel.transformers.source_names import as_names
 
 
@@ -77,10 +77,12 @@ class Mapping(Transformer):
         return self._apply(batch)
 
     def _apply(self, data: Any) -> Any:
+        sources = self.data_stream.sources
         # Read out before the function runs, which may change a list.
-        kept = tuple(data) if self.add_sources else ()
+        kept = tuple(data)[:len(sources)] if self.add_sources else ()
         if self.mapping_accepts is dict:
-            named = dict(zip(self.data_stream.sources, data, strict=True))
+            check_count(data, sources)
+            named = dict(zip(sources, data, strict=False))
             image = self._unname(self.mapping(named))
         else:
             image = as_tuple(self.mapping(data))

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
-from fuel.transformers.base import length_of
+from fuel.transformers.base import check_count, length_of
 from fuel.transformers.source_names import as_names
 
 
@@ -119,8 +119,11 @@ class Merge(AbstractDataStream):
                 f'requests, got {request!r}')
         data: list[Any] = []
         for place, iterator in enumerate(self.child_epoch_iterators):
+            sources = self.data_streams[place].sources
             try:
-                data.extend(next(iterator))
+                parts = tuple(next(iterator))
+                check_count(parts, sources)
+                data.extend(parts[:len(sources)])
             except StopIteration:
                 self._check_end(place)
                 raise

@@ -31,7 +31,6 @@ class NoiseStage(SeededStage, SourcewiseTransformer):
 
     """
 
-    takes_single_name = True
     takes_integers = False
 
     def __init__(self, data_stream: Any, **kwargs: Any) -> None:

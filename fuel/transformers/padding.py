@@ -1,6 +1,8 @@
 """A stage that makes sequences of different lengths equally long."""
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable
 from typing import Any
 
 from fuel.kernels import pad_sequences
@@ -9,6 +11,7 @@ from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
     as_labels,
     as_names,
+    as_tuple_of_names,
     check_known,
     labels_of,
 )
@@ -25,8 +28,10 @@ class Padding(Transformer):
     ----------
     data_stream : AbstractDataStream
         Produces batches.
-    mask_sources : tuple of str, optional
-        The sources to pad. Defaults to all.
+    mask_sources : tuple of str or str, optional
+        The sources to pad. A bare string is the name of one source. Names
+        that `data_stream` does not have are ignored with a warning. Defaults
+        to all.
     mask_dtype : dtype, optional
         Type of the masks. Defaults to ``'floatX'``, which is what
         ``fuel.config.floatX`` is when the stage is built.
@@ -42,8 +47,7 @@ class Padding(Transformer):
     Raises
     ------
     ValueError
-        If `data_stream` produces examples, or has not all of
-        `mask_sources`.
+        If `data_stream` produces examples.
 
     Notes
     -----
@@ -78,14 +82,16 @@ class Padding(Transformer):
         if mask_sources is None:
             mask_sources = data_stream.sources
         else:
-            mask_sources = as_names('mask_sources', mask_sources)
-            check_known('mask_sources', mask_sources, data_stream.sources)
+            mask_sources = as_names(
+                'mask_sources', as_tuple_of_names(mask_sources))
+            _warn_of_unknown(mask_sources, data_stream.sources)
         labels = labels_of(data_stream)
         if labels is not None:
             kwargs.setdefault('axis_labels', {**labels, **{
                 source + '_mask': None if labels.get(source) is None
                 else (as_labels(labels[source]) or ())[:2]
-                for source in mask_sources}})
+                for source in mask_sources
+                if source in data_stream.sources}})
         super().__init__(data_stream, produces_examples=False, **kwargs)
         self.mask_sources = mask_sources
         self.mask_dtype = as_dtype(
@@ -102,7 +108,7 @@ class Padding(Transformer):
         sources = self.data_stream.sources
         check_count(batch, sources)
         data: list[Any] = []
-        for source, part in zip(sources, batch, strict=True):
+        for source, part in zip(sources, batch, strict=False):
             if source not in self.mask_sources:
                 data.append(part)
                 continue
@@ -112,3 +118,11 @@ class Padding(Transformer):
                 error.add_note(f'in source {source!r}')
                 raise
         return tuple(data)
+
+
+def _warn_of_unknown(names: Iterable[str], sources: Iterable[str]) -> None:
+    """Warn of names of sources that a stream does not have."""
+    try:
+        check_known('mask_sources', names, sources)
+    except ValueError as error:
+        warnings.warn(f'{error}; it is ignored', stacklevel=3)

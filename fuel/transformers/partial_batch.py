@@ -36,18 +36,35 @@ class Chunk:
     def __init__(self, batch: Any, sources: Any, position: Any) -> None:
         batch = tuple(batch)
         check_count(batch, sources)
-        self.parts = [_as_rows(part, source) for part, source
-                      in zip(batch, sources, strict=True)]
+        names = (*sources, *range(len(sources), len(batch)))
+        self.parts = [_as_rows(part, name) for part, name
+                      in zip(batch, names, strict=True)]
         lengths = [len(part) for part in self.parts]
         if len(set(lengths)) > 1:
             raise ValueError(
                 'all sources of a batch must have the same number of '
                 'examples, got ' + ', '.join(
-                    f'{source}: {length}' for source, length
-                    in zip(sources, lengths, strict=True)))
+                    f'{name}: {length}' for name, length
+                    in zip(names, lengths, strict=True)))
         self.length = lengths[0] if lengths else 0
         self.used = 0
         self.position = position
+
+    def __iter__(self) -> Chunk:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        """Return the next example, which does not keep the batch alive."""
+        if self.used >= self.length:
+            raise StopIteration
+        example = [part[self.used] for part in self.parts]
+        self.used += 1
+        return tuple([part.copy() if isinstance(part, numpy.ndarray)
+                      else part for part in example])
+
+    def is_partial(self) -> bool:
+        """Tell whether examples are left."""
+        return self.used < self.length
 
     def skip(self, used: int) -> None:
         """Note that so many examples were handed out before."""
@@ -59,7 +76,7 @@ class Chunk:
         self.used = used
 
 
-def _as_rows(part: Any, source: str) -> Any:
+def _as_rows(part: Any, source: object) -> Any:
     if isinstance(part, list) or (
             isinstance(part, numpy.ndarray) and part.ndim):
         return part

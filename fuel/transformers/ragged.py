@@ -1,6 +1,8 @@
 """Batches made of examples, of equal shapes or of different ones.
 
-A ragged batch is a one-dimensional array of objects, one for each example.
+A ragged batch is a one-dimensional array of objects, or a list of arrays,
+with one element for each example. Stages keep the form. A list of equal
+shapes is no ragged batch: stages that compute make one array of it.
 """
 from __future__ import annotations
 
@@ -61,12 +63,18 @@ def is_ragged(array: NDArray[Any]) -> bool:
         isinstance(element, _NESTED) for element in array.flat)
 
 
-def map_elements(function: Callable[[Any], Any],
-                 array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array of objects with a function applied to each element."""
-    mapped = numpy.empty(array.shape, object)
-    for place in numpy.ndindex(array.shape):
-        mapped[place] = function(array[place])
+def map_elements(function: Callable[[Any], Any], data: Any) -> Any:
+    """Return ragged data with a function applied to each element.
+
+    A list of arrays stays a list, anything else becomes an array of objects.
+    """
+    if not isinstance(data, numpy.ndarray):
+        if any(isinstance(element, numpy.ndarray) for element in data):
+            return [function(element) for element in data]
+        data = as_array(data)
+    mapped = numpy.empty(data.shape, object)
+    for place in numpy.ndindex(data.shape):
+        mapped[place] = function(data[place])
     return mapped
 
 

@@ -57,8 +57,9 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     without a copy in between.
 
     `scale` and `shift` may also be arrays that broadcast with the data,
-    such as one number for each feature; types are then NumPy's. A ragged
-    batch is scaled example by example.
+    such as one number for each feature; types are then NumPy's. A list of
+    equal shapes becomes one array. A ragged batch is scaled example by
+    example: an array of objects stays one, a list of arrays a list.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
     array = as_array(data)
     if is_ragged(array):
         return map_elements(
-            lambda element: _apply(element, scale, shift, dtype), array)
+            lambda element: _apply(element, scale, shift, dtype), data)
     if not array.ndim:
         # The stage that asks may leave scalars as they are.
         dtype = FLOAT64

@@ -32,6 +32,11 @@ def as_names(argument: str, names: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def as_tuple_of_names(names: Any) -> Any:
+    """Return a bare string as a tuple of one name, other names as they are."""
+    return (names,) if isinstance(names, str) else names
+
+
 def check_known(argument: str, names: Iterable[str],
                 available: Iterable[str],
                 error: type[Exception] = ValueError) -> None:

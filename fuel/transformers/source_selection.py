@@ -58,7 +58,8 @@ class FilterSources(AgnosticTransformer):
         """Return the data of the sources that are kept."""
         sources = self.data_stream.sources
         check_count(data, sources)
-        return tuple([part for source, part in zip(sources, data, strict=True)
+        return tuple([part for source, part
+                      in zip(sources, data, strict=False)
                       if source in self._kept])
 
 

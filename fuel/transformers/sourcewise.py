@@ -10,7 +10,11 @@ from fuel.transformers.base import (
     check_count,
     missing,
 )
-from fuel.transformers.source_names import as_names, check_known
+from fuel.transformers.source_names import (
+    as_names,
+    as_tuple_of_names,
+    check_known,
+)
 
 
 class SourcewiseTransformer(Transformer):
@@ -24,18 +28,15 @@ class SourcewiseTransformer(Transformer):
     data_stream : AbstractDataStream
     produces_examples : bool
         See :class:`Transformer`.
-    which_sources : tuple of str, optional
+    which_sources : tuple of str or str, optional
         The sources of `data_stream` to transform; the others pass through.
-        Defaults to all.
+        A bare string is the name of one source. Defaults to all.
     **kwargs
         See :class:`Transformer`.
 
     Attributes
     ----------
     which_sources : tuple of str
-    takes_single_name : bool
-        Class attribute: whether `which_sources` may also be a bare string,
-        the name of one source. False unless a subclass says otherwise.
 
     Raises
     ------
@@ -57,7 +58,6 @@ class SourcewiseTransformer(Transformer):
     """
 
     which_sources: Any = None
-    takes_single_name = False
 
     def __init__(self, data_stream: Any, produces_examples: bool,
                  which_sources: Any = None, **kwargs: Any) -> None:
@@ -69,9 +69,7 @@ class SourcewiseTransformer(Transformer):
         """Return `which_sources` as a checked tuple of names."""
         if which_sources is None:
             return data_stream.sources
-        if cls.takes_single_name and isinstance(which_sources, str):
-            which_sources = (which_sources,)
-        names = as_names('which_sources', which_sources)
+        names = as_names('which_sources', as_tuple_of_names(which_sources))
         check_known('which_sources', names, data_stream.sources)
         return names
 
@@ -120,7 +118,8 @@ class SourcewiseTransformer(Transformer):
         parts = list(data)
         sources = self.data_stream.sources
         check_count(parts, sources)
-        chosen = sources if self.which_sources is None else self.which_sources
+        chosen = sources if self.which_sources is None else (
+            as_tuple_of_names(self.which_sources))
         for place, source in enumerate(sources):
             if source in chosen:
                 try:

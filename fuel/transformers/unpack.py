@@ -3,8 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
@@ -23,6 +21,12 @@ class Unpack(Transformer):
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream` without the first.
 
+    Attributes
+    ----------
+    data : iterator or None
+        The examples of the last batch that are still to come. Advancing it
+        leaves examples out.
+
     Raises
     ------
     ValueError
@@ -40,8 +44,8 @@ class Unpack(Transformer):
 
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_chunk')
-    _chunk: Chunk | None = None
+    epoch_attributes = (*Transformer.epoch_attributes, 'data')
+    data: Any = None
 
     def __init__(self, data_stream: Any, **kwargs: Any) -> None:
         if data_stream.produces_examples:
@@ -58,7 +62,7 @@ class Unpack(Transformer):
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the examples of a new epoch."""
         with runtime_of(self).lock:
-            self._chunk = None
+            self.data = None
             return super().get_epoch_iterator(as_dict=as_dict)
 
     def get_data(self, request: Any = None) -> tuple[Any, ...]:
@@ -67,20 +71,18 @@ class Unpack(Transformer):
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
         self._refuse(request)
-        while self._chunk is None:
-            self._fetch()
-        chunk, place = self._chunk, self._chunk.used
-        example = tuple([_pick(part, place) for part in chunk.parts])
-        chunk.used += 1
-        if chunk.used == chunk.length:
-            self._chunk = None
-        return example
+        while True:
+            if self.data is None:
+                self.data = self._fetch()
+            example: tuple[Any, ...]
+            for example in self.data:
+                return example
+            self.data = None
 
-    def _fetch(self) -> None:
+    def _fetch(self) -> Chunk:
         """Read a batch."""
         position = position_of(self.child_epoch_iterator)
-        chunk = Chunk(self._pull(), self.data_stream.sources, position)
-        self._chunk = chunk if chunk.length else None
+        return Chunk(self._pull(), self.data_stream.sources, position)
 
     def _length(self) -> None:
         # How many examples the batches have is not known before.
@@ -88,22 +90,24 @@ class Unpack(Transformer):
 
     def get_leftover(self) -> Any:
         """Return how many examples of the child's batch were returned."""
-        return None if self._chunk is None else {'used': self._chunk.used}
+        if self.data is None:
+            return None
+        if not isinstance(self.data, Chunk):
+            raise TypeError(
+                'the position of an Unpack whose data were assigned cannot '
+                'be saved as plain data: pickle the epoch iterator instead')
+        return {'used': self.data.used} if self.data.is_partial() else None
 
     def set_leftover(self, leftover: Any) -> None:
         """Read the child's batch again, and leave out what was returned."""
-        self._fetch()
-        if self._chunk is None:
+        self.data = self._fetch()
+        if not self.data.length:
             raise ValueError('the batch of which examples were left when the '
                              'state was saved is empty now')
-        self._chunk.skip(leftover['used'])
+        self.data.skip(leftover['used'])
 
     def get_child_position(self) -> Any:
         """Return where the child stood before its last batch."""
-        return None if self._chunk is None else self._chunk.position
-
-
-def _pick(part: Any, place: int) -> Any:
-    """Return an example that does not keep the whole batch alive."""
-    example = part[place]
-    return example.copy() if isinstance(example, numpy.ndarray) else example
+        if isinstance(self.data, Chunk) and self.data.is_partial():
+            return self.data.position
+        return None

@@ -333,8 +333,6 @@ class Whitening(SourcewiseTransformer):
 
     """
 
-    takes_single_name = True
-
     def __init__(self, data_stream: Any, parameters: Any,
                  dtype: Any = 'floatX', which_sources: Any = None,
                  **kwargs: Any) -> None:

@@ -41,6 +41,13 @@ class Window(Transformer):
         See :class:`~fuel.transformers.Transformer`. The axis labels of both
         default to those of the source.
 
+    Attributes
+    ----------
+    sentence : sequence
+        The present sequence; empty before the first.
+    index : int
+        Where in it the next source window begins.
+
     Raises
     ------
     ValueError
@@ -62,8 +69,11 @@ class Window(Transformer):
 
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_sequence')
-    _sequence: _Sequence | None = None
+    epoch_attributes = (
+        *Transformer.epoch_attributes, 'sentence', 'index', '_position')
+    sentence: Any = ()
+    index = 0
+    _position: Any = None
 
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: Any,
@@ -91,7 +101,7 @@ class Window(Transformer):
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the windows of a new epoch."""
         with runtime_of(self).lock:
-            self._sequence = None
+            self.sentence, self.index, self._position = (), 0, None
             return super().get_epoch_iterator(as_dict=as_dict)
 
     def get_data(self, request: Any = None) -> tuple[Any, ...]:
@@ -100,15 +110,14 @@ class Window(Transformer):
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
         self._refuse(request)
-        while self._sequence is None or self._sequence.is_used_up():
+        while self._is_used_up():
             self._fetch()
-        sequence: Any = self._sequence
-        begin = sequence.begin
-        sequence.begin += 1
+        begin = self.index
+        self.index += 1
         target = begin + self._distance()
         return (
-            _slice(sequence.items, begin, begin + self.source_window),
-            _slice(sequence.items, target, target + self.target_window))
+            _slice(self.sentence, begin, begin + self.source_window),
+            _slice(self.sentence, target, target + self.target_window))
 
     def _distance(self) -> int:
         """Return how far the target begins behind the source."""
@@ -119,11 +128,14 @@ class Window(Transformer):
     def _fetch(self) -> None:
         """Read a sequence."""
         position = position_of(self.child_epoch_iterator)
-        items, = self._pull()
-        distance = self._distance()
-        end = len(items) - max(
-            self.source_window, distance + self.target_window)
-        self._sequence = _Sequence(items, position, max(0, -distance), end)
+        self.sentence = self._pull()[0]
+        self.index, self._position = max(0, -self._distance()), position
+
+    def _is_used_up(self) -> bool:
+        """Tell whether no more pair of windows lies inside the sequence."""
+        end = self.index + max(
+            self.source_window, self._distance() + self.target_window)
+        return end > len(self.sentence)
 
     def _length(self) -> None:
         # How many windows the sequences have is not known before.
@@ -131,44 +143,16 @@ class Window(Transformer):
 
     def get_leftover(self) -> Any:
         """Return where in the child's example the next window begins."""
-        if self._sequence is None or self._sequence.is_used_up():
-            return None
-        return {'begin': self._sequence.begin}
+        return None if self._is_used_up() else {'begin': self.index}
 
     def set_leftover(self, leftover: Any) -> None:
         """Read the child's example again, and go on within it."""
         self._fetch()
-        sequence: Any = self._sequence
-        sequence.begin = leftover['begin']
+        self.index = leftover['begin']
 
     def get_child_position(self) -> Any:
         """Return where the child stood before its last example."""
-        if self._sequence is None or self._sequence.is_used_up():
-            return None
-        return self._sequence.position
-
-
-class _Sequence:
-    """A sequence, and where the next window begins in it.
-
-    Parameters
-    ----------
-    position : object
-        Where the child stood before it.
-    begin, end : int
-        Where the first and the last window begin.
-
-    """
-
-    def __init__(self, items: Any, position: Any, begin: int,
-                 end: int) -> None:
-        self.items = items
-        self.position = position
-        self.begin = begin
-        self.end = end
-
-    def is_used_up(self) -> bool:
-        return self.begin > self.end
+        return None if self._is_used_up() else self._position
 
 
 class NGrams(Window):

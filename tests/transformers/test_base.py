@@ -17,13 +17,17 @@ from fuel.transformers import (
     AgnosticTransformer,
     Batch,
     Cache,
+    Cast,
     Flatten,
+    ForceFloatX,
     Mapping,
     ScaleAndShift,
     SourcewiseTransformer,
     Transformer,
     Unpack,
 )
+from fuel.transformers.defaults import ToBytes
+from fuel.transformers.noise import GaussianNoise
 
 
 def pairs(scheme=SequentialExampleScheme, *args, **kwargs):
@@ -38,6 +42,18 @@ def plain(epoch):
     """Return an epoch as lists that compare."""
     return [[numpy.asarray(part).tolist() for part in data]
             for data in epoch]
+
+
+class Minus(AgnosticSourcewiseTransformer):
+    """A user's stage that changes signs."""
+
+    def __init__(self, data_stream, produces_examples, **kwargs):
+        super().__init__(data_stream, produces_examples,
+                         axis_labels=data_stream.axis_labels, **kwargs)
+
+    def transform_any_source(self, source_data, source_name):
+        """Return the data with the other sign."""
+        return -source_data
 
 
 class Doubler(Transformer):
@@ -319,12 +335,48 @@ def test_error_names_stage_item_and_source():
 
 # Sourcewise
 
-def test_string_for_which_sources_raises():
-    """R20: 'features' was searched for, and also found `feat`."""
-    with pytest.raises(ValueError, match=r"write \('features',\)"):
-        ScaleAndShift(pairs(), 2, 0, which_sources='features')
-    with pytest.raises(ValueError, match=r"write \('features',\)"):
-        Flatten(pairs(), which_sources='features')
+@pytest.mark.parametrize('build', [
+    lambda stream, which: ScaleAndShift(stream, 2, 0, which_sources=which),
+    lambda stream, which: Cast(stream, 'float64', which_sources=which),
+    lambda stream, which: Flatten(stream, which_sources=which),
+    lambda stream, which: ForceFloatX(stream, which_sources=which),
+    lambda stream, which: ToBytes(stream, which_sources=which),
+    lambda stream, which: Minus(stream, True, which_sources=which),
+    lambda stream, which: GaussianNoise(
+        Cast(stream, 'float64'), 1, which_sources=which),
+])
+def test_which_sources_bare_string_is_that_one_source(build):
+    """Other sources pass through, also one whose name is part of it."""
+    def stream():
+        return DataStream(IndexableDataset(
+            {'feat': numpy.arange(3), 'features': numpy.arange(3)},
+            axis_labels={'feat': ('batch',), 'features': ('batch',)}),
+            iteration_scheme=SequentialExampleScheme(3))
+
+    bare, tuple_ = build(stream(), 'features'), build(
+        stream(), ('features',))
+    assert ('features',) == bare.which_sources == tuple_.which_sources
+    assert bare.axis_labels == tuple_.axis_labels
+    found = list(bare.get_epoch_iterator())
+    assert found == list(tuple_.get_epoch_iterator())
+    assert [0, 1, 2] == [feat for feat, _ in found]
+    with pytest.raises(ValueError, match="did you mean 'features'"):
+        build(stream(), 'feature')
+
+
+def test_which_sources_string_on_a_class_is_that_one_source():
+    """A user's stage may name its source as a class attribute."""
+    class Negative(AgnosticSourcewiseTransformer):
+        which_sources = 'features'
+
+        def __init__(self, data_stream):
+            AgnosticTransformer.__init__(self, data_stream, True)
+            self.which_sources = 'targets'
+
+        def transform_any_source(self, source_data, source_name):
+            return -source_data
+
+    assert (1, 1) == next(Negative(pairs()).get_epoch_iterator())
 
 
 def test_unknown_name_in_which_sources_raises():
@@ -333,21 +385,6 @@ def test_unknown_name_in_which_sources_raises():
         ScaleAndShift(pairs(), 2, 0, which_sources=('feature',))
     with pytest.raises(ValueError, match='which_sources must be a tuple'):
         ScaleAndShift(pairs(), 2, 0, which_sources=3)
-
-
-def test_single_name_where_a_class_takes_it():
-    """Some stages always did."""
-    class Negative(AgnosticSourcewiseTransformer):
-        takes_single_name = True
-
-        def transform_any_source(self, source_data, source_name):
-            return -source_data
-
-    stream = Negative(pairs(), True, which_sources='targets')
-    assert ('targets',) == stream.which_sources
-    assert (1, 1) == next(stream.get_epoch_iterator())
-    with pytest.raises(ValueError, match="did you mean 'targets'"):
-        Negative(pairs(), True, which_sources='target')
 
 
 def test_no_sources_means_none():

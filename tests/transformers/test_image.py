@@ -332,18 +332,18 @@ def test_minimum_dimensions_honours_resample_r23_a3():
     assert not (results['nearest'] == results['bicubic']).all()
 
 
-def test_minimum_dimensions_forms_are_kept():
-    """4-d stays 4-d, objects stay objects, 2-d images work."""
+def test_minimum_dimensions_of_any_form_are_enough():
+    """One array, objects, images without a channel."""
     stack = first(MinimumImageDimensions(
         batches(pixels(3, 2, 4, 5)), (8, 8)))
-    assert (3, 2, 8, 10) == stack.shape
+    assert [(2, 8, 10)] * 3 == [image.shape for image in stack]
     objects = first(MinimumImageDimensions(
         batches(as_objects([pixels(1, 4, 5), pixels(1, 9, 9)])), (8, 8)))
-    assert objects.dtype == object
+    assert [(1, 8, 10), (1, 9, 9)] == [image.shape for image in objects]
     grey = first(MinimumImageDimensions(
         batches(pixels(3, 4, 5), labels=('batch', 'height', 'width')),
         (8, 8)))
-    assert (3, 8, 10) == grey.shape
+    assert [(8, 10)] * 3 == [image.shape for image in grey]
     assert (8, 10) == first(MinimumImageDimensions(
         examples(pixels(3, 4, 5), ('height', 'width')), (8, 8))).shape
 
@@ -404,7 +404,7 @@ def test_random_crop_of_images_draws_row_then_column_for_each(form):
         expected.append(image[:, y:y + 5, x:x + 4])
     crops = first(RandomFixedSizeCrop(
         batches(form(images)), (5, 4), rng=numpy.random.RandomState(3)))
-    assert type(form(images)) is type(crops)
+    assert type(crops) is list
     for a, b in zip(expected, crops, strict=True):
         assert_array_equal(a, b)
         assert b.flags.writeable

@@ -149,14 +149,6 @@ def test_padding_of_examples_raises():
         Padding(DataStream(IterableDataset([[1]])))
 
 
-def test_padding_unknown_source_raises():
-    """With the nearest match; R20: a string is no tuple."""
-    with pytest.raises(ValueError, match="'mask_sources' asks for 'xx'"):
-        Padding(batches([1]), mask_sources=('xx',))
-    with pytest.raises(ValueError, match=r"write \('x',\)"):
-        Padding(batches([1]), mask_sources='x')
-
-
 def test_padding_labels():
     """A mask has the first two; labels that are None are carried."""
     stream = batches([1], labels={'x': ('batch', 'time', 'feature'),

@@ -1,4 +1,7 @@
 """Stages that decode, move and convert images."""
+from fuel.transformers.axis_labels import (
+    ExpectsAxisLabels as ExpectsAxisLabels,
+)
 from fuel.transformers.image.crops import (
     MinimumImageDimensions,
     Random2DRotation,
@@ -10,6 +13,9 @@ from fuel.transformers.image.pixel_values import (
     RandomHorizontalFlip,
 )
 from fuel.transformers.image.sizes import CenterCrop, RandomResizedCrop, Resize
+from fuel.transformers.sourcewise import (
+    SourcewiseTransformer as SourcewiseTransformer,
+)
 
 __all__ = [
     'CenterCrop', 'ImagesFromBytes', 'MinimumImageDimensions', 'Normalize',

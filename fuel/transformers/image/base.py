@@ -37,8 +37,6 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     """
 
-    takes_single_name = True
-
     def __init__(self, data_stream: Any, num_threads: int | None = None,
                  **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', data_stream.produces_examples)

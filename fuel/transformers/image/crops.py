@@ -26,6 +26,7 @@ from fuel.transformers.image.base import (
     map_images,
     new_stack,
 )
+from fuel.transformers.source_names import as_labels
 from fuel.transformers.image.resampling import (
     RESIZE_FILTERS,
     ROTATION_FILTERS,
@@ -68,7 +69,8 @@ class MinimumImageDimensions(ImageStage):
     -----
     Images have the axes (height, width) or (channel, height, width), any
     type, and any number of channels. Types other than uint8 are resampled
-    in float32, except with ``'nearest'``, which only moves pixels.
+    in float32, except with ``'nearest'``, which only moves pixels. A batch
+    becomes a list of images, whatever form it had.
 
     Examples
     --------
@@ -94,18 +96,27 @@ class MinimumImageDimensions(ImageStage):
                                  source_name: str) -> Any:
         """Return an image that is large enough."""
         example = numpy.asarray(source_example)
-        self._verify(IMAGE_AXES[-example.ndim:], source_name)
+        self._verify_image((), example.ndim, source_name)
         return self._enlarge(example)
 
     def transform_source_batch(self, source_batch: Any,
-                               source_name: str) -> Any:
-        """Return a batch of images that are large enough."""
+                               source_name: str) -> list[Any]:
+        """Return a list of images that are large enough."""
         images = [numpy.asarray(image) for image in source_batch]
-        axes = IMAGE_AXES[-images[0].ndim:] if images else IMAGE_AXES
-        self._verify(('batch', *axes), source_name)
-        return in_form_of(source_batch, map_images(
+        self._verify_image(
+            ('batch',), images[0].ndim if images else 3, source_name)
+        return map_images(
             lambda place: self._enlarge(images[place]), len(images),
-            self.num_threads))
+            self.num_threads)
+
+    def _verify_image(self, before: tuple[str, ...], axes: int,
+                      source: str) -> None:
+        """Check labels, which may name a channel that images lack."""
+        labels = (getattr(self.data_stream, 'axis_labels', None) or {})
+        if axes == 2 and as_labels(labels.get(source)) == (
+                *before, *IMAGE_AXES):
+            axes = 3
+        self._verify((*before, *IMAGE_AXES[-axes:]), source)
 
     def _enlarge(self, image: Any) -> Any:
         if image.ndim not in (2, 3):
@@ -179,8 +190,8 @@ class RandomFixedSizeCrop(ImageStage):
     window_shape : (int, int)
         Height and width of the crops.
     stack : bool, optional
-        Whether to return a list of images as one array. Defaults to False:
-        a list becomes a list.
+        Whether to return the crops of a list of images as one array.
+        Defaults to False: they are a list.
     rng : numpy.random.RandomState, optional
         Where random numbers come from. A :class:`numpy.random.Generator` or
         a :class:`random.Random` will do. Default is a new
@@ -199,10 +210,10 @@ class RandomFixedSizeCrop(ImageStage):
 
     Notes
     -----
-    Images have the axes (channel, height, width) and any type. For a batch
-    in one array, the columns of all windows are drawn first, then the rows;
-    for a list, row and column image by image, and nothing where there is no
-    choice.
+    Images have the axes (channel, height, width) and any type. A batch in
+    one array becomes one array; the columns of all windows are drawn first,
+    then the rows. A list, or an array of objects, becomes a list; row and
+    column are drawn image by image, and nothing where there is no choice.
 
     Examples
     --------
@@ -257,8 +268,7 @@ class RandomFixedSizeCrop(ImageStage):
             except ValueError as error:
                 at_place(error, place)
                 raise
-        crops = self._crop_each(images, offsets)
-        return crops if self.stack else in_form_of(source_batch, [*crops])
+        return self._crop_each(images, offsets)
 
     def _crop_each(self, images: list[Any],
                    offsets: list[tuple[int, int]]) -> Any:

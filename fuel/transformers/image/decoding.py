@@ -54,7 +54,7 @@ class ImagesFromBytes(ImageStage):
     num_threads : int, optional
         How many threads decode at once. Default is ``config.num_threads``.
     **kwargs
-        `which_sources` (a tuple of names, or one name) and others; see
+        `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels of
         the chosen sources default to (batch, channel, height, width).
 
