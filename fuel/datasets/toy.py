@@ -3,6 +3,7 @@ from collections import OrderedDict
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel import config
 from fuel.datasets.base import IndexableDataset
@@ -57,22 +58,21 @@ class Spiral(IndexableDataset):
         rng = _generator(seed)
         position = rng.uniform(0, cycles, num_examples)
         label = rng.randint(0, classes, num_examples)
-        radius = (1 + 2 * position) / 3
-        angle = 2 * numpy.pi * (position + label / classes)
-        points = numpy.stack(
-            [radius * numpy.sin(angle), radius * numpy.cos(angle)], axis=1)
-        points += noise * rng.normal(size=points.shape)
+        # The order of the operations decides the last bits, so it stays.
+        radius = (2 * position + 1) / 3
+        angle = 2 * numpy.pi * position + label * 2 * numpy.pi / classes
+        features = _points(
+            rng, noise, radius * numpy.sin(angle), radius * numpy.cos(angle))
         super().__init__(
-            OrderedDict([('features', points.astype(numpy.float32)),
-                         ('position', position), ('label', label)]),
-            **kwargs)
+            OrderedDict([('features', features), ('position', position),
+                         ('label', label)]), **kwargs)
 
 
 class SwissRoll(IndexableDataset):
     """Points on a Swiss roll: a plane rolled up in three dimensions.
 
     Sources, in this order: `features`, float32 of shape ``(examples, 3)``,
-    the points x, y, z, without noise within ``[-1, 1]``; `position`, float64
+    the points x, y, z, without noise within ``[-1, 1]``; `position`, float32
     of shape ``(examples, 2)``, where on the plane a point is: how far along
     the roll, from 0 to 1, and its z.
 
@@ -110,13 +110,20 @@ class SwissRoll(IndexableDataset):
         height = rng.uniform(-1, 1, num_examples)
         radius = (1 + 2 * along) / 3
         angle = 1.5 * numpy.pi * (1 + 2 * along)
-        points = numpy.stack([radius * numpy.sin(angle),
-                              radius * numpy.cos(angle), height], axis=1)
-        points += noise * rng.normal(size=points.shape)
+        features = _points(rng, noise, radius * numpy.cos(angle),
+                           radius * numpy.sin(angle), height)
+        position = numpy.stack([along, height], axis=1)
         super().__init__(
-            OrderedDict([('features', points.astype(numpy.float32)),
-                         ('position', numpy.stack([along, height], axis=1))]),
+            OrderedDict([('features', features),
+                         ('position', position.astype(numpy.float32))]),
             **kwargs)
+
+
+def _points(rng: numpy.random.RandomState, noise: float,
+            *coordinates: NDArray[numpy.float64]) -> NDArray[numpy.float32]:
+    points = numpy.stack(coordinates, axis=1).astype(numpy.float32)
+    points += noise * rng.normal(size=points.shape)
+    return points
 
 
 def _generator(seed: int | None) -> numpy.random.RandomState:

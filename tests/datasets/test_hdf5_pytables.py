@@ -31,6 +31,22 @@ def path(tmp_path):
 
 
 @pytest.fixture
+def grouped(tmp_path):
+    """Write the same names into groups, as files for Fuel 0.2.0 were."""
+    path = str(tmp_path / 'grouped.hdf5')
+    with tables.open_file(path, 'w') as file:
+        for group, factor in (('Data', 1), ('Other', 100)):
+            file.create_group('/', group)
+            file.create_array(f'/{group}', 'X',
+                              factor * numpy.arange(40).reshape(20, 2))
+            file.create_array(f'/{group}', 'y', factor * numpy.arange(20))
+        file.create_array('/Other', 'alone', numpy.arange(20))
+        file.create_array('/', 'y', -numpy.arange(20))
+        file.create_array('/', 'top', -2 * numpy.arange(20))
+    return path
+
+
+@pytest.fixture
 def dataset(path):
     """Open rows 4 to 13."""
     dataset = PytablesDataset(path, ('X', 'y'), start=4, stop=14)
@@ -116,6 +132,42 @@ def test_pytablesdataset_sources_may_have_other_names_in_the_file(path):
     assert dataset.get_data(None, [1])[0].tolist() == [[2, 3]]
     assert dataset.sources == ('features', 'targets')
     dataset.close_file()
+
+
+@pytest.mark.parametrize('arguments, kwargs, expected', [
+    ((('y',),), {}, [0, 1, 2]),
+    ((('y',), 4, 14), {}, [4, 5, 6]),
+    ((('y',), 0, None, 'Other'), {}, [0, 100, 200]),
+    ((('t',), 2, 9, 'Other', ('y',)), {}, [200, 300, 400]),
+    ((('alone',),), {'data_node': 'Other'}, [0, 1, 2]),
+    ((('y',),), {'data_node': '/Other'}, [0, 100, 200]),
+    ((('y',),), {'data_node': '/'}, [0, -1, -2])], ids=repr)
+def test_pytablesdataset_reads_the_nodes_below_data_node(
+        grouped, arguments, kwargs, expected):
+    """`data_node` is 'Data' unless given, the fifth argument by position."""
+    dataset = PytablesDataset(grouped, *arguments, **kwargs)
+    assert expected == dataset.get_data(None, slice(0, 3))[0].tolist()
+    dataset.close_file()
+    again = pickle.loads(pickle.dumps(dataset))
+    assert expected == again.get_data(None, [0, 1, 2])[0].tolist()
+    again.close_file()
+
+
+def test_pytablesdataset_falls_back_to_the_root_only_by_default(
+        path, grouped):
+    """Nodes are sought in the root if there is no default group, or if the
+    group lacks one of them; never if a group was named."""
+    for file, source in ((path, 'y'), (grouped, 'top')):
+        dataset = PytablesDataset(file, (source,))
+        assert abs(dataset.get_data(None, [1])[0].item()) in {10, 2}
+        dataset.close_file()
+    with pytest.raises(ValueError, match="no node 'top' in 'Data' of .*"
+                       "it has the nodes 'X', 'y'"):
+        PytablesDataset(grouped, ('top',), data_node='Data')
+    with pytest.raises(ValueError, match="no group 'Dota' in .*'Data'"):
+        PytablesDataset(grouped, ('y',), data_node='Dota')
+    with pytest.raises(ValueError, match="no node 'yy' in the root"):
+        PytablesDataset(path, ('yy',))
 
 
 def test_pytablesdataset_data_are_the_users_own(dataset):

@@ -1,4 +1,5 @@
 """The toy data sets."""
+import hashlib
 import pickle
 
 import numpy
@@ -53,6 +54,37 @@ def test_swiss_roll_points_lie_on_the_roll():
                     numpy.hypot(features[:, 0], features[:, 1]), rtol=1e-5)
     assert_allclose(position[:, 1], features[:, 2], rtol=1e-6)
     assert numpy.abs(features).max() <= 1
+
+
+@pytest.mark.parametrize('dataset, digests', [
+    (lambda: SwissRoll(100, noise=.1, seed=7),
+     {'features': ('float32', 'b4c65b30f8ff'),
+      'position': ('float32', 'fdae5bb57b95')}),
+    (lambda: Spiral(100, classes=3, cycles=2., noise=.1, seed=7),
+     {'features': ('float32', 'c3c53fafb148'),
+      'position': ('float64', '0f29ef2445bc'),
+      'label': ('int64', '976763d82d83')})], ids=['SwissRoll', 'Spiral'])
+def test_toy_data_are_those_of_the_old_release(dataset, digests):
+    """A seed gives the points that Fuel 0.2.0 gave, bit for bit."""
+    dataset = dataset()
+    arrays = dict(zip(dataset.sources, everything(dataset), strict=True))
+    assert arrays['features'].dtype == numpy.float32
+    assert digests == {
+        source: (dtype, hashlib.sha1(
+            arrays[source].astype(dtype).tobytes()).hexdigest()[:12])
+        for source, (dtype, _) in digests.items()}
+    assert all(arrays[source].dtype == dtype
+               for source, (dtype, _) in digests.items()
+               if dtype.startswith('float'))
+
+
+def test_swiss_roll_x_is_the_cosine_and_y_the_sine():
+    """The angle runs from 1.5 pi to 4.5 pi, from x to y."""
+    features, position = everything(SwissRoll(200))
+    angle = 1.5 * numpy.pi * (1 + 2 * position[:, 0])
+    radius = (1 + 2 * position[:, 0]) / 3
+    assert_allclose(radius * numpy.cos(angle), features[:, 0], atol=1e-5)
+    assert_allclose(radius * numpy.sin(angle), features[:, 1], atol=1e-5)
 
 
 @pytest.mark.parametrize('cls', [Spiral, SwissRoll])

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -14,6 +15,17 @@ from fuel.kernels import take
 from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 
+if TYPE_CHECKING:
+    import tables
+
+
+class _Default(str):
+    """A default that differs from the same name given by the caller."""
+
+    __slots__ = ()
+
+
+_DEFAULT_NODE = _Default('Data')
 
 @do_not_pickle_attributes('nodes', 'h5file')
 class PytablesDataset(Dataset):
@@ -24,18 +36,24 @@ class PytablesDataset(Dataset):
     path : str
         The file.
     sources : tuple of str
-        Names of the sources, and of the nodes in the root group of the file
-        unless `sources_in_file` is given.
+        Names of the sources, and of the nodes below `data_node` unless
+        `sources_in_file` is given.
     start : int, optional
         First row to use. Defaults to 0.
     stop : int, optional
         Row after the last one to use. Defaults to None: to the end.
+    data_node : str, optional
+        Group that holds the nodes; ``'/'`` is the root. Defaults to
+        ``'Data'``, and to the root if that group lacks one of the nodes.
     sources_in_file : tuple of str, optional
         Names of the nodes, in the order of `sources`.
+    **kwargs
+        For :class:`~fuel.datasets.base.Dataset`: `axis_labels`.
 
     Attributes
     ----------
     path : str
+    data_node : str
     start, stop : int
     num_examples : int
     nodes : list of tables.Node
@@ -47,8 +65,8 @@ class PytablesDataset(Dataset):
     FileNotFoundError
         If there is no such file.
     ValueError
-        If `start` and `stop` do not lie within the nodes, or a name is
-        unknown.
+        If `start` and `stop` do not lie within the nodes, or the name of a
+        group or node is unknown.
 
     Notes
     -----
@@ -57,14 +75,19 @@ class PytablesDataset(Dataset):
 
     """
 
-    def __init__(self, path: str, sources: Any, start: int = 0,
-                 stop: int | None = None, sources_in_file: Any = None,
+    #: The group of nodes; pickles made before there was one have the root.
+    data_node = '/'
+
+    def __init__(self, path: str, sources: Sequence[str], start: int = 0,
+                 stop: int | None = None, data_node: str = _DEFAULT_NODE,
+                 sources_in_file: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
         for names in (sources, sources_in_file):
             if isinstance(names, str):
                 raise ValueError('sources must be a tuple of names, got the '
                                  f'string {names!r}: write ({names!r},)')
         self.path = path
+        self.data_node = data_node
         self.provides_sources = tuple(sources)
         self.sources_in_file = tuple(sources_in_file or sources)
         if len(self.sources_in_file) != len(self.provides_sources):
@@ -99,21 +122,30 @@ class PytablesDataset(Dataset):
                 'data path is given as '
                 f'find_in_data_path({os.path.basename(path)!r})')
         h5file = tables.open_file(path, mode='r')
-        known = list(h5file.root._v_children)
-        for source in self.sources_in_file:
-            # A name may also be a path of several groups.
-            if f'/{source}' not in h5file:
-                h5file.close()
-                hint = did_you_mean(source, known, ' ({})')
-                raise ValueError(
-                    f'there is no node {source!r} in {path!r}'
-                    f'{hint}; it has the nodes '
-                    f'{", ".join(map(repr, known)) or "of nothing"}')
-        self.nodes = [h5file.get_node('/', source)
-                      for source in self.sources_in_file]
+        try:
+            self.nodes = self._find_nodes(h5file)
+        except ValueError:
+            h5file.close()
+            raise
         self.h5file = h5file
         # PyTables keeps a file open until it is told to close it.
         self._closing = weakref.finalize(self, h5file.close)
+
+    def _find_nodes(self, h5file: tables.File) -> list[tables.Node]:
+        """Return the nodes of the sources and settle where they are."""
+        nodes = {source: _join(self.data_node, source)
+                 for source in self.sources_in_file}
+        missing = [source for source, node in nodes.items()
+                   if node not in h5file]
+        if missing and isinstance(self.data_node, _Default):
+            self.data_node = '/'
+            return self._find_nodes(h5file)
+        if missing:
+            raise ValueError(_no_such_node(
+                h5file, self.data_node, missing[0]))
+        self.data_node = str(self.data_node)
+        return [h5file.get_node(nodes[source])
+                for source in self.sources_in_file]
 
     def load(self) -> None:
         """Open the file again, after unpickling."""
@@ -170,6 +202,26 @@ class PytablesDataset(Dataset):
                 'a request must be a slice or a list of integers, got '
                 f'{request!r} ({type(request).__name__})')
         return self.filter_sources(data)
+
+
+def _join(group: str, name: str) -> str:
+    """Return the path of a node; a name may itself be a path of groups."""
+    return '/'.join(['', *f'{group}/{name}'.strip('/').split('/')])
+
+
+def _no_such_node(h5file: tables.File, group: str, name: str) -> str:
+    """Return an error text that lists what is there instead."""
+    path, wanted, place = h5file.filename, name, f'{group!r} of'
+    if group.strip('/') == '':
+        group, place = '/', 'the root of'
+    elif _join('', group) not in h5file:
+        group, wanted = '/', group
+    known = list(h5file.get_node(_join('', group))._v_children)
+    hint = did_you_mean(wanted, known, ' ({})')
+    what = (f'node {name!r} in {place}' if wanted == name
+            else f'group {wanted!r} in')
+    return (f'there is no {what} {path!r}{hint}; it has the nodes '
+            f'{", ".join(map(repr, known)) or "of nothing"}')
 
 
 def _pick(node: Any, rows: NDArray[numpy.intp]) -> Any:
