@@ -100,6 +100,11 @@ class DataIterator(BufferedIterator):
             'epoch': self.epoch}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        if 'epoch' not in state:
+            # Pickles of Fuel 0.2.0 hold the arguments; what belongs to the
+            # epoch is in the stream.
+            self.__init__(**state)  # type: ignore[misc]
+            return
         self.data_stream = state['data_stream']
         self.as_dict = state['as_dict']
         self.epoch = state['epoch']

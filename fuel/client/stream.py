@@ -296,17 +296,22 @@ class ServerDataStream(AbstractDataStream):
         self.host, self.port = host, port
         self.hwm = positive('hwm', hwm)
         self.rank = rank
+        self._set_deadlines(timeout, reconnect, stalled)
+        self.shared_memory = shared_memory
+        self.curve = curve
+        if produces_examples is not None:
+            self._produces_examples = bool(produces_examples)
+        self._after: Any = None
+
+    def _set_deadlines(self, timeout: float | None, reconnect: float | None,
+                       stalled: float | None) -> None:
+        """Set the longest waits, in seconds; None means the setting."""
         self.timeout: float = (
             config.connect_timeout if timeout is None else timeout)
         self.reconnect: float = (
             config.reconnect_timeout if reconnect is None else reconnect)
         self.stalled: float = (
             config.stall_timeout if stalled is None else stalled)
-        self.shared_memory = shared_memory
-        self.curve = curve
-        if produces_examples is not None:
-            self._produces_examples = bool(produces_examples)
-        self._after: Any = None
 
     @property
     def produces_examples(self) -> bool:
@@ -493,6 +498,14 @@ class ServerDataStream(AbstractDataStream):
         if 'feed' in vars(self):
             state['_after'] = self.feed.follower()
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if '_after' not in state:
+            # Fuel 0.2.0 had no deadlines, and labels as an attribute.
+            self._set_deadlines(self.timeout, self.reconnect, self.stalled)
+            self._axis_labels = vars(self).pop('axis_labels', None)
+            self._after = None
 
 
 # Pickles and error texts name the public path.

@@ -1,6 +1,7 @@
 """What iteration schemes have in common."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -85,13 +86,16 @@ class _Examples:
     """What schemes over a given set of examples share."""
 
     indices: Any
-    num_examples: int | None
     _read_once: bool = False
 
     def _set_examples(self, examples: Any) -> None:
         self.indices = as_examples(examples)
-        self.num_examples = (
-            len(self.indices) if hasattr(self.indices, '__len__') else None)
+
+    # Pickles of Fuel 0.2.0 hold the indices alone.
+    @functools.cached_property
+    def num_examples(self) -> int | None:
+        """How many examples there are (int); None for an iterator."""
+        return len(self.indices) if hasattr(self.indices, '__len__') else None
 
     def _sequence(self) -> Sequence[Any]:
         """Return the examples as a sequence of plain Python objects."""

@@ -21,6 +21,7 @@ from fuel.iterator import DataIterator
 from fuel.schemes.base import scheme_state
 from fuel.schemes.requests import advance
 from fuel.utils import rng_state
+from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
 
 
@@ -417,3 +418,7 @@ class AbstractDataStream:
             # A copy that shares it would tell the position of the other.
             state['_runtime'] = Runtime(runtime_of(self).pending)
         return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        add_new_arguments(self)

@@ -30,6 +30,11 @@ class _Caster(AgnosticSourcewiseTransformer):
             data_stream, data_stream.produces_examples, **kwargs)
         self.dtype = as_dtype(dtype)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # Fuel 0.2.0 kept the name of a type.
+        self.dtype = as_dtype(self.dtype)
+
     def _pull(self) -> Any:
         giver = self._giver()
         # A subclass of either stage may look at the values in between.

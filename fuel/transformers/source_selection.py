@@ -6,6 +6,7 @@ from typing import Any
 
 from fuel.transformers.base import AgnosticTransformer, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
+from fuel.utils.old_pickles import pickled_sources
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +50,11 @@ class FilterSources(AgnosticTransformer):
                 if source in self._kept})
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if '_kept' not in state:
+            self._kept = frozenset(pickled_sources(self))
 
     def _get_sources(self) -> tuple[str, ...]:
         return tuple([source for source in self.data_stream.sources
@@ -110,6 +116,12 @@ class Rename(AgnosticTransformer):
                 for source, part in labels.items()})
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if '_names' not in state:
+            self._names = dict(zip(self.data_stream.sources,
+                                   pickled_sources(self), strict=True))
 
     def _get_sources(self) -> tuple[str, ...]:
         return tuple([self._names.get(source, source)

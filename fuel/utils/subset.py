@@ -97,6 +97,10 @@ class Subset:
                 f'expected 0 <= start <= stop <= {total} and start < {total}')
         self._slice = slice_
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of Fuel 0.2.0 hold the arguments as attributes.
+        self.__init__(**state)  # type: ignore[misc]
+
     def __reduce__(self) -> tuple[Any, ...]:
         content = self._slice if self._indices is None else self._indices
         return type(self), (content, self.original_num_examples)

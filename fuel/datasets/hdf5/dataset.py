@@ -9,7 +9,7 @@ import numpy
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.direct import direct_batches
-from fuel.datasets.hdf5.files import access_to
+from fuel.datasets.hdf5.files import FileAccess, access_to
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.prefetch import requests_ahead
@@ -162,6 +162,14 @@ class H5PYDataset(SplitFormat, Dataset):
                 self.load()
             else:
                 self.data_sources = self.source_shapes = None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if '_access' not in state:
+            # A pickle of Fuel 0.2.0: the rows are looked up on first use.
+            path = vars(self).pop('path')
+            self._access = FileAccess(path, self.driver, must_exist=False)
+            self.cache_bytes = self._selection = None
 
     @property
     def sources(self) -> Any:

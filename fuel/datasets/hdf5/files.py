@@ -113,6 +113,9 @@ class FileAccess:
     external : h5py.File, optional
         A handle the user opened; it is used while it is open, and never
         closed here.
+    must_exist : bool, optional
+        Whether to look for the file now, not when it is opened. Defaults to
+        True.
 
     Raises
     ------
@@ -127,7 +130,8 @@ class FileAccess:
     """
 
     def __init__(self, path: str, driver: str | None,
-                 external: h5py.File | None = None) -> None:
+                 external: h5py.File | None = None,
+                 must_exist: bool = True) -> None:
         self.path = path
         self.driver = driver
         self._absolute_path = os.path.abspath(path)
@@ -136,7 +140,8 @@ class FileAccess:
         # What the data set looked up in the open file.
         self.kept: Any = None
         self.external = external
-        if external is None and self._is_local and not os.path.exists(path):
+        if (must_exist and external is None and self._is_local
+                and not os.path.exists(path)):
             raise FileNotFoundError(
                 f'there is no file {self._absolute_path!r}; a file in the '
                 'data path is given as '

@@ -94,6 +94,8 @@ class ImagesFromBytes(ImageStage):
 
     """
 
+    num_skipped = 0
+
     def __init__(self, data_stream: Any, color_mode: str | None = 'RGB',
                  shrink_to: Any = None, on_error: str = 'raise',
                  **kwargs: Any) -> None:
@@ -112,7 +114,6 @@ class ImagesFromBytes(ImageStage):
         self.shrink_to = None if shrink_to is None else as_shape(
             'shrink_to', shrink_to)
         self.on_error = on_error
-        self.num_skipped = 0
 
     @property
     def one_to_one(self) -> bool:

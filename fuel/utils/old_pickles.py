@@ -1,0 +1,69 @@
+"""Complete objects that an older release pickled.
+
+Attributes that a class did not have then get what a new object would have.
+"""
+from __future__ import annotations
+
+import inspect
+
+from fuel.exceptions import StateMismatchError
+
+# What every release has kept; where a class lacks it, that is meant so.
+_ALWAYS_KEPT = frozenset(
+    ['axis_labels', 'iteration_scheme', 'produces_examples',
+     'which_sources'])
+
+
+def add_new_arguments(instance: object) -> None:
+    """Set arguments that constructors took on since, to their defaults.
+
+    Parameters
+    ----------
+    instance : object
+        An unpickled stage or data set. Only constructors of Fuel count.
+
+    Examples
+    --------
+    >>> from fuel.transformers import Merge
+    >>> stage = Merge.__new__(Merge)
+    >>> add_new_arguments(stage)
+    >>> stage.strict
+    False
+
+    """
+    present = vars(instance)
+    for cls in type(instance).__mro__:
+        init = vars(cls).get('__init__')
+        if init is None or cls.__module__.partition('.')[0] != 'fuel':
+            continue
+        for name, parameter in inspect.signature(init).parameters.items():
+            if (parameter.default is not parameter.empty
+                    and name not in _ALWAYS_KEPT and name not in present
+                    and not hasattr(cls, name)):
+                present[name] = parameter.default
+
+
+def pickled_sources(stage: object) -> tuple[str, ...]:
+    """Return the names of sources that a pickled stage holds.
+
+    Parameters
+    ----------
+    stage : object
+        A stage that keeps more than these names now.
+
+    Raises
+    ------
+    StateMismatchError
+        If it holds none.
+
+    """
+    present = vars(stage)
+    for name in ('_sources', 'sources'):
+        if name in present:
+            return tuple(present.pop(name))
+    name = type(stage).__name__
+    raise StateMismatchError(
+        f'this pickle holds a {name} of another release of Fuel, without '
+        f'the names of its sources: run the code that made it, to build the '
+        f'{name} again; the data sets and schemes of that release can be '
+        'loaded')
