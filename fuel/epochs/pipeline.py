@@ -1,7 +1,16 @@
-"""The streams and epoch iterators below a stage of a pipeline."""
+"""The stages of a pipeline: its streams, and what each answers of itself."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fuel.epochs.runtime import lock_of
+from fuel.schemes.requests import RequestIterator
+from fuel.utils import rng_state
+
+if TYPE_CHECKING:
+    from fuel.iterator import DataIterator
+    from fuel.typing import StreamLike
 
 
 def child_streams(stream: Any) -> list[Any]:
@@ -17,3 +26,103 @@ def child_iterators(stream: Any) -> list[Any]:
         return list(stream.child_epoch_iterators)
     iterator = getattr(stream, 'child_epoch_iterator', None)
     return [] if iterator is None else [iterator]
+
+
+class SourceExamples(NamedTuple):
+    """The examples of the data set that items were made of.
+
+    Attributes
+    ----------
+    indices : list
+    in_order : bool
+        Whether no stage may have changed their order.
+
+    """
+
+    indices: list[Any]
+    in_order: bool
+
+
+def answers_for_get_data(stream: StreamLike, hook: str) -> bool:
+    """Tell whether a stream's hook knows of its `get_data`.
+
+    It does not if a subclass overrides `get_data` alone.
+    """
+    if 'get_data' in vars(stream):
+        return False
+    return next((hook in vars(cls) for cls in type(stream).__mro__
+                 if hook in vars(cls) or 'get_data' in vars(cls)), False)
+
+
+def check_one_to_one(stream: Any) -> None:
+    """Refuse a pipeline of which not every item can be made by itself."""
+    if not (answers_for_get_data(stream, 'one_to_one')
+            and stream.one_to_one):
+        raise ValueError(_why_not_one_to_one(stream) + (
+            ', so several workers cannot share it: put it behind '
+            'MultiProcessing, or use num_workers=1'))
+    for child in child_streams(stream):
+        check_one_to_one(child)
+
+
+def _why_not_one_to_one(stream: Any) -> str:
+    name = type(stream).__name__
+    dataset = getattr(stream, 'dataset', None)
+    if dataset is not None:
+        return (f'the stream {name} over {type(dataset).__name__} is read in '
+                'order: give it an iteration scheme')
+    if rng_state.is_generator(getattr(stream, 'rng', None)):
+        return (f'what the stage {name} draws depends on the batches before: '
+                'use a stage that takes seed=')
+    return (f'the stage {name} does not make one item of each that it reads, '
+            'or keeps things from one item to the next')
+
+
+def skip(iterator: DataIterator, count: int) -> None:
+    """Skip the next items of an epoch of a one-to-one pipeline."""
+    if not count:
+        return
+    epoch, stream = iterator.epoch, iterator.data_stream
+    epoch.drop_prefetched()
+    epoch.position += count
+    requests = epoch.request_iterator
+    if isinstance(requests, RequestIterator):
+        requests.advance(count)
+    elif requests is not None:
+        for _ in range(count):
+            next(requests, None)
+    if requests is not None:
+        epoch.requested += count
+    with lock_of(stream):
+        epoch.bind(stream)
+        stream.skip(count)
+        epoch.unbind(stream)
+
+
+def source_examples(iterator: DataIterator,
+                    count: int) -> SourceExamples | None:
+    """Return the examples that the last items of an epoch were made of."""
+    epoch, stream = iterator.epoch, iterator.data_stream
+    epoch.commit_taken()
+    requests = _last_requests(epoch, count)
+    if requests is None:
+        return None
+    with lock_of(stream):
+        epoch.bind(stream)
+        found: SourceExamples | None = stream.source_examples(requests)
+    return found
+
+
+def _last_requests(epoch: Any, count: int) -> Sequence[Any] | None:
+    """Return the last requests of an epoch, None if they are not kept.
+
+    Where there are none, the numbers of the items stand for them.
+    """
+    requests = epoch.request_iterator
+    if requests is None:
+        return range(epoch.position - count, epoch.position)
+    if not isinstance(requests, RequestIterator) or (
+            type(requests).__next__ is not RequestIterator.__next__):
+        return None
+    return [requests.request_at(number) for number in range(
+        epoch.requested - count, epoch.requested)]

@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.fingerprint import check_fingerprint
-from fuel.epochs.pipeline import child_iterators, child_streams
+from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.state import (
     FINISHED,
@@ -48,6 +48,10 @@ class AbstractDataStream:
         Class attribute: names of the attributes that belong to an epoch.
         Each epoch iterator has its own values, present while `get_data`
         runs.
+    one_to_one : bool
+        Whether each item is made of one request, or one item of the stream
+        that is read, and of no other, so that items can be skipped and
+        several workers can share an epoch.
 
     Notes
     -----
@@ -59,6 +63,7 @@ class AbstractDataStream:
     """
 
     epoch_attributes: tuple[str, ...] = ()
+    one_to_one: Any = False
     iteration_scheme: Any = None
     axis_labels: Any = None
     sources: Any
@@ -400,6 +405,40 @@ class AbstractDataStream:
         object
             What ``child_epoch_iterator.get_position()`` returned.  None, the
             default, means the child's present position.
+
+        """
+        return None
+
+    def skip(self, count: int) -> None:
+        """Skip items of the epoch without making them.
+
+        A hook for one-to-one stages that count their items; requests are
+        counted already. They call this method too, which skips items of the
+        streams that are read.
+
+        Parameters
+        ----------
+        count : int
+
+        """
+        for iterator in child_iterators(self):
+            skip(iterator, count)
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the data set that the last items came from.
+
+        A hook for stages that know, so that errors and logs name them.
+
+        Parameters
+        ----------
+        requests : sequence
+            The requests of these items, or their numbers in the epoch if
+            there is no iteration scheme.
+
+        Returns
+        -------
+        fuel.epochs.pipeline.SourceExamples or None
+            None, the default, if they are not known.
 
         """
         return None

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.epoch import READ_AHEAD, Epoch
 from fuel.epochs.readers import rows_are_examples
+from fuel.epochs.pipeline import SourceExamples, answers_for_get_data
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
@@ -91,6 +93,25 @@ class DataStream(AbstractDataStream):
         if 'data_state' not in vars(self):
             self.data_state = self.dataset.open()
         return self.dataset.get_data(self.data_state, request)
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one request (bool)."""
+        return self.iteration_scheme is not None
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples that requests asked for.
+
+        See :meth:`AbstractDataStream.source_examples`.
+        """
+        if not answers_for_get_data(self, 'source_examples'):
+            return None
+        if self.produces_examples:
+            return SourceExamples(list(requests), True)
+        if self.iteration_scheme is None:
+            return None
+        return SourceExamples(
+            [index for request in requests for index in request], True)
 
     def _length(self) -> int | None:
         if self.iteration_scheme is not None:

@@ -1,11 +1,15 @@
 """What all stages share: a stream that reads another stream."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from fuel.epochs.pipeline import answers_for_get_data, source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
+from fuel.transformers.provenance import note_examples
+from fuel.utils import rng_state
+from fuel.utils.overrides import is_own
 
 
 class Transformer(AbstractDataStream):
@@ -127,7 +131,6 @@ class Transformer(AbstractDataStream):
                 'transform_example' if examples else 'transform_batch'))
             raise
         except Exception as error:
-            from fuel.transformers.provenance import note_examples
             note_examples(error, self, data)
             raise
 
@@ -193,6 +196,32 @@ class Transformer(AbstractDataStream):
             self._release_children()
             self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one of `data_stream` alone (bool).
+
+        True unless the stage draws from an `rng` or has attributes of its
+        own that belong to an epoch. A stage that overrides :meth:`get_data`
+        may say so with a class attribute of this name.
+        """
+        return not rng_state.is_generator(getattr(self, 'rng', None)) and (
+            set(self.epoch_attributes) <= {'child_epoch_iterator'})
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the data set that the last items came from.
+
+        See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
+        """
+        if not (answers_for_get_data(self, 'source_examples') or (
+                answers_for_get_data(self, 'one_to_one')
+                and self.one_to_one)):
+            return None
+        found = source_examples(self.child_epoch_iterator, len(requests))
+        if found is None or self.produces_examples or is_own(type(self)):
+            return found
+        # A user's method on batches may sort them.
+        return found._replace(in_order=False)
 
     def _length(self) -> int | None:
         if self.iteration_scheme is None and (

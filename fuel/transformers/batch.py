@@ -1,8 +1,10 @@
 """A stage that makes batches of examples."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
@@ -52,8 +54,9 @@ class Batch(Transformer):
 
     """
 
-    epoch_attributes = (*Transformer.epoch_attributes, '_pending')
+    epoch_attributes = (*Transformer.epoch_attributes, '_pending', '_size')
     _pending: Any = None
+    _size = 0
 
     def __init__(self, data_stream: Any, iteration_scheme: Any,
                  strictness: int = 0, **kwargs: Any) -> None:
@@ -118,7 +121,7 @@ class Batch(Transformer):
             except StopIteration:
                 self._check_last(examples, size)
                 break
-        self._pending = None
+        self._pending, self._size = None, len(examples)
         sources = self.data_stream.sources
         for example in examples:
             check_count(example, sources)
@@ -133,6 +136,11 @@ class Batch(Transformer):
                 f'a batch of {size} examples was requested, but only '
                 f'{len(examples)} are left: with strictness=0 the last batch '
                 'may be smaller, with strictness=1 it is left out')
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples that the last batch was made of."""
+        return source_examples(self.child_epoch_iterator, self._size) if len(
+            requests) == 1 else None
 
     def _length(self) -> int | None:
         examples = length_of(self.data_stream)

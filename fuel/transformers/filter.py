@@ -32,6 +32,8 @@ class Filter(Transformer):
 
     """
 
+    one_to_one = False
+
     def __init__(self, data_stream: Any, predicate: Callable[[Any], Any],
                  **kwargs: Any) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))

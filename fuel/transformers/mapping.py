@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
@@ -61,6 +61,13 @@ class Mapping(Transformer):
         self.mapping = mapping
         self.add_sources = add_sources
         self.mapping_accepts = mapping_accepts
+
+    def source_examples(self, requests: Sequence[Any]) -> Any:
+        """Return the examples of the last items; functions may sort them."""
+        found = super().source_examples(requests)
+        if found is None or self.produces_examples:
+            return found
+        return found._replace(in_order=False)
 
     def _get_sources(self) -> Any:
         sources = self.data_stream.sources

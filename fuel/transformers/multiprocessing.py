@@ -11,13 +11,12 @@ from typing import Any
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.pipeline import child_streams, check_one_to_one, skip
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import FINISHED, RUNNING, state_between_epochs
 from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
-from fuel.transformers.skipping import check_skips, skip
 from fuel.transport import Channel
 from fuel.utils.checks import positive
 from fuel.workers.producer import serve
@@ -203,7 +202,7 @@ class MultiProcessing(Transformer):
         positive('max_bytes', max_bytes)
         positive('num_workers', num_workers)
         if num_workers > 1:
-            check_skips(data_stream)
+            check_one_to_one(data_stream)
         if start_method is not None:
             multiprocessing.get_context(start_method)
         kwargs.setdefault('axis_labels', data_stream.axis_labels)

@@ -66,6 +66,17 @@ class SeededStage(Transformer):
         self._item += 1
         return data
 
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one of `data_stream` alone (bool)."""
+        return set(self.epoch_attributes) <= {
+            *SeededStage.epoch_attributes}
+
+    def skip(self, count: int) -> None:
+        """Skip items, and what would be drawn for them."""
+        self._item += count
+        super().skip(count)
+
     def _length(self) -> int | None:
         if self.iteration_scheme is not None:
             return None

@@ -173,5 +173,6 @@ def test_error_names_no_example_where_it_is_not_known(make):
 
 def test_error_from_a_worker_names_the_example():
     """Notes travel with the error."""
-    notes = notes_of(MultiProcessing(ImagesFromBytes(shuffled())))
+    with MultiProcessing(ImagesFromBytes(shuffled())) as workers:
+        notes = notes_of(workers)
     assert f'example {BAD} of the data set' in notes
