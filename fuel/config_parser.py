@@ -42,7 +42,7 @@ from fuel.exceptions import ConfigurationError
 from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
-           'extra_downloader_converter']
+           'extra_downloader_converter', 'multiple_paths_parser']
 
 logger = logging.getLogger(__name__)
 
@@ -76,11 +76,25 @@ def extra_downloader_converter(value: str | list[str]) -> list[str]:
     return value
 
 
-def _paths(value: object) -> list[str]:
-    """Return directories as a list; ``None`` is the user's data directory.
+def multiple_paths_parser(value: object) -> list[str]:
+    """Return directories as a list, with a leading ``~`` replaced.
 
-    A list whose entries need no change comes back as it is, so that
-    ``config.data_path.append(...)`` works on an assigned list.
+    Parameters
+    ----------
+    value : str, path-like, iterable of them or None
+        A string is split at `os.pathsep`; None is the user's data directory.
+        A list whose entries need no change is returned itself, so that
+        ``config.data_path.append(...)`` works on an assigned list.
+
+    Returns
+    -------
+    list of str
+        The directories.
+
+    Examples
+    --------
+    >>> multiple_paths_parser(os.pathsep.join(['/data', '/scratch']))
+    ['/data', '/scratch']
 
     """
     if value is None:
@@ -364,7 +378,7 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
 
 config = Configuration(load_on_first_use=True)
 
-config.add_config('data_path', _paths, default=None,
+config.add_config('data_path', multiple_paths_parser, default=None,
                   env_var='FUEL_DATA_PATH')
 config.add_config('local_data_path', _path, default='',
                   env_var='FUEL_LOCAL_DATA_PATH')

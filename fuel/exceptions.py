@@ -11,15 +11,22 @@
     +-- DamagedFileError             a file's bytes are not what they were
     +-- UndecodableImageError        bytes are no image, or a damaged one
     +-- UnknownTokenError            a token is not in the vocabulary
+    +-- MissingInputFiles            a converter lacks raw files
+    +-- NeedURLPrefix                a raw file has no public address
 
 Each class also derives from the built-in error that a caller would already
 catch, so ``except ValueError`` goes on working.
 """
 
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
 __all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
-           'DamagedFileError', 'FuelError', 'ServerError',
-           'StateMismatchError', 'UndecodableImageError', 'UnknownTokenError',
-           'WorkerError']
+           'DamagedFileError', 'FuelError', 'MissingInputFiles',
+           'NeedURLPrefix', 'ServerError', 'StateMismatchError',
+           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
 
 
 class FuelError(Exception):
@@ -64,3 +71,36 @@ class UnknownTokenError(FuelError, KeyError):
 
 class ServerError(FuelError, ConnectionError):
     """A server is gone, refused a client, or failed."""
+
+
+class MissingInputFiles(FuelError):  # noqa: N818
+    """Some raw files of a data set are not in the folder of a converter.
+
+    Parameters
+    ----------
+    message : str
+        What is missing.
+    filenames : iterable of str
+        Names of the missing files, without the folder.
+    directory : str, optional
+        The folder that was searched.
+    advice : str, optional
+        What to do. Default: to run ``fuel-download``.
+    """
+
+    def __init__(self, message: str, filenames: Iterable[str] = (),
+                 directory: str | os.PathLike[str] | None = None,
+                 advice: str | None = None) -> None:
+        self.filenames = list(filenames)
+        self.directory = directory
+        self.advice = advice
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        paths = [os.path.join(self.directory or '', name)
+                 for name in self.filenames]
+        return ': '.join([self.args[0], *[', '.join(paths)] * bool(paths)])
+
+
+class NeedURLPrefix(FuelError):  # noqa: N818
+    """A raw file has no public address, and no prefix of one was given."""

@@ -5,8 +5,8 @@ import h5py
 import numpy
 
 from fuel.bin._describe import is_ragged, source_names
-from fuel.converters.inputs import BadInputFile
-from fuel.converters.pictures import decode
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5.labels import scale
 from fuel.utils.hdf5_errors import names_file
 

@@ -1,7 +1,7 @@
 """The data sets that commands know: Fuel's own, and other packages'."""
 import importlib
-import logging
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
@@ -10,9 +10,8 @@ from fuel.exceptions import ConfigurationError
 
 __all__ = ['check_settings', 'find_datasets', 'registered']
 
-log = logging.getLogger(__name__)
-
-Filler = Callable[[Any], Callable[..., Any]]
+# Fills the parser of a data set; returns what converts or downloads it.
+Filler = Callable[[ArgumentParser], Callable[..., Any]]
 
 
 def _give_up(program: str, error: Exception) -> NoReturn:
@@ -22,7 +21,7 @@ def _give_up(program: str, error: Exception) -> NoReturn:
 
 
 def check_settings(program: str) -> None:
-    """Read the configuration file; end the command if it is of no use.
+    """Read the configuration file; end the command if it is invalid.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ def check_settings(program: str) -> None:
 
 
 def registered(program: str, package: str, kind: str) -> dict[str, Filler]:
-    """Return the data sets a command knows; end it if they cannot be had.
+    """Return the data sets a command knows; end it if a package is missing.
 
     Parameters
     ----------
@@ -74,8 +73,7 @@ def find_datasets(package: str, extra_packages: Iterable[str],
     package : str
         Name of Fuel's own package.
     extra_packages : iterable of str
-        Names of further modules. A data set of theirs takes the place of one
-        of the same name before it.
+        Names of further modules.
     attribute : str
         Name of the tuple of pairs: ``'all_downloaders'`` or
         ``'all_converters'``.
@@ -89,8 +87,11 @@ def find_datasets(package: str, extra_packages: Iterable[str],
     ------
     ImportError
         If a module cannot be imported, or lacks the attribute.
+    ValueError
+        If two of them have a data set of one name.
     """
     found: dict[str, Filler] = {}
+    origin: dict[str, str] = {}
     for name in [package, *extra_packages]:
         module = importlib.import_module(name)
         if not hasattr(module, attribute):
@@ -99,7 +100,8 @@ def find_datasets(package: str, extra_packages: Iterable[str],
                 f'{attribute.removeprefix("all_")}, has no {attribute!r}')
         for dataset, filler in getattr(module, attribute):
             if dataset in found:
-                log.info('%s: %r of %s replaces the one before',
-                         attribute, dataset, name)
-            found[dataset] = filler
+                raise ValueError(
+                    f'{attribute}: the data set {dataset!r} of {name} has '
+                    f'the name of one of {origin[dataset]}; rename it')
+            found[dataset], origin[dataset] = filler, name
     return found

@@ -1,4 +1,4 @@
-"""Converters of other packages, kept away from the finished files."""
+"""Staging directories for converters of other packages."""
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -7,20 +7,20 @@ from typing import Any
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.temporary import scratch_folder
 
-__all__ = ['convert_aside', 'writes_whole_files']
+__all__ = ['convert_staged', 'is_built_in']
 
 
-def writes_whole_files(function: Callable[..., Any]) -> bool:
-    """Tell whether a converter is Fuel's own, which writes a file as a whole
-    or not at all; those of other packages open theirs in place."""
+def is_built_in(function: Callable[..., Any]) -> bool:
+    """Whether a converter is Fuel's own, which writes a file as a whole or
+    not at all; those of other packages open theirs in place."""
     return (getattr(function, '__module__', None) or '').startswith(
         'fuel.converters.')
 
 
-def convert_aside(function: Callable[..., Any], arguments: dict[str, Any],
-                  finish: Callable[[Iterable[str]], None]
-                  ) -> tuple[str, ...]:
-    """Let a converter write into a folder of its own, and move the results.
+def convert_staged(function: Callable[..., Any], arguments: dict[str, Any],
+                   finish: Callable[[Iterable[str]], None]
+                   ) -> tuple[str, ...]:
+    """Run a converter on a staging directory, and move its files.
 
     Parameters
     ----------
@@ -45,20 +45,20 @@ def convert_aside(function: Callable[..., Any], arguments: dict[str, Any],
     if folder:
         arguments['output_filename'] = name
     directory = os.path.join(arguments['output_directory'], folder)
-    with scratch_folder('.fuel-convert-', directory or os.curdir) as aside:
-        arguments['output_directory'] = aside
+    with scratch_folder('.fuel-convert-', directory or os.curdir) as staging:
+        arguments['output_directory'] = staging
         paths = tuple(function(**arguments) or ())
         finish(paths)
-        for root, _, names in os.walk(aside):
-            target = os.path.join(directory, os.path.relpath(root, aside))
+        for root, _, names in os.walk(staging):
+            target = os.path.join(directory, os.path.relpath(root, staging))
             os.makedirs(target, exist_ok=True)
             for name in names:
                 _move(os.path.join(root, name), os.path.join(target, name))
-    return tuple(_moved(path, aside, directory) for path in paths)
+    return tuple(_moved(path, staging, directory) for path in paths)
 
 
-def _moved(path: str, aside: str, directory: str) -> str:
-    inside = os.path.relpath(path, aside)
+def _moved(path: str, staging: str, directory: str) -> str:
+    inside = os.path.relpath(path, staging)
     if inside.startswith(os.pardir):
         return path
     return os.path.join(directory, inside)

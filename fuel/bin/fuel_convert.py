@@ -3,7 +3,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -11,12 +11,12 @@ import h5py
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
-from fuel.bin._staging import convert_aside, writes_whole_files
+from fuel.bin._staging import convert_staged, is_built_in
 from fuel.converters import __version__
-from fuel.converters.base import BadInputFile, MissingInputFiles
-from fuel.converters.output import Settings, tag, use_settings
+from fuel.converters.output import Layout, OutputFolder, tag
+from fuel.converters.raw.files import BadInputFile
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.exceptions import FuelError
+from fuel.exceptions import FuelError, MissingInputFiles
 
 __all__ = ['main']
 
@@ -77,7 +77,7 @@ def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
     return parser
 
 
-def _output_filename(name: str) -> str:
+def _with_extension(name: str) -> str:
     if os.path.splitext(name)[1] not in EXTENSIONS:
         name += '.hdf5'
     return name
@@ -89,27 +89,24 @@ def _attributes(argv: Sequence[str]) -> dict[str, str]:
             'fuel_convert_command': shlex.join(['fuel-convert', *argv])}
 
 
-def _tag_others(paths: Iterable[str], attributes: dict[str, str]) -> None:
-    """Write the attributes into files whose converter did not: those of
-    other packages, which open their files themselves."""
+def _tag(paths: Iterable[str], attributes: Mapping[str, str]) -> None:
+    """Write attributes into files whose converter does not know them."""
     for path in paths:
-        with h5py.File(path, 'r') as h5file:
-            tagged = all(name in h5file.attrs for name in attributes)
-        if not tagged:
-            with h5py.File(path, 'r+') as h5file:
-                tag(h5file, attributes)
+        with h5py.File(path, 'r+') as h5file:
+            tag(h5file, attributes)
 
 
 def _convert(function: Callable[..., Any], arguments: dict[str, Any],
-             settings: Settings) -> None:
-    def finish(paths: Iterable[str]) -> None:
-        _tag_others(paths, dict(settings.attributes))
-
-    with use_settings(settings):
-        if writes_whole_files(function):
-            finish(function(**arguments) or ())
-        else:
-            convert_aside(function, arguments, finish)
+             folder: OutputFolder) -> None:
+    if is_built_in(function):
+        function(**arguments, output_directory=folder)
+        return
+    if folder.layout != Layout():
+        raise ValueError(
+            '--chunk-rows and --compression are for data sets of Fuel; '
+            f'{function.__module__} chooses the layout of its files itself')
+    convert_staged(function, {**arguments, 'output_directory': folder.path},
+                   lambda paths: _tag(paths, folder.attributes))
 
 
 @pipe_friendly
@@ -133,22 +130,22 @@ def main(args: Sequence[str] | None = None) -> int:
     dataset = arguments.pop('which_dataset')
     function = arguments.pop('func')
     compression, level = arguments.pop('compression')
-    settings = Settings(
-        chunk_rows=arguments.pop('chunk_rows'), compression=compression,
-        compression_level=level, attributes=_attributes(argv))
+    folder = OutputFolder(
+        arguments.pop('output_directory'),
+        Layout(arguments.pop('chunk_rows'), compression, level),
+        _attributes(argv))
     if arguments['output_filename'] is None:
         del arguments['output_filename']
     else:
-        arguments['output_filename'] = _output_filename(
+        arguments['output_filename'] = _with_extension(
             arguments['output_filename'])
-    if not os.path.isdir(arguments['output_directory']):
-        directory = arguments['output_directory']
+    if not os.path.isdir(folder):
         hint = ('; use -r for a file name'
-                if directory.endswith(EXTENSIONS) else '')
+                if folder.path.endswith(EXTENSIONS) else '')
         parser.error(
-            f'the output directory does not exist: {directory!r}{hint}')
+            f'the output directory does not exist: {folder.path!r}{hint}')
     try:
-        _convert(function, arguments, settings)
+        _convert(function, arguments, folder)
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:

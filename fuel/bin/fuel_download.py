@@ -1,20 +1,20 @@
 """The command ``fuel-download``."""
 import argparse
+import inspect
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
 from fuel.downloaders.base import (
-    NeedURLPrefix,
     Options,
     RawFile,
     ensure_directory_exists,
-    use_options,
 )
+from fuel.exceptions import NeedURLPrefix
 
 __all__ = ['main']
 
@@ -55,7 +55,15 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _new_arguments(parser: argparse.ArgumentParser) -> None:
+def _takes_options(function: Callable[..., object]) -> bool:
+    """Whether a download function takes an argument `options`."""
+    parameters = inspect.signature(function).parameters.values()
+    return any(parameter.name == 'options' or
+               parameter.kind is parameter.VAR_KEYWORD
+               for parameter in parameters)
+
+
+def _option_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that a data set's own parser may have taken."""
     for flags, settings in (
             (['--check'], {
@@ -94,8 +102,10 @@ def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(
             name, help=f'download the {name} data set')
         _common_arguments(subparser)
-        subparser.set_defaults(func=fill_subparser(subparser))
-        _new_arguments(subparser)
+        function = fill_subparser(subparser)
+        subparser.set_defaults(func=function)
+        if _takes_options(function):
+            _option_arguments(subparser)
     return parser
 
 
@@ -113,7 +123,7 @@ def _options(arguments: dict[str, Any], checker: '_Checker') -> Options:
 
 
 class _Checker:
-    """Says of each file whether it is there and right."""
+    """Prints of each file whether it is there and right."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -168,10 +178,10 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error('choose one of --check and --clear')
     _check_directory(parser, arguments)
     checker = _Checker()
-    options = _options(arguments, checker)
+    if _takes_options(function):
+        arguments['options'] = _options(arguments, checker)
     try:
-        with use_options(options):
-            function(**arguments)
+        function(**arguments)
     except NeedURLPrefix as error:
         parser.error(f'{error} (--url-prefix)')
     except BrokenPipeError:

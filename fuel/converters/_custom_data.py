@@ -10,8 +10,8 @@ import h5py
 import numpy
 
 from fuel import config
-from fuel.converters._disk_space import check_room
-from fuel.converters.inputs import BadInputFile, MissingInputFiles
+from fuel.converters.raw.files import BadInputFile
+from fuel.exceptions import MissingInputFiles
 
 __all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
            'write_names']
@@ -61,7 +61,6 @@ class Rows:
         for i in range(0, len(self), ROWS_AT_ONCE):
             block = self._array[self._rows[i:i + ROWS_AT_ONCE]]
             dataset[start + i:start + i + len(block)] = block
-            check_room()
 
 
 def add_split_options(subparser: ArgumentParser) -> None:

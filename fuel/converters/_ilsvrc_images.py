@@ -7,11 +7,12 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._archives import MAX_IMAGE, check_size
 from fuel.converters._ragged import write_rows
-from fuel.converters._tar_index import Member, Tar, open_members
 from fuel.converters.base import progress_bar
-from fuel.converters.inputs import BadInputFile, unpack_gzip
+from fuel.converters.output import check_room
+from fuel.converters.raw.archives import MAX_IMAGE, check_size
+from fuel.converters.raw.files import BadInputFile, unpack_gzip
+from fuel.converters.raw.tar_index import Member, Tar, open_members
 
 __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
            'other_images', 'train_images', 'write_images']
@@ -220,3 +221,4 @@ def _scatter(dataset: Any, rows: Any, values: Any) -> None:
             [rows, numpy.zeros_like(rows)], axis=1).astype('uint64'))
         dataset.id.write(h5py.h5s.create_simple((len(rows),)), space,
                          numpy.ascontiguousarray(values[:, 0]))
+        check_room(dataset)

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import (
+from fuel.converters.raw.archives import (
     MAX_IMAGE,
     check_size,
     open_tar,
     read_member,
     walk_tar,
 )
-from fuel.converters.inputs import BadInputFile
+from fuel.converters.raw.files import BadInputFile
 
 __all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
            'synset_table', 'wnid_classes']
@@ -91,7 +91,7 @@ def _table(raw: Any, id_field: str) -> Synsets:
         (id_field, 'int16'), ('WNID', f'S{width["WNID"]}'),
         ('wordnet_height', 'int8'), ('gloss', f'S{width["gloss"]}'),
         ('num_children', 'int8'), ('words', f'S{width["words"]}'),
-        # Identifiers go up to 1676, which is no matter for a byte.
+        # Identifiers go up to 1676.
         ('children', 'int16', (widest,)), ('num_train_images', 'uint16')])
     for field in (id_field, 'wordnet_height', 'num_children',
                   'num_train_images'):
@@ -99,5 +99,6 @@ def _table(raw: Any, id_field: str) -> Synsets:
     for field, column in texts.items():
         table[field] = column
     for row, ids in zip(table, children, strict=True):
+        row['children'] = -1
         row['children'][:len(ids)] = ids
     return table

@@ -5,8 +5,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._disk_space import check_room
-from fuel.converters.base import create_source
+from fuel.converters.output import check_room, create_source
 
 __all__ = ['create_ragged', 'write_ragged', 'write_rows']
 
@@ -80,7 +79,7 @@ def write_rows(dataset: h5py.Dataset, rows: Any,
         target.select_elements(numpy.asarray(rows, 'uint64')[:, None])
     dataset.id.write(h5py.h5s.create_simple((len(cells),)), target, cells,
                      h5py.h5t.py_create(dataset.dtype))
-    check_room()
+    check_room(dataset)
 
 
 def write_ragged(dataset: h5py.Dataset, start: int,

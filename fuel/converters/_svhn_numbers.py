@@ -12,18 +12,18 @@ import h5py
 import numpy
 
 from fuel.converters import _svhn_boxes
-from fuel.converters._archives import (
+from fuel.converters._parallel import ordered_map
+from fuel.converters._ragged import create_ragged, write_ragged, write_rows
+from fuel.converters.base import progress_bar
+from fuel.converters.raw.archives import (
     MAX_IMAGE,
     check_size,
     open_tar,
     read_member,
     walk_tar,
 )
-from fuel.converters._parallel import ordered_map
-from fuel.converters._ragged import create_ragged, write_ragged, write_rows
-from fuel.converters.base import progress_bar
-from fuel.converters.inputs import BadInputFile
-from fuel.converters.pictures import decode
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.images import decode
 
 __all__ = ['NumbersSplit', 'create_sources']
 

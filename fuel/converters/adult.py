@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._labels import LABELS
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, refuse_page
+from fuel.converters.output import LABELS
+from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
 
 __all__ = ['convert_adult', 'convert_to_one_hot', 'fill_subparser']
 
@@ -18,7 +18,7 @@ NUM_FIELDS = 15
 CLASSES = {'<=50K': False, '>50K': True}
 
 
-def convert_adult(directory: str, output_directory: str,
+def convert_adult(directory: Folder, output_directory: Folder,
                   output_filename: str = 'adult.hdf5') -> tuple[str]:
     """Convert Adult to HDF5.
 

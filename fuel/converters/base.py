@@ -1,25 +1,25 @@
 """What every converter is built from."""
-import dataclasses
 import functools
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import h5py
 import numpy
 
-from fuel.converters.inputs import BadInputFile, MissingInputFiles
 from fuel.converters.output import (
+    ConvertedFile,
+    Layout,
     Pieces,
     converted_file,
     create_source,
     label_axes,
-    settings,
-    use_settings,
     write_rows,
 )
+from fuel.converters.raw.files import BadInputFile, Folder, require_files
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.exceptions import MissingInputFiles
 from fuel.utils.checks import positive
 from fuel.utils.progress import Bar, progress
 
@@ -30,6 +30,8 @@ __all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
 # Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
 F = TypeVar('F', bound=Callable[..., Any])
+# Split, source, array and perhaps a comment.
+Part = tuple[Any, ...]
 
 
 def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
@@ -55,23 +57,21 @@ def check_exists(required_files: Iterable[str]) -> Callable[[F], F]:
     >>> convert('.', '.')
     Traceback (most recent call last):
         ...
-    fuel.converters.base.MissingInputFiles: Required files missing: ...
+    fuel.exceptions.MissingInputFiles: Required files missing: ...
     """
     names = list(required_files)
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def checked(directory: str, *args: Any, **kwargs: Any) -> Any:
-            paths = [os.path.join(directory, name) for name in names]
-            missing = [path for path in paths if not os.path.isfile(path)]
-            if missing:
-                raise MissingInputFiles('Required files missing', missing)
+        def checked(directory: Folder, *args: object,
+                    **kwargs: object) -> object:
+            require_files(directory, names)
             return function(directory, *args, **kwargs)
         return checked  # type: ignore[return-value]
     return decorate
 
 
-def _as_part(part: Iterable[Any]) -> tuple[Any, ...]:
+def _as_part(part: Iterable[Any]) -> Part:
     """Return what goes into one split of one source, lists as arrays."""
     part = tuple(part)
     if not 3 <= len(part) <= 4:
@@ -92,7 +92,7 @@ def _as_part(part: Iterable[Any]) -> tuple[Any, ...]:
     return split, source, array, *comment
 
 
-def _check_lengths(data: list[tuple[Any, ...]]) -> None:
+def _check_lengths(data: list[Part]) -> None:
     lengths: dict[str, dict[str, int]] = {}
     for split, source, array, *_ in data:
         if source in lengths.setdefault(split, {}):
@@ -106,7 +106,7 @@ def _check_lengths(data: list[tuple[Any, ...]]) -> None:
                 f'examples, got {sources}')
 
 
-def _check_arrays(source: str, parts: list[tuple[Any, ...]]) -> None:
+def _check_arrays(source: str, parts: list[Part]) -> None:
     for name, kind in (('type', [str(part[2].dtype) for part in parts]),
                        ('shape of an example',
                         [str(part[2].shape[1:]) for part in parts])):
@@ -135,12 +135,12 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
         another on axis 0 in the order given. An array that is mapped, or an
         `h5py.Dataset`, is copied piece by piece.
     chunk_rows : int, optional
-        Examples in a chunk. Defaults to what ``fuel-convert`` was told; else
+        Examples in a chunk. Defaults to what ``fuel-convert`` was given; else
         there are no chunks, which is the fastest to read, or chunks of
         about 256 KB if there is a compression.
     compression : str, optional
         HDF5 filter: ``'gzip'`` or ``'lzf'``. Defaults to what
-        ``fuel-convert`` was told, else to none.
+        ``fuel-convert`` was given, else to none.
     compression_level : int, optional
         Of gzip, 0 to 9.
 
@@ -164,28 +164,26 @@ def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
     ...     h5file['x'].shape
     (4, 2)
     """
-    _check_layout(chunk_rows, compression, compression_level)
-    given: dict[str, Any] = {
-        'chunk_rows': chunk_rows, 'compression': compression,
-        'compression_level': compression_level}
-    with use_settings(dataclasses.replace(settings(), **{
-            name: value for name, value in given.items()
-            if value is not None})):
-        _fill(h5file, [_as_part(part) for part in data])
-
-
-def _check_layout(chunk_rows: Any, compression: Any, level: Any) -> None:
+    chosen = (h5file.layout if isinstance(h5file, ConvertedFile)
+              else Layout())
     if chunk_rows is not None:
-        positive('chunk_rows', chunk_rows)
-    if isinstance(compression, str) and compression not in COMPRESSIONS:
-        raise ValueError(f'compression must be one of {COMPRESSIONS}, got '
-                         f'{compression!r}')
-    if level is not None and not (compression or settings().compression):
-        raise ValueError(f"compression_level needs a compression, such as "
-                         f"compression='gzip', got {level!r} without one")
+        chosen = replace(chosen, chunk_rows=positive('chunk_rows',
+                                                     chunk_rows))
+    if compression is not None:
+        if isinstance(compression, str) and compression not in COMPRESSIONS:
+            raise ValueError(f'compression must be one of {COMPRESSIONS}, '
+                             f'got {compression!r}')
+        chosen = replace(chosen, compression=compression)
+    if compression_level is not None:
+        if not chosen.compression:
+            raise ValueError(
+                f"compression_level needs a compression, such as "
+                f"compression='gzip', got {compression_level!r} without one")
+        chosen = replace(chosen, compression_level=compression_level)
+    _fill(h5file, [_as_part(part) for part in data], chosen)
 
 
-def _fill(h5file: h5py.File, data: list[tuple[Any, ...]]) -> None:
+def _fill(h5file: h5py.File, data: list[Part], layout: Layout) -> None:
     if not data:
         raise ValueError('there must be at least one (split, source, array) '
                          'to fill an HDF5 file with, got none')
@@ -193,7 +191,7 @@ def _fill(h5file: h5py.File, data: list[tuple[Any, ...]]) -> None:
     sources = sorted({part[1] for part in data})
     for source in sources:
         _check_arrays(source, [part for part in data if part[1] == source])
-    splits: dict[str, dict[str, tuple[Any, ...]]] = {
+    splits: dict[str, dict[str, Part]] = {
         part[0]: {} for part in data}
     for source in sources:
         parts = [part for part in data if part[1] == source]
@@ -201,7 +199,7 @@ def _fill(h5file: h5py.File, data: list[tuple[Any, ...]]) -> None:
         dataset = create_source(
             h5file, source,
             (sum(len(part[2]) for part in parts), *first.shape[1:]),
-            first.dtype)
+            first.dtype, layout)
         start = 0
         for split, _, array, *comment in parts:
             stop = start + len(array)
@@ -250,5 +248,3 @@ def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
     """
     return progress(f'{prefix} {name}', maxval)
 
-
-MissingInputFiles.__module__ = __name__

@@ -1,19 +1,20 @@
 """Binarized MNIST: zeros and ones in three text files."""
 import os
+import re
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from fuel.converters._labels import IMAGES
 from fuel.converters.base import (
     check_exists,
     converted_file,
     fill_hdf5_file,
     label_axes,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import IMAGES
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_binarized_mnist', 'fill_subparser']
 
@@ -26,7 +27,7 @@ Array = numpy.ndarray[Any, Any]
 
 @check_exists(required_files=FILES.values())
 def convert_binarized_mnist(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'binarized_mnist.hdf5') -> tuple[str]:
     """Convert binarized MNIST to HDF5.
 
@@ -87,11 +88,15 @@ def _read_regular(content: bytes) -> Array | None:
 
 
 def _read_any(content: bytes) -> Array | None:
-    """Read zeros and ones with any white space between them."""
-    tokens = content.split()
-    if not set(tokens) <= {b'0', b'1'}:
+    """Read zeros and ones, written as any numbers, between white space."""
+    tokens = re.sub(rb'#[^\n]*', b'', content).split()
+    try:
+        value = {token: float(token) for token in set(tokens)}
+    except ValueError:
         return None
-    return numpy.array([token == b'1' for token in tokens], dtype='uint8')
+    if not set(value.values()) <= {0., 1.}:
+        return None
+    return numpy.array([value[token] for token in tokens], dtype='uint8')
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -4,10 +4,10 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.matlab import as_bytes, read_variables
 
 __all__ = ['convert_silhouettes', 'fill_subparser']
 
@@ -15,7 +15,7 @@ SIZES = (16, 28)
 SPLITS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 
 
-def convert_silhouettes(size: int, directory: str, output_directory: str,
+def convert_silhouettes(size: int, directory: Folder, output_directory: Folder,
                         output_filename: str | None = None) -> tuple[str]:
     """Convert CalTech 101 Silhouettes to HDF5.
 

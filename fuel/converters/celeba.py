@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._disk_space import check_room
-from fuel.converters._labels import IMAGES
 from fuel.converters._parallel import ordered_map
 from fuel.converters.base import (
     check_exists,
@@ -17,10 +14,12 @@ from fuel.converters.base import (
     create_source,
     label_axes,
     progress_bar,
-    write_splits,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
-from fuel.converters.pictures import decode
+from fuel.converters.output import IMAGES, Array
+from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.images import decode
+from fuel.datasets.hdf5 import H5PYDataset
 
 __all__ = ['convert_celeba', 'convert_celeba_64',
            'convert_celeba_aligned_cropped', 'fill_subparser']
@@ -35,7 +34,8 @@ NUM_ATTRIBUTES = 40
 ROWS_AT_ONCE = 256
 
 
-def convert_celeba(which_format: str, directory: str, output_directory: str,
+def convert_celeba(which_format: str, directory: Folder,
+                   output_directory: Folder,
                    output_filename: str | None = None) -> tuple[str]:
     """Convert CelebA to HDF5.
 
@@ -84,7 +84,7 @@ def convert_celeba(which_format: str, directory: str, output_directory: str,
 
 @check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
 def convert_celeba_aligned_cropped(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'celeba_aligned_cropped.hdf5') -> tuple[str]:
     """Convert the images as they are; see `convert_celeba`."""
     return _convert(directory, output_directory, output_filename, (218, 178),
@@ -92,7 +92,7 @@ def convert_celeba_aligned_cropped(
 
 
 @check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
-def convert_celeba_64(directory: str, output_directory: str,
+def convert_celeba_64(directory: Folder, output_directory: Folder,
                       output_filename: str = 'celeba_64.hdf5') -> tuple[str]:
     """Convert the images to 64 x 64 pixels; see `convert_celeba`."""
     return _convert(directory, output_directory, output_filename, (64, 64),
@@ -105,7 +105,7 @@ def _reduce(image: Any) -> Any:
         (0, 7, 64, 71))
 
 
-def _convert(directory: str, output_directory: str, output_filename: str,
+def _convert(directory: Folder, output_directory: Folder, output_filename: str,
              size: tuple[int, int], change: Callable[[Any], Any] | None
              ) -> tuple[str]:
     paths = input_paths(directory, [IMAGE_FILE, ATTRIBUTES_FILE])
@@ -117,28 +117,29 @@ def _convert(directory: str, output_directory: str, output_filename: str,
         create_source(h5file, 'targets', targets.shape, 'uint8')[...] = (
             targets)
         _write_images(features, paths[0], size, change)
-        borders = [0, *_stops(count)]
-        write_splits(h5file, {
-            split: dict.fromkeys(('features', 'targets'), (start, stop))
-            for split, start, stop in zip(('train', 'valid', 'test'),
-                                          borders, borders[1:],
-                                          strict=False)})
+        h5file.attrs['split'] = _split_array(count)
         label_axes(h5file, {'features': IMAGES,
                             'targets': ('batch', 'target')})
     return (os.path.join(output_directory, output_filename),)
 
 
-def _stops(count: int) -> list[int]:
-    """Return where the splits of so many examples end."""
-    stops = [TRAIN_STOP, VALID_STOP, TEST_STOP]
-    if count == NUM_EXAMPLES:
-        return stops
-    return [round(count * stop / TEST_STOP) for stop in stops]
+def _split_array(count: int) -> Array:
+    """Return the splits of `NUM_EXAMPLES` examples, or of an excerpt."""
+    borders = [0, TRAIN_STOP, VALID_STOP, TEST_STOP]
+    if count != NUM_EXAMPLES:
+        borders = [round(count * stop / TEST_STOP) for stop in borders]
+    splits: Array = H5PYDataset.create_split_array({
+        split: dict.fromkeys(('features', 'targets'), (start, stop))
+        for split, start, stop in zip(('train', 'valid', 'test'), borders,
+                                      borders[1:], strict=False)})
+    # A program may change NUM_EXAMPLES: then only the end moves.
+    splits['stop'][splits['stop'] == borders[-1]] = count
+    return splits
 
 
 def _write_images(features: Any, path: str, size: tuple[int, int],
                   change: Callable[[Any], Any] | None) -> None:
-    def one(item: tuple[str, bytes]) -> numpy.ndarray[Any, Any]:
+    def one(item: tuple[str, bytes]) -> Array:
         array = decode(item[1], f'{path}: {item[0]}', 'RGB', change)
         if array.shape[1:] != size:
             raise BadInputFile(f'{path}: {item[0]}', 'expected an image of '
@@ -158,12 +159,11 @@ def _write_images(features: Any, path: str, size: tuple[int, int],
             filled += 1
             if filled == ROWS_AT_ONCE or start + filled == count:
                 features[start:start + filled] = rows[:filled]
-                check_room()
                 start, filled = start + filled, 0
                 bar.update(start)
 
 
-def _read_attributes(path: str) -> numpy.ndarray[Any, Any]:
+def _read_attributes(path: str) -> Array:
     """Return the table of attributes as zeros and ones."""
     with open(path, encoding='ascii', errors='replace') as lines:
         head, *rows = [line.split() for line in lines] or [[]]

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import open_tar, read_member, walk_tar
-from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._unpickle import load_arrays
 from fuel.converters.base import (
     Pieces,
     check_exists,
@@ -16,7 +13,10 @@ from fuel.converters.base import (
     fill_hdf5_file,
     label_axes,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.archives import open_tar, read_member, walk_tar
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.pickles import load_arrays
 
 __all__ = ['convert_cifar10', 'fill_subparser', 'read_batches']
 
@@ -31,7 +31,7 @@ Batch = dict[str, numpy.ndarray[Any, Any]]
 
 
 @check_exists(required_files=[DISTRIBUTION_FILE])
-def convert_cifar10(directory: str, output_directory: str,
+def convert_cifar10(directory: Folder, output_directory: Folder,
                     output_filename: str = 'cifar10.hdf5') -> tuple[str]:
     """Convert CIFAR-10 to HDF5.
 

@@ -4,7 +4,6 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (
     check_exists,
     converted_file,
@@ -12,7 +11,8 @@ from fuel.converters.base import (
     label_axes,
 )
 from fuel.converters.cifar10 import read_batches
-from fuel.converters.inputs import input_paths
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.files import Folder, input_paths
 
 __all__ = ['convert_cifar100', 'fill_subparser']
 
@@ -23,7 +23,7 @@ KEYS = {'coarse_labels': 'coarse_labels', 'fine_labels': 'fine_labels'}
 
 
 @check_exists(required_files=[DISTRIBUTION_FILE])
-def convert_cifar100(directory: str, output_directory: str,
+def convert_cifar100(directory: Folder, output_directory: Folder,
                      output_filename: str = 'cifar100.hdf5') -> tuple[str]:
     """Convert CIFAR-100 to HDF5.
 

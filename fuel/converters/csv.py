@@ -15,9 +15,9 @@ from fuel.converters._custom_data import (
     plan_splits,
     write_names,
 )
-from fuel.converters._labels import LABELS
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import LABELS
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_csv', 'fill_subparser']
 
@@ -25,7 +25,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 @advise
-def convert_csv(directory: str, output_directory: str, filename: str,
+def convert_csv(directory: Folder, output_directory: Folder, filename: str,
                 output_filename: str | None = None,
                 target: str | None = None, ignore: Sequence[str] = (),
                 one_hot: bool = False, delimiter: str = ',',

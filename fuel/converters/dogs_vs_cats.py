@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._labels import LABELS
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged
 from fuel.converters.base import (
@@ -19,8 +17,10 @@ from fuel.converters.base import (
     progress_bar,
     write_splits,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
-from fuel.converters.pictures import decode
+from fuel.converters.output import LABELS
+from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.images import decode
 
 __all__ = ['convert_dogs_vs_cats', 'fill_subparser']
 
@@ -33,7 +33,7 @@ EXTENSIONS = ('.jpg', '.jpeg')
 
 @check_exists(required_files=[TRAIN, TEST])
 def convert_dogs_vs_cats(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'dogs_vs_cats.hdf5') -> tuple[str]:
     """Convert Dogs vs. Cats to HDF5.
 

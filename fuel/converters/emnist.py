@@ -5,24 +5,25 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (
     check_exists,
     converted_file,
     fill_hdf5_file,
     label_axes,
 )
-from fuel.converters.inputs import (
-    MAX_UNPACKED,
-    BadInputFile,
-    input_paths,
-    unpack_gzip,
-)
 from fuel.converters.mnist import (
     MNIST_IMAGE_MAGIC,
     MNIST_LABEL_MAGIC,
     parse_idx,
+)
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.raw.files import (
+    MAX_UNPACKED,
+    BadInputFile,
+    Folder,
+    input_paths,
+    unpack_gzip,
 )
 
 __all__ = ['convert_emnist', 'fill_subparser']
@@ -32,7 +33,7 @@ SETS = ('balanced', 'byclass', 'bymerge', 'digits', 'letters', 'mnist')
 
 
 @check_exists(required_files=[ARCHIVE])
-def convert_emnist(directory: str, output_directory: str,
+def convert_emnist(directory: Folder, output_directory: Folder,
                    which_format: str = 'balanced',
                    output_filename: str | None = None) -> tuple[str]:
     """Convert one of the six sets of EMNIST to HDF5.

@@ -6,13 +6,14 @@ from typing import Any
 
 from fuel.converters.base import check_exists
 from fuel.converters.mnist import ALL_FILES, convert_idx_files
+from fuel.converters.raw.files import Folder
 
 __all__ = ['convert_fashion_mnist', 'fill_subparser']
 
 
 @check_exists(required_files=ALL_FILES)
 def convert_fashion_mnist(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'fashion_mnist.hdf5') -> tuple[str]:
     """Convert Fashion-MNIST to HDF5.
 

@@ -24,16 +24,16 @@ from fuel.converters._ilsvrc_metadata import (
     synset_table,
     wnid_classes,
 )
-from fuel.converters._matlab import read_matlab
 from fuel.converters.base import check_exists, converted_file, write_splits
-from fuel.converters.inputs import input_paths
+from fuel.converters.raw.files import Folder, input_paths
+from fuel.converters.raw.matlab import read_matlab
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_GROUNDTRUTH',
-           'convert_ilsvrc2010', 'extract_patch_images', 'fill_subparser',
-           'image_consumer', 'load_from_tar_or_patch', 'other_set_producer',
-           'prepare_hdf5_file', 'prepare_metadata', 'process_other_set',
-           'process_train_set', 'read_devkit', 'read_metadata_mat_file',
-           'train_set_producer']
+           'convert_ilsvrc2010', 'create_splits', 'extract_patch_images',
+           'fill_subparser', 'image_consumer', 'load_from_tar_or_patch',
+           'other_set_producer', 'prepare_hdf5_file', 'prepare_metadata',
+           'process_other_set', 'process_train_set', 'read_devkit',
+           'read_metadata_mat_file', 'train_set_producer']
 
 DEVKIT_ARCHIVE = 'ILSVRC2010_devkit-1.0.tar.gz'
 DEVKIT_META_PATH = 'devkit-1.0/data/meta.mat'
@@ -44,12 +44,14 @@ TRAIN_IMAGES_TAR = 'ILSVRC2010_images_train.tar'
 VALID_IMAGES_TAR = 'ILSVRC2010_images_val.tar'
 TEST_IMAGES_TAR = 'ILSVRC2010_images_test.tar'
 PATCH_IMAGES_TAR = 'patch_images.tar'
+SOURCES = ('encoded_images', 'targets', 'filenames')
+Splits = dict[str, dict[str, tuple[int, int]]]
 ALL_FILES = [DEVKIT_ARCHIVE, TEST_GROUNDTRUTH, TRAIN_IMAGES_TAR,
              VALID_IMAGES_TAR, TEST_IMAGES_TAR, PATCH_IMAGES_TAR]
 
 
 @check_exists(required_files=ALL_FILES)
-def convert_ilsvrc2010(directory: str, output_directory: str,
+def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
                        output_filename: str = 'ilsvrc2010.hdf5',
                        shuffle_seed: int | None = None) -> tuple[str]:
     """Convert ILSVRC 2010 to HDF5.
@@ -163,7 +165,7 @@ def read_metadata_mat_file(meta_mat: Any) -> tuple[Synsets, Any]:
     synsets : numpy.ndarray
         One record for each synset, the 1000 classes first, with the fields
         ILSVRC2010_ID, WNID, wordnet_height, gloss, num_children, words,
-        children (identifiers, and zeros for the rest) and
+        children (identifiers, and -1 for the rest) and
         num_train_images.
     cost_matrix : numpy.ndarray
         Distances of the classes, uint8 of shape ``(1000, 1000)``.
@@ -184,13 +186,34 @@ def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,
     n_train, n_valid, n_test : int
         Numbers of examples.
     """
+    write_splits(hdf5_file, create_splits(n_train, n_valid, n_test))
+    total = n_train + n_valid + n_test
+    create_sources(hdf5_file, total, total)
+
+
+def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
+    """Describe the splits of a file.
+
+    Parameters
+    ----------
+    n_train, n_valid, n_test : int
+        Numbers of examples.
+
+    Returns
+    -------
+    dict
+        For each split and each of its sources ``(start, stop)``, as
+        `H5PYDataset.create_split_array` takes it.
+
+    Examples
+    --------
+    >>> create_splits(5, 3, 2)['valid']['targets']
+    (5, 8)
+    """
     borders = numpy.cumsum([0, n_train, n_valid, n_test]).tolist()
-    write_splits(hdf5_file, {
-        split: dict.fromkeys(('encoded_images', 'targets', 'filenames'),
-                             (start, stop))
-        for split, start, stop in zip(('train', 'valid', 'test'), borders,
-                                      borders[1:], strict=False)})
-    create_sources(hdf5_file, borders[-1], borders[-1])
+    return {split: dict.fromkeys(SOURCES, (start, stop))
+            for split, start, stop in zip(('train', 'valid', 'test'), borders,
+                                          borders[1:], strict=False)}
 
 
 def create_sources(hdf5_file: Any, n_total: int, n_targets: int) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel import config
+from fuel.converters import ilsvrc2010
 from fuel.converters._ilsvrc_metadata import (
     Synsets,
     classes_of,
@@ -12,20 +13,23 @@ from fuel.converters._ilsvrc_metadata import (
     synset_table,
     wnid_classes,
 )
-from fuel.converters._matlab import read_matlab
-from fuel.converters._tar_index import open_members
 from fuel.converters.base import check_exists, converted_file, write_splits
 from fuel.converters.ilsvrc2010 import (
+    Splits,
     add_seed,
     create_sources,
     process_other_set,
     process_train_set,
 )
-from fuel.converters.inputs import MissingInputFiles, input_paths
+from fuel.converters.raw.files import Folder, input_paths
+from fuel.converters.raw.matlab import read_matlab
+from fuel.converters.raw.tar_index import open_members
+from fuel.exceptions import MissingInputFiles
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
-           'convert_ilsvrc2012', 'fill_subparser', 'prepare_hdf5_file',
-           'prepare_metadata', 'read_devkit', 'read_metadata_mat_file']
+           'convert_ilsvrc2012', 'create_splits', 'fill_subparser',
+           'prepare_hdf5_file', 'prepare_metadata', 'read_devkit',
+           'read_metadata_mat_file']
 
 DEVKIT_ARCHIVE = 'ILSVRC2012_devkit_t12.tar.gz'
 DEVKIT_META_PATH = 'ILSVRC2012_devkit_t12/data/meta.mat'
@@ -40,7 +44,7 @@ NEW_TEST_IMAGES_TAR = 'ILSVRC2012_img_test_v10102019.tar'
 
 @check_exists(required_files=[DEVKIT_ARCHIVE, TRAIN_IMAGES_TAR,
                               VALID_IMAGES_TAR])
-def convert_ilsvrc2012(directory: str, output_directory: str,
+def convert_ilsvrc2012(directory: Folder, output_directory: Folder,
                        output_filename: str = 'ilsvrc2012.hdf5',
                        shuffle_seed: int | None = None) -> tuple[str]:
     """Convert ILSVRC 2012 to HDF5.
@@ -86,14 +90,14 @@ def convert_ilsvrc2012(directory: str, output_directory: str,
     return (os.path.join(output_directory, output_filename),)
 
 
-def _test_tar(directory: str) -> str:
+def _test_tar(directory: Folder) -> str:
     """Return the name of the archive of test images that is there."""
     for name in (TEST_IMAGES_TAR, NEW_TEST_IMAGES_TAR):
         if os.path.isfile(os.path.join(directory, name)):
             return name
     raise MissingInputFiles(
         f'Required files missing ({NEW_TEST_IMAGES_TAR} would do as well)',
-        [os.path.join(directory, TEST_IMAGES_TAR)])
+        [TEST_IMAGES_TAR], directory)
 
 
 def prepare_metadata(devkit_archive: Any, test_archive: Any = None
@@ -180,15 +184,17 @@ def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,
     n_train, n_valid, n_test : int
         Numbers of examples.
     """
+    write_splits(hdf5_file, create_splits(n_train, n_valid, n_test))
     n_labelled = n_train + n_valid
-    n_total = n_labelled + n_test
-    everything = ('encoded_images', 'targets', 'filenames')
-    write_splits(hdf5_file, {
-        'train': dict.fromkeys(everything, (0, n_train)),
-        'valid': dict.fromkeys(everything, (n_train, n_labelled)),
-        'test': dict.fromkeys(('encoded_images', 'filenames'),
-                              (n_labelled, n_total))})
-    create_sources(hdf5_file, n_total, n_labelled)
+    create_sources(hdf5_file, n_labelled + n_test, n_labelled)
+
+
+def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
+    """Describe the splits of a file: those of 2010, but 'test' has no
+    targets."""
+    splits = ilsvrc2010.create_splits(n_train, n_valid, n_test)
+    del splits['test']['targets']
+    return splits
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

@@ -17,8 +17,6 @@ from fuel.converters._custom_data import (
     plan_splits,
     write_names,
 )
-from fuel.converters._disk_space import check_room
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged
 from fuel.converters.base import (
@@ -28,9 +26,10 @@ from fuel.converters.base import (
     progress_bar,
     write_splits,
 )
-from fuel.converters.inputs import BadInputFile, MissingInputFiles
-from fuel.converters.output import note_inputs
-from fuel.converters.pictures import MAX_PIXELS, decode
+from fuel.converters.output import IMAGES, LABELS, write_inputs
+from fuel.converters.raw.files import BadInputFile, Folder
+from fuel.converters.raw.images import MAX_PIXELS, decode
+from fuel.exceptions import MissingInputFiles
 
 __all__ = ['convert_image_folder', 'fill_subparser']
 
@@ -51,7 +50,7 @@ Size = tuple[int, int]
 
 @advise
 def convert_image_folder(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str | None = None, color_mode: str = 'RGB',
         size: Size | None = None,
         hold_out: Sequence[tuple[str, float]] | None = None,
@@ -89,6 +88,7 @@ def convert_image_folder(
     tuple of str
         The path of the converted file.
     """
+    directory = os.fspath(directory)
     splits = _find_splits(directory, hold_out, seed)
     pictures = [picture for part in splits.values() for picture in part]
     targets, names = as_classes([name for _, name, _ in pictures])
@@ -110,7 +110,7 @@ def convert_image_folder(
             start += len(part)
         write_splits(h5file, borders)
         write_names(h5file, 'class_names', {'targets': names})
-        note_inputs(h5file, digests.result())
+        write_inputs(h5file, digests.result())
         label_axes(h5file, {'targets': LABELS, **(
             {'features': IMAGES} if common else {})})
     return (os.path.join(output_directory, output_filename),)
@@ -246,7 +246,7 @@ class _Digests:
             self._size += len(content)
 
     def result(self) -> dict[str, dict[str, Any]]:
-        """Return what `note_inputs` takes."""
+        """Return what `write_inputs` takes."""
         digest = hashlib.sha256()
         for name, line in sorted(self._lines.items()):
             digest.update(line + b'  ' + name + b'\n')
@@ -285,7 +285,6 @@ def _write(features: h5py.Dataset, arrays: Iterator[Any],
                 write_ragged(features, start, waiting)
             else:
                 features[start:start + len(waiting)] = numpy.stack(waiting)
-                check_room()
             start += len(waiting)
             waiting = []
 

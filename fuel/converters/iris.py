@@ -7,14 +7,14 @@ from typing import Any
 import numpy
 
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, refuse_page
+from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
 
 __all__ = ['convert_iris', 'fill_subparser']
 
 CLASSES = {'Iris-setosa': 0, 'Iris-versicolor': 1, 'Iris-virginica': 2}
 
 
-def convert_iris(directory: str, output_directory: str,
+def convert_iris(directory: Folder, output_directory: Folder,
                  output_filename: str = 'iris.hdf5') -> tuple[str]:
     """Convert the Iris data to HDF5.
 

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (
     check_exists,
     converted_file,
     fill_hdf5_file,
     label_axes,
 )
-from fuel.converters.inputs import (
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.files import (
     BadInputFile,
+    Folder,
     input_paths,
     read_gzip,
     refuse_namesakes,
@@ -39,7 +40,7 @@ Array = numpy.ndarray[Any, Any]
 
 
 @check_exists(required_files=ALL_FILES)
-def convert_mnist(directory: str, output_directory: str,
+def convert_mnist(directory: Folder, output_directory: Folder,
                   output_filename: str | None = None,
                   dtype: str | None = None) -> tuple[str]:
     """Convert MNIST to HDF5.
@@ -74,7 +75,7 @@ def convert_mnist(directory: str, output_directory: str,
     return (os.path.join(output_directory, output_filename),)
 
 
-def convert_idx_files(directory: str, output_directory: str,
+def convert_idx_files(directory: Folder, output_directory: Folder,
                       output_filename: str, dataset: str,
                       dtype: str | None = None) -> None:
     """Convert four files in the form and with the names of MNIST's, unless

@@ -13,14 +13,14 @@ from fuel.converters._custom_data import (
     plan_splits,
 )
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_npy', 'fill_subparser']
 
 
 @advise
-def convert_npy(directory: str, output_directory: str, files: Sequence[str],
-                output_filename: str = 'data.hdf5',
+def convert_npy(directory: Folder, output_directory: Folder,
+                files: Sequence[str], output_filename: str = 'data.hdf5',
                 axes: Sequence[str] = (),
                 hold_out: Sequence[tuple[str, float]] | None = None,
                 seed: int = 1) -> tuple[str]:

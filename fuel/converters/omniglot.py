@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.converters._archives import open_zip, read_zipped
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters._parallel import ordered_map
 from fuel.converters.base import (
     check_exists,
@@ -17,8 +15,10 @@ from fuel.converters.base import (
     label_axes,
     progress_bar,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
-from fuel.converters.pictures import decode
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.images import decode
 
 __all__ = ['convert_omniglot', 'fill_subparser']
 
@@ -40,7 +40,7 @@ class Drawing(NamedTuple):
 
 
 @check_exists(required_files=ARCHIVES.values())
-def convert_omniglot(directory: str, output_directory: str,
+def convert_omniglot(directory: Folder, output_directory: Folder,
                      output_filename: str = 'omniglot.hdf5') -> tuple[str]:
     """Convert Omniglot to HDF5.
 

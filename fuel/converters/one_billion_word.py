@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.converters._archives import check_size, open_tar, walk_tar
 from fuel.converters.base import check_exists, progress_bar
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.raw.archives import check_size, open_tar, walk_tar
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_one_billion_word', 'fill_subparser']
@@ -25,7 +25,7 @@ TEXT = re.compile(
 
 @check_exists(required_files=[ARCHIVE])
 def convert_one_billion_word(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = FOLDER) -> tuple[()]:
     """Unpack One Billion Word where `OneBillionWord` finds it.
 
@@ -54,7 +54,8 @@ def convert_one_billion_word(
     if os.path.exists(target):
         raise FileExistsError(f'{target!r} is there already: delete it to '
                               'unpack the archive again')
-    with scratch_folder('.fuel-unpack-', output_directory) as scratch:
+    with scratch_folder('.fuel-unpack-', os.fspath(
+            output_directory)) as scratch:
         if not _unpack(path, os.path.join(scratch, FOLDER)):
             raise BadInputFile(path, 'there is no text of the benchmark')
         # What is unpacked is in a folder that only its owner could enter.

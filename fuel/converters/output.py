@@ -1,33 +1,65 @@
-"""Where converters write: a finished file, or none."""
+"""HDF5 files that converters write: laid out, checked, complete or absent."""
+from __future__ import annotations
+
+import errno
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import h5py
 import numpy
+from numpy.typing import DTypeLike, NDArray
 
-from fuel.converters._disk_space import check_room, promise, writing
-from fuel.converters.inputs import Digests
+from fuel.converters._failsafe_file import Sink
+from fuel.converters.raw.files import Digests, Folder
+from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 
-__all__ = ['Pieces', 'Settings', 'converted_file', 'create_source',
-           'label_axes', 'note_inputs', 'settings', 'tag', 'use_settings']
+__all__ = ['IMAGES', 'LABELS', 'Array', 'ConvertedFile', 'ExampleArray',
+           'Layout', 'OutputFolder', 'Pieces', 'check_room',
+           'converted_file', 'create_source', 'label_axes', 'tag',
+           'write_inputs', 'write_rows']
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Of a chunk, if there is a compression and no size was chosen.
 CHUNK_NBYTES = 1 << 18
 # Written at once.
 PIECE_NBYTES = 16 << 20
+# Axis labels that several data sets share.
+IMAGES = ('batch', 'channel', 'height', 'width')
+LABELS = ('batch', 'index')
+
+Array = NDArray[Any]
+
+
+class ExampleArray(Protocol):
+    """Examples of one source and split, which know how to write themselves.
+
+    They need not be in memory at once.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Length of each axis; axis 0 counts examples."""
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Type of the elements."""
+
+    def __len__(self) -> int: ...
+
+    def write(self, dataset: ArrayWriter, start: int) -> None:
+        """Write the examples from row `start` of a source on."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What holds for every file that is converted at present.
+class Layout:
+    """How the sources of a converted file are stored.
 
     Attributes
     ----------
@@ -38,36 +70,135 @@ class Settings:
         Name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
     compression_level : int or None
         The filter's option, 0 to 9 for gzip.
-    attributes : mapping of str to str
-        Attributes of the root of the file: who made it, and how.
     """
 
     chunk_rows: int | None = None
     compression: str | None = None
     compression_level: int | None = None
+
+
+@dataclass(frozen=True)
+class OutputFolder(os.PathLike[str]):
+    """A folder for converted files, and how to write files in it.
+
+    A built-in converter takes it as its `output_directory`.
+
+    Attributes
+    ----------
+    path : str
+        The folder.
+    layout : Layout
+        How sources are stored.
+    attributes : mapping of str to str
+        Attributes of the root of each file: who made it, and how.
+    """
+
+    path: str
+    layout: Layout = Layout()
     attributes: Mapping[str, str] = field(default_factory=dict)
 
-
-AS_BEFORE = Settings()
-_settings: ContextVar[Settings] = ContextVar(
-    'conversion_settings', default=AS_BEFORE)
+    def __fspath__(self) -> str:
+        return self.path
 
 
-def settings() -> Settings:
-    """Return the settings that hold at present."""
-    return _settings.get()
+class _DiskSpace:
+    """Free space on the disk of a file that is being written."""
+
+    def __init__(self, path: str, target: str) -> None:
+        self._path = path
+        self._target = target
+        self._promised = 0
+        self.sink = Sink(path)
+
+    def check(self) -> None:
+        """Raise the error of the first write that failed."""
+        error = self.sink.error
+        if isinstance(error, OSError):
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise self._full(self.sink.end) from error
+            raise OSError(error.errno, f'cannot be written '
+                          f'({error.strerror})', self._target) from error
+        if error is not None:
+            raise error
+
+    def promise(self, size: int) -> None:
+        """Raise an error if `size` more bytes than before cannot fit."""
+        self._promised += size
+        if self._promised > self._room():
+            raise self._full(self._promised)
+
+    def _room(self) -> int:
+        """Return how long the file may get."""
+        used = getattr(os.stat(self._path), 'st_blocks', 0) * 512
+        return used + shutil.disk_usage(os.path.dirname(self._path)).free
+
+    def _full(self, size: int) -> OSError:
+        size = max(size, self._promised)
+        disk = os.path.dirname(self._path)
+        while not os.path.ismount(disk):
+            disk = os.path.dirname(disk)
+        return OSError(
+            errno.ENOSPC, f'no room on the disk of {disk!r}: the file needs '
+            f'at least {size} bytes, and there are {self._room()} for it; '
+            'make room, write it to another disk, or compress it',
+            self._target)
 
 
-@contextmanager
-def use_settings(new: Settings) -> Iterator[None]:
-    """Let `new` hold while the context is entered. A converter of another
-    package knows only the arguments it had in Fuel 0.2.0; what came later
-    reaches the file this way."""
-    token = _settings.set(new)
-    try:
-        yield
-    finally:
-        _settings.reset(token)
+class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
+    """A source that reports a full disk when rows are written to it."""
+
+    def __init__(self, dataset: h5py.Dataset, disk: _DiskSpace) -> None:
+        super().__init__(dataset.id)
+        self.disk = disk
+
+    def __setitem__(self, key: object, value: object) -> None:
+        super().__setitem__(key, value)
+        self.disk.check()
+
+
+class ConvertedFile(h5py.File):  # type: ignore[misc]
+    """An HDF5 file, open for writing, that survives a full disk.
+
+    HDF5 cannot close a file whose last changes do not reach the disk: it
+    ends the process. Here a failed write is recorded, and raised by the
+    next write to a source and by `check_room`.
+
+    Parameters
+    ----------
+    disk : object
+        The file on its disk.
+    layout : Layout
+        How sources are stored.
+    """
+
+    def __init__(self, disk: _DiskSpace, layout: Layout) -> None:
+        self.layout = layout
+        self._disk = disk
+        # Rows that begin at a cache line are the fastest to read.
+        super().__init__(disk.sink, mode='w', alignment_threshold=4096,
+                         alignment_interval=64)
+
+    def create_dataset(self, *args: Any, **kwargs: Any) -> h5py.Dataset:
+        """Create a data set, as `h5py.Group.create_dataset` does."""
+        return _CheckedDataset(super().create_dataset(*args, **kwargs),
+                               self._disk)
+
+    def __getitem__(self, name: object) -> Any:
+        item = super().__getitem__(name)
+        if isinstance(item, h5py.Dataset):
+            return _CheckedDataset(item, self._disk)
+        return item
+
+    def promise(self, size: int) -> None:
+        """Raise an error if `size` more bytes than before cannot fit."""
+        self._disk.promise(size)
+
+
+def check_room(dataset: object) -> None:
+    """Raise an error if what was written through h5py's low-level calls did
+    not fit on the disk."""
+    if isinstance(dataset, _CheckedDataset):
+        dataset.disk.check()
 
 
 class Pieces:
@@ -79,7 +210,7 @@ class Pieces:
         Of one type and one shape, but for axis 0.
     """
 
-    def __init__(self, arrays: Sequence[Any]) -> None:
+    def __init__(self, arrays: Sequence[Array]) -> None:
         if len({(a.dtype, a.shape[1:]) for a in arrays}) != 1:
             raise ValueError(
                 'pieces of one source must agree in type and shape, got ' +
@@ -91,26 +222,23 @@ class Pieces:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def write(self, dataset: h5py.Dataset, start: int) -> None:
+    def write(self, dataset: ArrayWriter, start: int) -> None:
         """Write all pieces, one after the other, from row `start` on."""
         for array in self.arrays:
             if len(array):
                 dataset[start:start + len(array)] = array
-                check_room()
             start += len(array)
 
 
-def row_nbytes(shape: tuple[int, ...], dtype: Any) -> int:
+def row_nbytes(shape: Sequence[int], dtype: DTypeLike) -> int:
     """Return the bytes of a row of an array, at least one."""
     return max(1, math.prod(shape[1:]) * int(numpy.dtype(dtype).itemsize))
 
 
-def write_rows(dataset: h5py.Dataset, start: int, array: Any) -> None:
-    """Write an array from row `start` on, a few megabytes at a time.
-
-    So an array on a disk, mapped or of another HDF5 file, may be larger than
-    memory.
-    """
+def write_rows(dataset: h5py.Dataset, start: int,
+               array: Array | h5py.Dataset) -> None:
+    """Write an array from row `start` on, a few megabytes at a time, so that
+    one on a disk may be larger than memory."""
     if not isinstance(array, numpy.ndarray | h5py.Dataset):
         array = numpy.asarray(array)
     # Whole chunks: to add to one means to decode it again.
@@ -124,26 +252,46 @@ def write_rows(dataset: h5py.Dataset, start: int, array: Any) -> None:
         place = end
 
 
-def create_source(h5file: h5py.File, name: str, shape: tuple[int, ...],
-                  dtype: Any, **kwargs: Any) -> h5py.Dataset:
-    """Create the data set of a source, laid out as the settings say."""
-    chosen = settings()
+def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
+                  dtype: DTypeLike, layout: Layout | None = None
+                  ) -> h5py.Dataset:
+    """Create the data set of a source.
+
+    Parameters
+    ----------
+    h5file : h5py.File
+        A file open for writing.
+    name : str
+        Name of the source.
+    shape : sequence of int
+        Length of each axis; axis 0 counts examples.
+    dtype : dtype
+        Type of the elements.
+    layout : Layout, optional
+        How to store it. Default: the layout of a file made by
+        `converted_file`, else contiguous.
+    """
+    checked = isinstance(h5file, ConvertedFile)
+    if layout is None:
+        layout = h5file.layout if checked else Layout()
+    options: dict[str, Any] = {}
+    nbytes = math.prod(shape) * numpy.dtype(dtype).itemsize
     # HDF5 has no chunks of nothing.
-    if not shape or not math.prod(shape):
-        return h5file.create_dataset(name, shape=shape, dtype=dtype, **kwargs)
-    if chosen.chunk_rows or chosen.compression:
-        # Whole rows, where h5py's own choice may cut them.
-        rows = chosen.chunk_rows or max(1, CHUNK_NBYTES // row_nbytes(
-            shape, dtype))
-        kwargs.setdefault('chunks', (min(rows, shape[0]), *shape[1:]))
-    if chosen.compression:
-        kwargs.setdefault('compression', chosen.compression)
-        if chosen.compression_level is not None:
-            kwargs.setdefault('compression_opts', chosen.compression_level)
-    if not kwargs.keys() & {'chunks', 'compression', 'maxshape'}:
-        # Found out before hours of decoding, rather than after.
-        promise(math.prod(shape) * numpy.dtype(dtype).itemsize)
-    return h5file.create_dataset(name, shape=shape, dtype=dtype, **kwargs)
+    if shape and nbytes:
+        if layout.chunk_rows or layout.compression:
+            # Whole rows, where h5py's own choice may cut them.
+            rows = layout.chunk_rows or max(
+                1, CHUNK_NBYTES // row_nbytes(shape, dtype))
+            options['chunks'] = (min(rows, shape[0]), *shape[1:])
+        if layout.compression:
+            options['compression'] = layout.compression
+            if layout.compression_level is not None:
+                options['compression_opts'] = layout.compression_level
+        if not options and checked:
+            # Found out before hours of decoding, rather than after.
+            h5file.promise(nbytes)
+    return h5file.create_dataset(name, shape=tuple(shape), dtype=dtype,
+                                 **options)
 
 
 def label_axes(h5file: h5py.File,
@@ -163,27 +311,27 @@ def label_axes(h5file: h5py.File,
 
 
 def tag(h5file: h5py.File, attributes: Mapping[str, str]) -> None:
-    """Write text attributes of the root as bytes, as Fuel always did."""
+    """Write text attributes of the root, of variable length."""
     for name, text in attributes.items():
-        h5file.attrs[name] = numpy.bytes_(text.encode('utf8'))
+        h5file.attrs[name] = text
 
 
-def note_inputs(h5file: h5py.File,
-                inputs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write down what a file was made of: for each name 'size' and 'sha256'
-    and, of a folder, the number of 'files'."""
+def write_inputs(h5file: h5py.File,
+                 inputs: Mapping[str, Mapping[str, object]]) -> None:
+    """Write what a file was made of: for each name 'size' and 'sha256' and,
+    of a folder, the number of 'files'."""
     tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(inputs, sort_keys=True)})
 
 
 @contextmanager
-def converted_file(directory: str, filename: str,
-                   inputs: Iterable[str] = ()) -> Iterator[h5py.File]:
+def converted_file(directory: Folder, filename: str,
+                   inputs: Iterable[str] = ()) -> Iterator[ConvertedFile]:
     """Open an HDF5 file that appears under its name when it is complete.
 
     Parameters
     ----------
-    directory : str
-        Where the file goes.
+    directory : path-like
+        Where the file goes; an `OutputFolder` knows how to lay it out.
     filename : str
         Its name.
     inputs : iterable of str
@@ -192,7 +340,7 @@ def converted_file(directory: str, filename: str,
 
     Yields
     ------
-    h5py.File
+    ConvertedFile
         Open for writing. If the context is left by an exception nothing is
         left on the disk, and a file of that name is what it was.
 
@@ -202,10 +350,27 @@ def converted_file(directory: str, filename: str,
         If the disk is full. It names the disk, what the file needs and what
         there is.
     """
-    target = os.path.join(directory, filename)
+    folder = (directory if isinstance(directory, OutputFolder)
+              else OutputFolder(os.fspath(directory)))
+    target = os.path.join(folder, filename)
     with (Digests(inputs) as digests, atomic_path(target) as path,
-          writing(path, target) as h5file):
+          _open(path, target, folder.layout) as h5file):
         yield h5file
-        tag(h5file, settings().attributes)
+        tag(h5file, folder.attributes)
         if digests:
-            note_inputs(h5file, digests.result())
+            write_inputs(h5file, digests.result())
+
+
+@contextmanager
+def _open(path: str, target: str, layout: Layout) -> Iterator[ConvertedFile]:
+    """Empty and open a file that is called `target` in errors."""
+    disk = _DiskSpace(os.path.realpath(path), target)
+    try:
+        with ConvertedFile(disk, layout) as h5file:
+            yield h5file
+    except Exception:
+        disk.check()  # the cause of whatever HDF5 then met
+        raise
+    finally:
+        disk.sink.close()
+    disk.check()

@@ -7,15 +7,6 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._archives import (
-    MAX_IMAGE,
-    check_size,
-    open_tar,
-    read_member,
-    walk_tar,
-)
-from fuel.converters._disk_space import check_room
-from fuel.converters._labels import IMAGES, LABELS
 from fuel.converters.base import (
     check_exists,
     converted_file,
@@ -24,7 +15,15 @@ from fuel.converters.base import (
     progress_bar,
     write_splits,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.archives import (
+    MAX_IMAGE,
+    check_size,
+    open_tar,
+    read_member,
+    walk_tar,
+)
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_stl10', 'fill_subparser']
 
@@ -41,7 +40,7 @@ MAX_MEMBER = 1 << 33
 
 
 @check_exists(required_files=[ARCHIVE])
-def convert_stl10(directory: str, output_directory: str,
+def convert_stl10(directory: Folder, output_directory: Folder,
                   output_filename: str = 'stl10.hdf5') -> tuple[str]:
     """Convert STL-10 to HDF5.
 
@@ -135,7 +134,6 @@ def _write_images(features: h5py.Dataset, path: str,
                     -1, *SHAPE).swapaxes(2, 3)
                 features[start:start + len(images)] = (
                     numpy.ascontiguousarray(images))
-                check_room()
                 start += len(images)
                 bar.advance(len(images))
 

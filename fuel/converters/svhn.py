@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._labels import IMAGES, LABELS
-from fuel.converters._mat_images import MatlabImages
-from fuel.converters._matlab import as_bytes, read_variables
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (
     check_exists,
@@ -17,7 +14,10 @@ from fuel.converters.base import (
     label_axes,
     write_splits,
 )
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.matlab import as_bytes, read_variables
+from fuel.converters.raw.matlab_images import MatlabImages
 from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',
@@ -28,7 +28,8 @@ FORMAT_1_FILES = [f'{split}.tar.gz' for split in SPLITS]
 FORMAT_2_FILES = [f'{split}_32x32.mat' for split in SPLITS]
 
 
-def convert_svhn(which_format: int, directory: str, output_directory: str,
+def convert_svhn(which_format: int, directory: Folder,
+                 output_directory: Folder,
                  output_filename: str | None = None) -> tuple[str]:
     """Convert SVHN to HDF5.
 
@@ -68,7 +69,7 @@ def convert_svhn(which_format: int, directory: str, output_directory: str,
 
 @check_exists(required_files=FORMAT_1_FILES)
 def convert_svhn_format_1(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'svhn_format_1.hdf5') -> tuple[str]:
     """Convert the images of whole numbers.
 
@@ -110,7 +111,7 @@ def convert_svhn_format_1(
 
 @check_exists(required_files=FORMAT_2_FILES)
 def convert_svhn_format_2(
-        directory: str, output_directory: str,
+        directory: Folder, output_directory: Folder,
         output_filename: str = 'svhn_format_2.hdf5') -> tuple[str]:
     """Convert the images of single digits.
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy
 
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
-from fuel.converters.inputs import BadInputFile, input_paths
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_youtube_audio', 'fill_subparser']
 
 
-def convert_youtube_audio(directory: str, output_directory: str,
+def convert_youtube_audio(directory: Folder, output_directory: Folder,
                           youtube_id: str, channels: int = 1,
                           sample: int = 16000,
                           output_filename: str | None = None) -> tuple[str]:

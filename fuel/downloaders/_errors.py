@@ -1,20 +1,16 @@
-"""What goes wrong with downloads."""
+"""Errors of downloads."""
 from fuel.exceptions import FuelError
 
-__all__ = ['DownloadError', 'EncodingError', 'NeedURLPrefix', 'SlowError',
-           'SourceError', 'TransientError', 'WrongPieceError']
-
-
-class NeedURLPrefix(FuelError):  # noqa: N818
-    """A file has no public address, and no prefix was given."""
+__all__ = ['DownloadError', 'EncodingError', 'SlowError', 'SourceError',
+           'TransientError', 'WrongPieceError']
 
 
 class DownloadError(FuelError, OSError):
-    """A file could not be had from any of its addresses."""
+    """A file could not be downloaded from any of its addresses."""
 
 
 class SourceError(FuelError):
-    """One address is of no use for a file."""
+    """One address does not serve the file."""
 
 
 class TransientError(SourceError):
@@ -22,7 +18,7 @@ class TransientError(SourceError):
 
 
 class EncodingError(TransientError):
-    """A body is not packed in the way that its server says."""
+    """A body does not have the encoding that its server states."""
 
 
 class SlowError(TransientError):

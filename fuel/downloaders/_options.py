@@ -1,13 +1,11 @@
-"""How to download: what a caller of Fuel 0.2.0 could not ask for."""
+"""How to download: timeouts, attempts, mirrors."""
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fuel.downloaders.registry import RawFile
 
-__all__ = ['Options', 'options', 'use_options']
+__all__ = ['DEFAULT', 'Options']
 
 
 @dataclass(frozen=True)
@@ -25,11 +23,11 @@ class Options:
         Seconds to wait for a connection, and for the next bytes.
     slow_rate, slow_seconds : float
         An attempt that brings fewer bytes a second, on average over so many
-        seconds, is given up, and is in vain. So is one that takes
+        seconds, is given up, and made no progress. So is one that takes
         `connect_timeout` and so many seconds to begin.
     attempts : int
-        How often to try an address in vain. An attempt that brought more of
-        the file than any before is not in vain.
+        How often to try an address without progress. An attempt that brought
+        more of the file than any before is progress.
     backoff : float
         Seconds to wait before the second attempt; doubled for each further.
     sleep : callable
@@ -52,22 +50,3 @@ class Options:
 
 
 DEFAULT = Options()
-_options: ContextVar[Options] = ContextVar('download_options',
-                                           default=DEFAULT)
-
-
-def options() -> Options:
-    """Return the options that hold at present."""
-    return _options.get()
-
-
-@contextmanager
-def use_options(new: Options) -> Iterator[None]:
-    """Let `new` hold while the context is entered. A data set's download
-    function takes only the arguments it had in Fuel 0.2.0; what came later
-    reaches `default_downloader` this way."""
-    token = _options.set(new)
-    try:
-        yield
-    finally:
-        _options.reset(token)

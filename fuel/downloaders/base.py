@@ -2,29 +2,33 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    nullcontext,
+    suppress,
+)
 from typing import IO, Any
 
 import requests
 
-from fuel.downloaders._errors import (
-    DownloadError,
-    NeedURLPrefix,
-    SlowError,
-    SourceError,
-)
+from fuel.downloaders._errors import DownloadError, SlowError, SourceError
 from fuel.downloaders._names import join, name_from_header, name_from_path
-from fuel.downloaders._options import Options, options, use_options
+from fuel.downloaders._options import DEFAULT, Options
 from fuel.downloaders._replies import BLOCK, HEADERS, ask, request
-from fuel.downloaders._transfer import fetch
-from fuel.downloaders.registry import RawFile, raw_files, urls
+from fuel.downloaders._transfer import BarMaker, fetch
+from fuel.downloaders.registry import (
+    RawFile,
+    known_file,
+    raw_files,
+    set_files,
+)
+from fuel.exceptions import NeedURLPrefix
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['DownloadError', 'NeedURLPrefix', 'Options', 'RawFile',
            'default_downloader', 'download', 'ensure_directory_exists',
-           'filename_from_url', 'progress_bar', 'raw_files', 'urls',
-           'use_options']
+           'filename_from_url', 'progress_bar', 'raw_files', 'set_files']
 
 
 def _get(url: str, **kwargs: Any) -> Any:
@@ -32,7 +36,7 @@ def _get(url: str, **kwargs: Any) -> Any:
     return requests.get(url, **kwargs)  # noqa: S113 - callers set it
 
 
-def progress_bar(name: str | None, maxval: Any) -> AbstractContextManager[
+def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
         Bar]:
     """Show the progress of a download on a terminal.
 
@@ -52,7 +56,8 @@ def progress_bar(name: str | None, maxval: Any) -> AbstractContextManager[
                     in_bytes=True)
 
 
-def filename_from_url(url: str, path: str | None = None) -> str:
+def filename_from_url(url: str, path: str | None = None, *,
+                      options: Options = DEFAULT) -> str:
     """Ask a server for the name of a file.
 
     Parameters
@@ -61,6 +66,8 @@ def filename_from_url(url: str, path: str | None = None) -> str:
         Address of the file.
     path : str, optional
         Not used.
+    options : Options, optional
+        How long to wait.
 
     Returns
     -------
@@ -75,7 +82,7 @@ def filename_from_url(url: str, path: str | None = None) -> str:
         If there is no answer for too long.
     """
     try:
-        reply = request(_get, url, HEADERS, options())
+        reply = request(_get, url, HEADERS, options)
     except SlowError as error:
         raise DownloadError(f'{url}: {error}') from error
     try:
@@ -86,8 +93,8 @@ def filename_from_url(url: str, path: str | None = None) -> str:
     return name_from_header(header) or name_from_path(url)
 
 
-def download(url: str, file_handle: IO[bytes],
-             chunk_size: int = BLOCK) -> None:
+def download(url: str, file_handle: IO[bytes], chunk_size: int = BLOCK, *,
+             options: Options = DEFAULT) -> None:
     """Download a file, in one attempt, into an open file.
 
     Parameters
@@ -98,6 +105,8 @@ def download(url: str, file_handle: IO[bytes],
         Open for writing in binary mode.
     chunk_size : int, optional
         Not used: bytes are written as they come, at most 256 KiB at once.
+    options : Options, optional
+        How long to wait.
 
     Raises
     ------
@@ -106,7 +115,7 @@ def download(url: str, file_handle: IO[bytes],
     """
     received = 0
     try:
-        with (ask(_get, url, 0, options()) as answer,
+        with (ask(_get, url, 0, options) as answer,
               progress_bar(getattr(file_handle, 'name', None),
                            answer.total) as bar):
             for chunk in answer.chunks:
@@ -139,7 +148,8 @@ def ensure_directory_exists(directory: str) -> None:
 def default_downloader(directory: str, urls: Sequence[str | None],
                        filenames: Sequence[str | None],
                        url_prefix: str | None = None,
-                       clear: bool = False) -> None:
+                       clear: bool = False, *,
+                       options: Options = DEFAULT) -> None:
     """Download files, or delete them.
 
     Each file is written under another name, resumed if an earlier run left a
@@ -153,13 +163,17 @@ def default_downloader(directory: str, urls: Sequence[str | None],
     urls : list of (str or None)
         The address of each file; None means `url_prefix` and its name.
     filenames : list of (str or None)
-        The name of each file; None means the one its server gives it. A
-        name that is a `RawFile` knows mirrors, a length and a digest.
+        The name of each file; None means the one its server gives it.
+        Mirrors, length and digest of the files of built-in data sets are
+        known by name and address; those of others a `RawFile` in the place
+        of a name knows.
     url_prefix : str, optional
         The start of the addresses of files that have none; or a folder that
         has the files.
     clear : bool, optional
         Delete the files instead. Default False.
+    options : Options, optional
+        Mirror, timeouts, attempts, and whether to verify files instead.
 
     Raises
     ------
@@ -168,67 +182,58 @@ def default_downloader(directory: str, urls: Sequence[str | None],
     ValueError
         If no name for a file can be found.
     DownloadError
-        If a file could not be had. The others are there.
+        If a file could not be downloaded. The others are there.
     """
     if len(urls) != len(filenames):
         raise ValueError(f'expected as many file names as addresses, got '
                          f'{len(filenames)} and {len(urls)}')
     if clear:
         for url, name in zip(urls, filenames, strict=True):
-            _delete(directory, url, name)
+            _delete(directory, url, name, options)
         return
-    if (check := options().check) is not None:
-        for url, name in zip(urls, filenames, strict=True):
-            known = _known(url or '', name)
-            check(os.path.join(directory, known), known)
+    if options.check is None:
+        ensure_directory_exists(directory)
+    jobs = [_job(url, name, url_prefix, options)
+            for url, name in zip(urls, filenames, strict=True)]
+    if options.check is not None:
+        for _, known in jobs:
+            options.check(os.path.join(directory, known), known)
         return
-    ensure_directory_exists(directory)
-    jobs = []
-    for url, name in zip(urls, filenames, strict=True):
-        source = _source(url, name, url_prefix)
-        jobs.append((source, _known(source, name)))
-    _fetch_all(directory, [(_sources(source, known), known)
-                           for source, known in jobs])
+    _fetch_all(directory, jobs, options)
 
 
-def _source(url: str | None, name: str | None, prefix: str | None) -> str:
-    mirror = options().mirror
-    if mirror is not None and name is not None:
-        return join(mirror, name)
-    if prefix is not None and isinstance(name, RawFile):
-        return join(prefix, name)  # its address is tried afterwards
-    if url is not None:
-        return url
-    if prefix is None:
-        raise NeedURLPrefix(f'{name or "a file"} has no public address: '
-                            'name a prefix of its address')
-    if name is None:
-        raise ValueError('a file needs an address or a name, got neither')
-    return join(prefix, name)
-
-
-def _known(source: str, name: str | None) -> RawFile:
-    name = name or filename_from_url(source)
+def _job(url: str | None, name: str | None, prefix: str | None,
+         options: Options) -> tuple[list[str], RawFile]:
+    """Return the addresses of a file, in the order in which to try them, and
+    what is known of it."""
+    asked = url
+    if url is None and name is not None and prefix is not None:
+        asked = join(prefix, name)
+    name = name or (None if asked is None else filename_from_url(
+        asked, options=options))
     if not name:
-        raise ValueError(f'no file name can be found for {source!r}: give '
-                         'one')
-    return name if isinstance(name, RawFile) else RawFile(name)
+        raise ValueError(f'no file name can be found for {asked!r}: give one')
+    known = known_file(name, asked)
+    if options.mirror is not None:
+        return [join(options.mirror, name)], known
+    if asked in known.urls:
+        sources = list(known.urls)  # https first
+    else:
+        sources = [*known.urls] if asked is None else [asked, *known.urls]
+    if prefix is not None and join(prefix, name) not in sources:
+        sources.insert(0, join(prefix, name))
+    if not sources and options.check is None:
+        raise NeedURLPrefix(f'{name} has no public address: name a prefix of '
+                            'its address')
+    return list(dict.fromkeys(sources)), known
 
 
-def _sources(source: str, known: RawFile) -> list[str]:
-    """Return the addresses to try: the user's mirror alone, or all."""
-    if options().mirror is not None:
-        return [source]
-    if source in known.urls:
-        return list(known.urls)  # https first
-    return [source, *(url for url in known.urls if url != source)]
-
-
-def _delete(directory: str, url: str | None, name: str | None) -> None:
+def _delete(directory: str, url: str | None, name: str | None,
+            options: Options) -> None:
     if name is None and url is not None:
         name = name_from_path(url)
         if not name or not os.path.exists(os.path.join(directory, name)):
-            name = filename_from_url(url)
+            name = filename_from_url(url, options=options)
     if not name:
         raise ValueError(f'no file name can be found for {url!r}: give one')
     for path in (name, *(f'{name}.part{ending}' for ending in (
@@ -237,29 +242,39 @@ def _delete(directory: str, url: str | None, name: str | None) -> None:
             os.remove(os.path.join(directory, path))
 
 
-def _fetch_all(directory: str,
-               jobs: Sequence[tuple[list[str], RawFile]]) -> None:
-    chosen = options()
-
-    def one(sources: list[str], known: RawFile,
-            make_bar: Callable[[int | None], AbstractContextManager[Bar]]
+def _fetch_all(directory: str, jobs: Sequence[tuple[list[str], RawFile]],
+               options: Options) -> None:
+    def one(sources: list[str], known: RawFile, make_bar: BarMaker
             ) -> str | None:
         try:
-            fetch(_get, sources, known, directory, chosen, make_bar)
+            fetch(_get, sources, known, directory, options, make_bar)
         except DownloadError as error:
             return str(error)
         except OSError as error:
             return f'{known} could not be written: {error}'
         return None
 
-    if len(jobs) == 1 or chosen.jobs == 1:
-        found = [one(sources, known, partial(progress_bar, known))
-                 for sources, known in jobs]
+    if len(jobs) == 1 or options.jobs == 1:
+        found = []
+        for sources, known in jobs:
+            with ExitStack() as stack:
+                found.append(one(sources, known, _one_bar(stack, known)))
     else:
-        found = _fetch_at_once(one, jobs, chosen.jobs)
+        found = _fetch_at_once(one, jobs, options.jobs)
     problems = [problem for problem in found if problem is not None]
     if problems:
         raise DownloadError('\n'.join(problems))
+
+
+def _one_bar(stack: ExitStack, name: str) -> BarMaker:
+    """Return what makes a bar at the first attempt, and then gives that."""
+    bars: list[Bar] = []
+
+    def make_bar(total: int | None) -> AbstractContextManager[Bar]:
+        if not bars:
+            bars.append(stack.enter_context(progress_bar(name, total)))
+        return nullcontext(bars[0])
+    return make_bar
 
 
 def _fetch_at_once(one: Callable[..., str | None],
@@ -280,5 +295,3 @@ def _fetch_at_once(one: Callable[..., str | None],
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
-
-NeedURLPrefix.__module__ = __name__

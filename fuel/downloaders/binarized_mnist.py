@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files, urls
+from fuel.downloaders.base import default_downloader, set_files
 
 __all__ = ['fill_subparser']
 
@@ -11,6 +11,5 @@ __all__ = ['fill_subparser']
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
     """Set up the parser of ``fuel-download binarized_mnist``:
     ``binarized_mnist_{train,valid,test}.amat``."""
-    files = raw_files('binarized_mnist')
-    subparser.set_defaults(urls=urls(files), filenames=files)
+    set_files(subparser, 'binarized_mnist')
     return default_downloader

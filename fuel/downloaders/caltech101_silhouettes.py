@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files, urls
+from fuel.downloaders.base import default_downloader, raw_files
 
 __all__ = ['fill_subparser', 'silhouettes_downloader']
 
@@ -18,7 +18,7 @@ def silhouettes_downloader(size: int, **kwargs: Any) -> None:
     size : {16, 28}
         Height and width of the images, in pixels.
     **kwargs
-        For `default_downloader`: `directory`, `clear`.
+        For `default_downloader`: `directory`, `clear`, `options`.
 
     Raises
     ------
@@ -30,7 +30,8 @@ def silhouettes_downloader(size: int, **kwargs: Any) -> None:
                          f'got {size!r}')
     files = raw_files('caltech101_silhouettes',
                       f'caltech101_silhouettes_{size}_split1.mat')
-    default_downloader(urls=urls(files), filenames=files, **kwargs)
+    default_downloader(urls=[file.urls[0] for file in files],
+                       filenames=[str(file) for file in files], **kwargs)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

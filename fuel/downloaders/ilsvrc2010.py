@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files, urls
+from fuel.downloaders.base import default_downloader, set_files
 
 __all__ = ['fill_subparser']
 
@@ -15,8 +15,7 @@ FILES = ('ILSVRC2010_test_ground_truth.txt', 'ILSVRC2010_devkit-1.0.tar.gz',
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
     """Set up the parser of ``fuel-download ilsvrc2010``: the archives, which
     need registration and so a prefix of their addresses."""
-    files = raw_files('ilsvrc2010', *FILES)
-    subparser.set_defaults(urls=urls(files), filenames=files)
+    set_files(subparser, 'ilsvrc2010', *FILES)
     subparser.add_argument(
         '-P', '--url-prefix', default=None, metavar='PREFIX',
         help='a folder, or the start of an address, to take the files from '

@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files, urls
+from fuel.downloaders.base import default_downloader, set_files
 
 __all__ = ['fill_subparser']
 
@@ -14,8 +14,7 @@ FILES = ('ILSVRC2012_devkit_t12.tar.gz', 'ILSVRC2012_img_train.tar',
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
     """Set up the parser of ``fuel-download ilsvrc2012``: the archives, which
     need registration and so a prefix of their addresses."""
-    files = raw_files('ilsvrc2012', *FILES)
-    subparser.set_defaults(urls=urls(files), filenames=files)
+    set_files(subparser, 'ilsvrc2012', *FILES)
     subparser.add_argument(
         '-P', '--url-prefix', default=None, metavar='PREFIX',
         help='a folder, or the start of an address, to take the files from '

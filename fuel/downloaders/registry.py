@@ -9,12 +9,13 @@ import functools
 import hashlib
 import json
 import os
+from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, Self
 
-__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'owner_of',
-           'raw_files', 'urls']
+__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'known_file',
+           'owner_of', 'raw_files', 'set_files']
 
 
 @functools.lru_cache(maxsize=1)
@@ -134,8 +135,8 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
 
 
 def owner_of(name: str, path: str) -> str | None:
-    """Return the data set whose raw file `name` a file on disk is, None if
-    it is none that is known. Only files of equal size are read."""
+    """Return the data set whose raw file `name` a file on disk is, if any.
+    Only files of equal size are read."""
     for dataset in dataset_names():
         for known in raw_files(dataset):
             if (name == known and known.verifiable and known.size is not None
@@ -144,6 +145,31 @@ def owner_of(name: str, path: str) -> str | None:
     return None
 
 
-def urls(files: Iterable[RawFile]) -> list[str | None]:
-    """Return the best address of each file, None where there is none."""
-    return [file.urls[0] if file.urls else None for file in files]
+def known_file(name: str, url: str | None) -> RawFile:
+    """Return what is known of a file that is asked for by name and address;
+    a file without a public address is known by its name alone."""
+    if isinstance(name, RawFile):
+        return name
+    for dataset in dataset_names():
+        for file in raw_files(dataset):
+            if file == name and (url in file.urls or not file.urls):
+                return file
+    return RawFile(name)
+
+
+def set_files(subparser: ArgumentParser, dataset: str, *names: str) -> None:
+    """Set the defaults `urls` and `filenames` of a parser.
+
+    Parameters
+    ----------
+    subparser : argparse.ArgumentParser
+        The parser of ``fuel-download <dataset>``.
+    dataset : str
+        Name of the data set.
+    *names : str
+        Names of some of its files, in the order wanted. Default: all.
+    """
+    files = raw_files(dataset, *names)
+    subparser.set_defaults(
+        urls=[file.urls[0] if file.urls else None for file in files],
+        filenames=[str(file) for file in files])

@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files
+from fuel.downloaders.base import Options, default_downloader
 
 __all__ = ['fill_subparser', 'svhn_downloader']
 
@@ -13,7 +13,7 @@ FILES = {1: ('train.tar.gz', 'test.tar.gz', 'extra.tar.gz'),
 
 
 def svhn_downloader(which_format: int, directory: str,
-                    clear: bool = False) -> None:
+                    clear: bool = False, **kwargs: Options) -> None:
     """Download the files of one format, or delete them.
 
     Parameters
@@ -24,6 +24,8 @@ def svhn_downloader(which_format: int, directory: str,
         The folder for the files.
     clear : bool, optional
         Delete the files instead. Default False.
+    **kwargs
+        For `default_downloader`: `options`.
 
     Raises
     ------
@@ -33,9 +35,10 @@ def svhn_downloader(which_format: int, directory: str,
     if which_format not in FILES:
         raise ValueError(f'SVHN has the formats 1 and 2, got '
                          f'{which_format!r}')
-    files = raw_files('svhn', *FILES[which_format])
+    files = list(FILES[which_format])
     default_downloader(directory=directory, urls=[None] * len(files),
-                       filenames=files, url_prefix=URL_PREFIX, clear=clear)
+                       filenames=files, url_prefix=URL_PREFIX, clear=clear,
+                       **kwargs)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:

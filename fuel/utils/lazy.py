@@ -6,8 +6,12 @@ _Class = TypeVar('_Class', bound=type[Any])
 _MISSING = object()
 
 
-def lazy_property_factory(lazy_property: str) -> property:
-    """Create a property that calls ``self.load()`` when first read.
+Getter = Callable[[Any], Any]
+Setter = Callable[[Any, Any], None]
+
+
+def lazy_property_factory(lazy_property: str) -> tuple[Getter, Setter]:
+    """Create the functions of a property that is loaded when first read.
 
     Parameters
     ----------
@@ -17,15 +21,15 @@ def lazy_property_factory(lazy_property: str) -> property:
 
     Returns
     -------
-    property
-        Reading it loads the value if it is not there, and raises ValueError
-        if ``load`` did not set it. It may be assigned.
+    getter, setter : callable
+        For :class:`property`. The getter calls ``self.load()`` if there is
+        no value, and raises ValueError if that did not set it.
 
     Examples
     --------
     >>> from fuel.utils import lazy_property_factory
     >>> class Squares:
-    ...     values = lazy_property_factory('values')
+    ...     values = property(*lazy_property_factory('values'))
     ...     def load(self):
     ...         self.values = [i ** 2 for i in range(4)]
     >>> Squares().values
@@ -49,7 +53,7 @@ def lazy_property_factory(lazy_property: str) -> property:
     def setter(self: Any, value: Any) -> None:
         setattr(self, storage, value)
 
-    return property(getter, setter)
+    return getter, setter
 
 
 def do_not_pickle_attributes(
@@ -104,7 +108,7 @@ def do_not_pickle_attributes(
                 'do_not_pickle_attributes needs to set '
                 f'{", ".join(lazy_properties)}')
         for name in lazy_properties:
-            setattr(cls, name, lazy_property_factory(name))
+            setattr(cls, name, property(*lazy_property_factory(name)))
         if '__getstate__' not in vars(cls):
             getstate = _getstate_without(cls, lazy_properties)
             setattr(cls, '__getstate__', getstate)  # noqa: B010 (mypy)

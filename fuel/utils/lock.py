@@ -68,7 +68,8 @@ _held = _Held()
 _readers: dict[str, LockFile] = {}
 
 
-def _take(path: str, timeout: float) -> None:
+def _take(path: str, timeout: float,
+          interval: float | None = None) -> None:
     # Not the real path of the file itself: a link in its place is refused.
     folder, name = os.path.split(path)
     path = os.path.join(os.path.realpath(folder), name)
@@ -76,14 +77,14 @@ def _take(path: str, timeout: float) -> None:
                  if file.path == path and file.is_held), None)
     if file is None:
         file = LockFile(path)
-        file.acquire(timeout)
+        file.acquire(timeout, INTERVAL if interval is None else interval)
     _held.files.append(file)
 
 
 def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
          min_wait: float | None = None, max_wait: float | None = None,
          verbosity: int = 1) -> Unlocker:
-    """Lock a folder until the result is told to unlock it.
+    """Lock a folder until the result is unlocked.
 
     Parameters
     ----------
@@ -147,7 +148,9 @@ def refresh_lock(lock_file: str) -> str:
     return f'{os.getpid()}_{secrets.token_hex(8)}'
 
 
-def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT) -> None:
+def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT,
+             min_wait: float | None = None, max_wait: float | None = None,
+             verbosity: int = 1) -> None:
     """Lock a folder until `release_lock`.
 
     Parameters
@@ -157,6 +160,10 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT) -> None:
         it again, and then releases it as often.
     timeout : float, optional
         How long to wait for another owner, in seconds. Defaults to 120.
+    min_wait : float, optional
+        Time between two attempts, in seconds. Defaults to 0.05.
+    max_wait, verbosity : optional
+        Accepted for older programs, without effect.
 
     Raises
     ------
@@ -173,7 +180,7 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT) -> None:
 
     """
     safe_mkdir(lock_dir)
-    _take(os.path.join(lock_dir, 'lock'), timeout)
+    _take(os.path.join(lock_dir, 'lock'), timeout, min_wait)
 
 
 def release_lock() -> None:

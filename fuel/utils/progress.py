@@ -1,13 +1,16 @@
-"""A progress bar on a terminal, and nothing anywhere else."""
+"""A progress bar on a terminal, and two lines anywhere else."""
+from __future__ import annotations
+
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 
 class Bar:
-    """Tells how far a long task has come; may be shared by threads.
+    """Reports the progress of a long task; may be shared by threads.
 
     Parameters
     ----------
@@ -26,8 +29,8 @@ class Bar:
         self._cancelled = False
 
     def update(self, value: int) -> None:
-        """Show `value`, cut at the maximum: a server's word about a length
-        is no reason to fail."""
+        """Show `value`, cut at the maximum, which a server may have stated
+        wrongly."""
         with self._lock:
             if self._cancelled:
                 raise InterruptedError('cancelled')
@@ -78,7 +81,26 @@ def _draw(label: str, maxval: int | None, in_bytes: bool) -> Any:
 
 
 @contextmanager
-def progress(label: str, maxval: Any = None,
+def _lines(label: str, bar: Bar, unit: str) -> Iterator[None]:
+    """Print a line at the start and one at the end."""
+    def report(what: str, end: str = '') -> None:
+        if sys.stdout is not None:
+            of = '' if bar.maxval is None else f' of {bar.maxval}'
+            sys.stdout.write(f'{label}: {what}{bar.value}{of}{unit}{end}\n')
+            sys.stdout.flush()
+
+    start = time.monotonic()
+    report('')
+    try:
+        yield
+    except BaseException:
+        report('stopped at ')
+        raise
+    report('', f' in {time.monotonic() - start:.1f} s')
+
+
+@contextmanager
+def progress(label: str, maxval: object = None,
              in_bytes: bool = False) -> Iterator[Bar]:
     """Show how far a task has come while the context is entered.
 
@@ -95,20 +117,22 @@ def progress(label: str, maxval: Any = None,
     Yields
     ------
     Bar
-        Draws on standard output if that is a terminal.
+        Draws on standard output if that is a terminal. Anywhere else, a
+        line is printed when the context is entered and when it is left.
 
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None
-    drawn = None
-    if sys.stdout is not None and sys.stdout.isatty():
-        drawn = _draw(label, maxval, in_bytes)
+    if sys.stdout is None or not sys.stdout.isatty():
+        bar = Bar(None, maxval)
+        with _lines(label, bar, ' bytes' if in_bytes else ''):
+            yield bar
+        return
+    drawn = _draw(label, maxval, in_bytes)
     bar = Bar(drawn, maxval)
     try:
         yield bar
     except BaseException:
-        if drawn is not None:
-            drawn.finish(dirty=True)
+        drawn.finish(dirty=True)
         raise
-    if drawn is not None:
-        drawn.finish()
+    drawn.finish()

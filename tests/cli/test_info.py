@@ -186,7 +186,7 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
     thin = _preview._thinned(curve)
     assert (-2, 3) == (thin.min(), thin.max())
     assert len(thin) < 3 * _preview.WIDTH
-    monkeypatch.setattr('fuel.converters.pictures.MAX_PIXELS', 10)
+    monkeypatch.setattr('fuel.converters.raw.images.MAX_PIXELS', 10)
     path = str(tmp_path / 'a.hdf5')
     with h5py.File(path, 'w') as h5file:
         image = raw_data.jpeg(numpy.random.RandomState(0))

@@ -58,14 +58,14 @@ def test_killed_conversion_leaves_nothing_for_long(tmp_path):
 
 
 OTHERS = ('import os, sys\n'
-          'from fuel.bin._staging import convert_aside\n'
+          'from fuel.bin._staging import convert_staged\n'
           'def convert(output_directory, output_filename):\n'
           '    path = os.path.join(output_directory, output_filename)\n'
           '    open(path, "wb").close()\n'
           '    print("half", flush=True)\n'
           '    sys.stdin.readline()\n'
           '    return (path,)\n'
-          'convert_aside(convert, {"output_directory": ".",\n'
+          'convert_staged(convert, {"output_directory": ".",\n'
           '                        "output_filename": "a"}, tuple)\n')
 
 

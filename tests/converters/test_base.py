@@ -16,9 +16,8 @@ from fuel.converters.base import (
     converted_file,
     fill_hdf5_file,
     label_axes,
-    progress_bar,
 )
-from fuel.converters.output import Settings, use_settings
+from fuel.converters.output import Layout, OutputFolder
 
 X = numpy.arange(24, dtype='uint8').reshape(6, 2, 2)
 Y = numpy.arange(6, dtype='int16')[:, None]
@@ -93,27 +92,27 @@ def test_pieces_of_different_shapes_raise():
         Pieces([X, Y])
 
 
-def test_fill_hdf5_file_follows_the_layout_settings(h5file):
-    """Chunks and compression are those that were asked for."""
-    with use_settings(Settings(chunk_rows=4, compression='gzip',
-                               compression_level=2)):
-        fill_hdf5_file(h5file, [('a', 'x', X), ('a', 'y', Y[:0])][:1])
-    assert ((4, 2, 2), 'gzip', 2) == (
-        h5file['x'].chunks, h5file['x'].compression,
-        h5file['x'].compression_opts)
-
-
-def test_fill_hdf5_file_takes_a_layout(h5file):
-    """It counts more than the settings do; the rest stays."""
-    with use_settings(Settings(chunk_rows=4, compression='lzf')):
+def test_fill_hdf5_file_follows_the_layout_of_the_file(tmp_path):
+    """A converted file has the layout of the folder it is written to; the
+    arguments of `fill_hdf5_file` count more."""
+    folder = OutputFolder(str(tmp_path), Layout(4, 'lzf'), {'made': 'today'})
+    with converted_file(folder, 'a.hdf5') as h5file:
         fill_hdf5_file(h5file, [('a', 'x', X)], chunk_rows=3,
                        compression='gzip', compression_level=7)
         fill_hdf5_file(h5file, [('a', 'y', X)])
-    fill_hdf5_file(h5file, [('a', 'z', X)])
-    assert [((3, 2, 2), 'gzip', 7), ((4, 2, 2), 'lzf', None),
-            (None, None, None)] == [
-        (h5file[name].chunks, h5file[name].compression,
-         h5file[name].compression_opts) for name in 'xyz']
+    with h5py.File(tmp_path / 'a.hdf5') as h5file:
+        assert [((3, 2, 2), 'gzip', 7), ((4, 2, 2), 'lzf', None)] == [
+            (h5file[name].chunks, h5file[name].compression,
+             h5file[name].compression_opts) for name in 'xy']
+        assert 'today' == h5file.attrs['made']
+
+
+def test_fill_hdf5_file_without_a_layout_is_contiguous(h5file):
+    """A file that the user opened has the layout that is asked for."""
+    fill_hdf5_file(h5file, [('a', 'x', X)])
+    assert h5file['x'].chunks is None
+    fill_hdf5_file(h5file, [('a', 'y', X)], chunk_rows=2)
+    assert (2, 2, 2) == h5file['y'].chunks
 
 
 @pytest.mark.parametrize('options, text', [
@@ -201,8 +200,7 @@ def test_check_exists_missing_files_raise(tmp_path):
     (tmp_path / 'b').mkdir()
     with pytest.raises(MissingInputFiles, match='missing') as caught:
         convert(str(tmp_path))
-    assert [str(tmp_path / 'b'), str(tmp_path / 'c')] == (
-        caught.value.filenames)
+    assert ['b', 'c'] == caught.value.filenames
     assert not isinstance(caught.value, OSError)
     (tmp_path / 'b').rmdir()
     (tmp_path / 'b').write_text('')
@@ -260,13 +258,6 @@ def test_converted_file_tells_its_inputs(tmp_path):
             h5file.attrs['fuel_convert_inputs'])
         assert ['batch', 'height', 'width'] == [
             dim.label for dim in h5file['x'].dims]
-
-
-def test_progress_bar_has_update(capsys):
-    """A bar is there even if nothing is drawn."""
-    with progress_bar('a', 3) as bar:
-        bar.update(3)
-    assert ('', '') == capsys.readouterr()
 
 
 @pytest.mark.parametrize('data, text', [

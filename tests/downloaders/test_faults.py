@@ -20,13 +20,14 @@ from fuel.downloaders.base import (
     RawFile,
     default_downloader,
     download,
-    use_options,
 )
 
 CONTENT = random.Random(1).randbytes(3_200_003)
 KNOWN = {'size': len(CONTENT),
          'sha256': hashlib.sha256(CONTENT).hexdigest()}
 OLD = b'what was there before'
+# How long one would have waited between attempts.
+WAITS = []
 
 
 @pytest.fixture
@@ -39,9 +40,8 @@ def server():
 @pytest.fixture
 def slept():
     """Wait for nothing, and note how long one would have waited."""
-    waits = []
-    with use_options(Options(sleep=waits.append, read_timeout=20.)):
-        yield waits
+    WAITS.clear()
+    return WAITS
 
 
 @pytest.fixture
@@ -51,10 +51,16 @@ def folder(tmp_path):
     return tmp_path
 
 
-def fetch(server, folder, path, known=KNOWN):
+def choose(**chosen):
+    """Return options with which nobody waits."""
+    return Options(**{'sleep': WAITS.append, 'read_timeout': 20., **chosen})
+
+
+def fetch(server, folder, path, known=KNOWN, **chosen):
     """Download ``data.bin`` by a path that names a fault."""
     default_downloader(str(folder), [server.url(path + '/data.bin')],
-                       [RawFile('data.bin', **known)])
+                       [RawFile('data.bin', **known)],
+                       options=choose(**chosen))
     return (folder / 'data.bin').read_bytes()
 
 
@@ -81,9 +87,8 @@ def test_fault_leaves_the_old_file(server, folder, slept, path, known, text,
     """R46, R47, R49: an error tells what came, and the file under the final
     name is what it was."""
     patience = .3 if path == 'stall' else 20.
-    with (use_options(Options(sleep=slept.append, read_timeout=patience)),
-          pytest.raises(DownloadError, match=text)):
-        fetch(server, folder, path, known)
+    with pytest.raises(DownloadError, match=text):
+        fetch(server, folder, path, known, read_timeout=patience)
     assert OLD == (folder / 'data.bin').read_bytes()
     assert requests == len(server.requests)
     assert path in ('stall',) or ['data.bin'] == os.listdir(folder)
@@ -277,11 +282,11 @@ def test_piece_of_another_address(server, folder, slept, known):
     """A piece from another address is continued only if the digest will
     tell whether the two fit."""
     other = server.url('cut/4/data.bin')
-    with (use_options(Options(attempts=1, sleep=slept.append)),
-          pytest.raises(DownloadError, match='broke off')):
+    with pytest.raises(DownloadError, match='broke off'):
         server.files['data.bin'] = CONTENT[::-1]
         default_downloader(str(folder), [other.replace('cut/4', 'cutonce/4')],
-                           [RawFile('data.bin', **known)])
+                           [RawFile('data.bin', **known)],
+                           options=choose(attempts=1))
     server.files['data.bin'] = CONTENT
     assert CONTENT == fetch(server, folder, 'ok', known)
     assert ['data.bin'] == os.listdir(folder)
@@ -290,9 +295,8 @@ def test_piece_of_another_address(server, folder, slept, known):
 def test_file_of_another_length_is_not_pieced_together(server, folder, slept):
     """Without a digest and a tag, at least the length must agree."""
     server.files['data.bin'] = b'x' * 1000
-    with (use_options(Options(attempts=1, sleep=slept.append)),
-          pytest.raises(DownloadError, match='broke off')):
-        fetch(server, folder, 'cutonce/4', {})
+    with pytest.raises(DownloadError, match='broke off'):
+        fetch(server, folder, 'cutonce/4', {}, attempts=1)
     server.files['data.bin'] = CONTENT
     assert CONTENT == fetch(server, folder, 'cutonce/4', {})
     assert ['data.bin'] == os.listdir(folder)
@@ -360,12 +364,10 @@ def test_page_left_by_an_earlier_run_is_replaced(server, folder):
 
 def test_server_that_crawls_is_given_up(server, folder):
     """Progress of a few bytes is none: nobody waits for ever."""
-    slow = Options(sleep=lambda seconds: None, slow_seconds=.3)
-    with use_options(slow), pytest.raises(DownloadError,
-                                          match='only . bytes came'):
-        fetch(server, folder, 'crawl')
+    with pytest.raises(DownloadError, match='only . bytes came'):
+        fetch(server, folder, 'crawl', slow_seconds=.3)
     assert OLD == (folder / 'data.bin').read_bytes()
-    assert slow.attempts == len(server.requests)
+    assert Options.attempts == len(server.requests)
 
 
 @pytest.mark.parametrize('path, text', [
@@ -374,22 +376,22 @@ def test_server_that_crawls_is_given_up(server, folder):
 def test_server_that_crawls_with_what_is_no_content_is_given_up(
         server, folder, path, text):
     """R49: where each byte comes in time, but no read ever returns."""
-    slow = Options(sleep=lambda seconds: None, slow_seconds=.3,
-                   connect_timeout=.2, read_timeout=10., attempts=2)
-    with use_options(slow), pytest.raises(DownloadError, match=text):
-        fetch(server, folder, path, {})
+    with pytest.raises(DownloadError, match=text):
+        fetch(server, folder, path, {}, slow_seconds=.3, connect_timeout=.2,
+              read_timeout=10., attempts=2)
     assert OLD == (folder / 'data.bin').read_bytes()
-    assert slow.attempts == len(server.requests)
+    assert 2 == len(server.requests)
 
 
 def test_name_from_a_server_that_crawls_is_given_up(server, tmp_path):
     """R49: nor does the question for a name wait for ever."""
     from fuel.downloaders.base import filename_from_url
-    with use_options(Options(slow_seconds=.2, connect_timeout=.2)):
-        with pytest.raises(DownloadError, match='no answer'):
-            filename_from_url(server.url('crawlhead/data.bin'))
-        with pytest.raises(DownloadError, match='only 0 bytes'):
-            download(server.url('crawlpacked/data.bin'), io.BytesIO())
+    slow = Options(slow_seconds=.2, connect_timeout=.2)
+    with pytest.raises(DownloadError, match='no answer'):
+        filename_from_url(server.url('crawlhead/data.bin'), options=slow)
+    with pytest.raises(DownloadError, match='only 0 bytes'):
+        download(server.url('crawlpacked/data.bin'), io.BytesIO(),
+                 options=slow)
 
 
 def test_redirect_with_an_endless_body_is_followed(server, folder, slept):
@@ -417,8 +419,8 @@ def test_error_that_looks_like_a_time_out_is_the_works_own():
 def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
     """The rate is the caller's choice."""
     server.files['data.bin'] = b'abcdefgh'
-    with use_options(Options(slow_seconds=.1, slow_rate=1)):
-        assert b'abcdefgh' == fetch(server, folder, 'crawl', {})
+    assert b'abcdefgh' == fetch(server, folder, 'crawl', {}, slow_seconds=.1,
+                                slow_rate=1)
 
 
 def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
@@ -514,10 +516,10 @@ def test_local_file_of_another_length_is_no_server(folder, tmp_path, slept):
     source = tmp_path / 'mirror'
     source.mkdir()
     (source / 'data.bin').write_bytes(b'x')
-    with use_options(Options(mirror=str(source))), pytest.raises(
-            DownloadError) as raised:
+    with pytest.raises(DownloadError) as raised:
         default_downloader(str(folder), [None],
-                           [RawFile('data.bin', **KNOWN)])
+                           [RawFile('data.bin', **KNOWN)],
+                           options=choose(mirror=str(source)))
     assert 'this file has 1' in str(raised.value)
     assert 'server' not in str(raised.value)
 
@@ -588,7 +590,9 @@ def test_disk_that_is_full_keeps_what_is_there(server, tmp_path):
          server.url('nolength/data.bin'), str(tmp_path)],
         env=environment(), capture_output=True, text=True, check=False,
         timeout=60)
-    download, conversion = done.stdout.strip().split('\n')
+    download, conversion = (
+        line.rstrip() for line in done.stdout.splitlines()
+        if not line.startswith(('Downloading', 'Converting')))
     assert 'old old data.bin could not be written: [Errno 28]' in download
     assert "'data.bin.part'" in download
     assert conversion.endswith(' old old')

@@ -159,7 +159,7 @@ def test_decorating_a_class_without_load_raises():
 def test_lazy_property_factory_makes_a_property():
     """The value is kept under the name with an underscore."""
     class Lazy:
-        value = lazy_property_factory('value')
+        value = property(*lazy_property_factory('value'))
 
         def load(self):
             self.value = 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.inputs import BadInputFile, refuse_page
+from fuel.converters.raw.files import BadInputFile, refuse_page
 
 __all__ = ['as_bytes', 'describe_variable', 'read_matlab',
            'read_variables']

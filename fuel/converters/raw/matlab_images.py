@@ -13,10 +13,9 @@ from typing import IO, Any
 import h5py
 import numpy
 
-from fuel.converters._disk_space import check_room
-from fuel.converters._inflate import ZLIB, Inflated
-from fuel.converters._matlab import describe_variable, read_matlab
-from fuel.converters.inputs import BadInputFile
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.inflate import ZLIB, Inflated
+from fuel.converters.raw.matlab import describe_variable, read_matlab
 
 __all__ = ['MatlabImages']
 
@@ -62,7 +61,6 @@ class MatlabImages:
         """Write the images from row `start` on."""
         for block in self._blocks():
             dataset[start:start + len(block)] = block
-            check_room()
             start += len(block)
 
     def _blocks(self) -> Iterator[Array]:

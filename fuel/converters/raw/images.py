@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.inputs import BadInputFile
+from fuel.converters.raw.files import BadInputFile
 
 __all__ = ['MAX_PIXELS', 'decode']
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
-from fuel.converters._archives import (
+from fuel.converters.raw.archives import (
     MAX_MEMBER,
     check_name,
     check_size,
@@ -18,7 +18,7 @@ from fuel.converters._archives import (
     read_member,
     walk_tar,
 )
-from fuel.converters.inputs import BadInputFile
+from fuel.converters.raw.files import BadInputFile
 
 __all__ = ['Member', 'Tar', 'open_members']
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy
 
-from fuel.converters.inputs import BadInputFile
+from fuel.converters.raw.files import BadInputFile
 
 __all__ = ['load_arrays']
 

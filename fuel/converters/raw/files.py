@@ -8,42 +8,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import IO, Any, Self
 
-from fuel.converters._inflate import Inflated
+from fuel.converters.raw.inflate import Inflated
 from fuel.downloaders.registry import owner_of
-from fuel.exceptions import FuelError
+from fuel.exceptions import FuelError, MissingInputFiles
 
-__all__ = ['BadInputFile', 'Digests', 'MissingInputFiles', 'input_paths',
-           'read_gzip', 'refuse_namesakes', 'refuse_page', 'unpack_gzip']
+__all__ = ['BadInputFile', 'Digests', 'Folder', 'input_paths',
+           'read_gzip', 'refuse_namesakes', 'refuse_page', 'require_files',
+           'unpack_gzip']
 
 BLOCK = 1 << 20
 # The largest file that is unpacked in memory, of EMNIST, has 547 MB.
 MAX_UNPACKED = 1 << 30
+# A path as the caller gives it.
+Folder = str | os.PathLike[str]
 PAGE_STARTS = (b'<!doctype html', b'<html', b'<?xml', b'<head', b'<!--')
 
 
 FETCH_AGAIN = ('Delete the file and run fuel-download again, or put the right '
                'file in its place')
-
-
-class MissingInputFiles(FuelError):  # noqa: N818
-    """Raised by a converter whose raw files are not all there.
-
-    Parameters
-    ----------
-    message : str
-        What is missing.
-    filenames : list of str
-        Paths of the missing files.
-    """
-
-    def __init__(self, message: str, filenames: Iterable[str]) -> None:
-        self.filenames = list(filenames)
-        # What to do, if it is not to run fuel-download.
-        self.advice: str | None = None
-        super().__init__(message, self.filenames)
-
-    def __str__(self) -> str:
-        return f'{self.args[0]}: {", ".join(self.filenames)}'
 
 
 class BadInputFile(FuelError, ValueError):  # noqa: N818
@@ -59,7 +41,7 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
         return f'{self.path}: {self.problem}. {self.advice or FETCH_AGAIN}'
 
 
-def input_paths(directory: str, filenames: Iterable[str]) -> list[str]:
+def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
     """Return the paths of raw files, after a look at how each begins.
 
     Raises
@@ -69,13 +51,20 @@ def input_paths(directory: str, filenames: Iterable[str]) -> list[str]:
     BadInputFile
         If one is empty or a web page.
     """
-    paths = [os.path.join(directory, name) for name in filenames]
-    missing = [path for path in paths if not os.path.isfile(path)]
-    if missing:
-        raise MissingInputFiles('Required files missing', missing)
+    names = list(filenames)
+    require_files(directory, names)
+    paths = [os.path.join(directory, name) for name in names]
     for path in paths:
         refuse_page(path)
     return paths
+
+
+def require_files(directory: Folder, filenames: Iterable[str]) -> None:
+    """Raise `MissingInputFiles` if some files are not in a folder."""
+    missing = [name for name in filenames
+               if not os.path.isfile(os.path.join(directory, name))]
+    if missing:
+        raise MissingInputFiles('Required files missing', missing, directory)
 
 
 def refuse_page(path: str) -> None:

@@ -15,8 +15,8 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, Any
 
-from fuel.converters._inflate import Inflated
-from fuel.converters.inputs import BadInputFile, refuse_page
+from fuel.converters.raw.files import BadInputFile, refuse_page
+from fuel.converters.raw.inflate import Inflated
 
 __all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'check_size', 'open_tar',
            'open_zip', 'read_member', 'read_zipped', 'walk_tar']

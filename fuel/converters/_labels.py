@@ -1,6 +1,0 @@
-"""Axis labels that several data sets share."""
-
-__all__ = ['IMAGES', 'LABELS']
-
-IMAGES = ('batch', 'channel', 'height', 'width')
-LABELS = ('batch', 'index')
