@@ -378,27 +378,16 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
 
 config = Configuration(load_on_first_use=True)
 
-config.add_config('data_path', multiple_paths_parser, default=None,
-                  env_var='FUEL_DATA_PATH')
-config.add_config('local_data_path', _path, default='',
-                  env_var='FUEL_LOCAL_DATA_PATH')
-config.add_config('default_seed', int, default=1,
-                  env_var='FUEL_DEFAULT_SEED')
-config.add_config('floatX', _dtype_name, default='float64',
-                  env_var='FUEL_FLOATX')
-config.add_config('num_threads', _num_threads, default=None,
-                  env_var='FUEL_NUM_THREADS')
-config.add_config('extra_downloaders', extra_downloader_converter,
-                  default=[], env_var='FUEL_EXTRA_DOWNLOADERS')
-config.add_config('extra_converters', extra_downloader_converter,
-                  default=[], env_var='FUEL_EXTRA_CONVERTERS')
-config.add_config('chunk_cache_bytes', _num_bytes, default=None,
-                  env_var='FUEL_CHUNK_CACHE_BYTES')
-config.add_config('shared_memory_bytes', _positive_bytes, default=2 ** 30,
-                  env_var='FUEL_SHARED_MEMORY_BYTES')
-config.add_config('connect_timeout', _seconds, default=60.,
-                  env_var='FUEL_CONNECT_TIMEOUT')
-config.add_config('reconnect_timeout', _seconds, default=30.,
-                  env_var='FUEL_RECONNECT_TIMEOUT')
-config.add_config('stall_timeout', _seconds, default=600.,
-                  env_var='FUEL_STALL_TIMEOUT')
+for _key, _type, _default in (
+        ('data_path', multiple_paths_parser, None),
+        ('local_data_path', _path, ''), ('default_seed', int, 1),
+        ('floatX', _dtype_name, 'float64'),
+        ('num_threads', _num_threads, None),
+        ('extra_downloaders', extra_downloader_converter, []),
+        ('extra_converters', extra_downloader_converter, []),
+        ('chunk_cache_bytes', _num_bytes, None),
+        ('shared_memory_bytes', _positive_bytes, 2 ** 30),
+        ('connect_timeout', _seconds, 60.),
+        ('reconnect_timeout', _seconds, 30.),
+        ('stall_timeout', _seconds, 600.)):
+    config.add_config(_key, _type, _default, f'FUEL_{_key.upper()}')

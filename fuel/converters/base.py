@@ -230,7 +230,8 @@ def write_splits(h5file: h5py.File,
 
 def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
                  ) -> AbstractContextManager[Bar]:
-    """Show the progress of a conversion on a terminal.
+    """Show the progress of a conversion: a bar on a terminal, elsewhere two
+    lines.
 
     Parameters
     ----------
@@ -246,5 +247,5 @@ def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
     context manager
         Yields a bar with a method ``update(value)``.
     """
-    return progress(f'{prefix} {name}', maxval)
+    return progress(f'{prefix} {name}', maxval, in_lines=True)
 

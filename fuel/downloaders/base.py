@@ -38,7 +38,8 @@ def _get(url: str, **kwargs: Any) -> Any:
 
 def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
         Bar]:
-    """Show the progress of a download on a terminal.
+    """Show the progress of a download: a bar on a terminal, elsewhere two
+    lines.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
         Yields a bar with a method ``update(value)``.
     """
     return progress(f'Downloading {name or ""}'.rstrip(), maxval,
-                    in_bytes=True)
+                    in_bytes=True, in_lines=True)
 
 
 def filename_from_url(url: str, path: str | None = None, *,

@@ -1,11 +1,11 @@
-"""A progress bar on a terminal, and two lines anywhere else."""
+"""A progress bar on a terminal, perhaps two lines anywhere else."""
 from __future__ import annotations
 
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 
@@ -101,7 +101,8 @@ def _lines(label: str, bar: Bar, unit: str) -> Iterator[None]:
 
 @contextmanager
 def progress(label: str, maxval: object = None,
-             in_bytes: bool = False) -> Iterator[Bar]:
+             in_bytes: bool = False, in_lines: bool = False
+             ) -> Iterator[Bar]:
     """Show how far a task has come while the context is entered.
 
     Parameters
@@ -113,19 +114,22 @@ def progress(label: str, maxval: object = None,
         that it is not known.
     in_bytes : bool, optional
         Whether steps are bytes. Default False.
+    in_lines : bool, optional
+        Whether to print two lines where there is no terminal: when the
+        context is entered and when it is left. Default False.
 
     Yields
     ------
     Bar
-        Draws on standard output if that is a terminal. Anywhere else, a
-        line is printed when the context is entered and when it is left.
+        Draws on standard output if that is a terminal.
 
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None
     if sys.stdout is None or not sys.stdout.isatty():
         bar = Bar(None, maxval)
-        with _lines(label, bar, ' bytes' if in_bytes else ''):
+        with (_lines(label, bar, ' bytes' if in_bytes else '')
+              if in_lines else nullcontext()):
             yield bar
         return
     drawn = _draw(label, maxval, in_bytes)
