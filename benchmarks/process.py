@@ -261,7 +261,7 @@ def growth(stream, batches):
         return sum(map(memory_of, pids))
     for _ in range(batches // 2):
         read()
-    pids.append(stream._worker.pid)
+    pids.extend(stream.worker_pids)
     before = total()
     for _ in range(batches // 2):
         read()

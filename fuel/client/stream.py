@@ -19,7 +19,7 @@ from fuel.utils.checks import positive
 from fuel.wire import WireError, decode
 from fuel.wire.header import get_field
 from fuel.wire.index_sets import Indices, as_ranges
-from fuel.workers.worker import RemoteTraceback
+from fuel.workers.remote_errors import RemoteTraceback
 
 # Seconds to wait for a thread that was told to stop before telling it again.
 _WAIT = 0.1

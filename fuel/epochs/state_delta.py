@@ -53,7 +53,7 @@ def _hold_dicts(*lists: list[Any]) -> bool:
                for elements in lists for element in elements)
 
 
-class Course:
+class StateDelta:
     """How the state of an epoch iterator changes from its first.
 
     Attributes

@@ -6,11 +6,10 @@ import secrets
 from typing import Any
 
 from fuel.server.ledger import RANK, Item
-from fuel.server.pipeline import as_bytes, copy_into
 from fuel.transport.slots import SlotPool, align
 from fuel.wire.header import VERSION, get_field
 from fuel.wire.same_host import make_probe, prove
-from fuel.workers.producer import lay_out
+from fuel.workers.batch_maker import write_into
 
 
 class Session:
@@ -115,9 +114,7 @@ class Session:
             slot = pool.acquire(size)
             if slot is None:
                 return fields, item.buffers, size
-            arrays = [as_bytes(buffer) for buffer in item.buffers]
-            extents = lay_out(slot, arrays, 0) or []
-            copy_into(slot, arrays, extents)
+            extents = write_into(slot, item.buffers) or []
             if is_shared:
                 self._lent.add(slot.number)
             else:

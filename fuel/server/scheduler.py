@@ -355,7 +355,7 @@ class Conductor:
         for member in request.get('targets', ()):
             member.reserved -= 1
         if slot is not None and result.extents is None:
-            self._put_back(slot, result.placement)
+            self.pool.put_back(slot, result.placement)
         self._making.discard(request.get('index', -1))
         if epoch is not self.epoch:
             if slot is not None and result.extents is not None:
@@ -369,13 +369,6 @@ class Conductor:
             epoch.final = result.fields['state']
         elif not request['discard']:
             self._on_item(epoch, result)
-
-    def _put_back(self, slot: Any, placement: Any) -> None:
-        """Take back a slot in which nothing was sent."""
-        if placement is None or placement.is_free():
-            self.pool.release(slot.number)
-        else:
-            self.pool.hold(slot.number, placement.references)
 
     def _on_opened(self, epoch: Epoch, fields: dict[str, Any]) -> None:
         self._is_open = True

@@ -14,121 +14,20 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_streams, check_one_to_one, skip
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import FINISHED, RUNNING, state_between_epochs
-from fuel.kernels.prefetch_buffer import PendingItem
-from fuel.streams import AbstractDataStream
+from fuel.iterator import DataIterator
 from fuel.transformers.base import Transformer
 from fuel.transport import Channel
+from fuel.typing import Batch
 from fuel.utils.checks import positive
 from fuel.workers.producer import serve
-from fuel.workers.team import Team, TeamEpoch
-from fuel.workers.worker import RemoteEpoch, Worker
+from fuel.workers.remote_stream import RemoteStream, session_of
+from fuel.workers.team import Team, WorkerSession
+from fuel.workers.worker import Worker
 
 log = logging.getLogger(__name__)
 
-# Seconds that another thread has to finish with a batch when the stream is
-# closed.
-_WAIT = 0.1
 
-
-class Feed(PendingItem):
-    """What one epoch iterator reads: an epoch of a worker.
-
-    Attributes
-    ----------
-    worker : Worker or None
-        None before the first batch is asked for after unpickling.
-    remote : RemoteEpoch or None
-    start : dict
-        How the epoch was begun, or is to be: arguments of `begin`.
-
-    """
-
-    def __init__(self, worker: Worker | Team | None,
-                 remote: RemoteEpoch | TeamEpoch | None,
-                 start: dict[str, Any]) -> None:
-        self.worker: Any = worker
-        self.remote: Any = remote
-        self.start = start
-
-    def give(self) -> Any:
-        """Return the next batch of the worker, or raise its next error.
-
-        If Ctrl-C keeps it from the user, the next call gives the same.
-        """
-        if self.held is None:
-            self.note_handed()
-            try:
-                self.worker.take(self.remote, self)
-            except StopIteration:
-                if not self.is_asked:
-                    self.is_over = True
-                raise
-        assert self.held is not None
-        data, error, _ = self.held
-        if not self.is_asked:
-            self.claim()
-        if error is not None:
-            raise error
-        return data
-
-    def note_handed(self) -> None:
-        """Count what the user has got since the last time."""
-        if self.receipt is not None:
-            self.remote.note(self.receipt)
-            self.receipt = None
-
-    def must_connect(self) -> bool:
-        """Tell whether another worker has to go on with the epoch."""
-        return self.worker is None or (
-            self.held is None and self.worker.interrupted)
-
-    def continuation(self) -> dict[str, Any]:
-        """Return how another worker has to begin."""
-        if self.remote is None:
-            return self.start
-        self.note_handed()
-        if not self.remote.has_begun():
-            return self.start
-        state = self.state()
-        if isinstance(state, Exception):
-            state.add_note(str(self.worker.error))
-            raise state
-        return {'resume': state}
-
-    def state(self) -> Any:
-        """Return the wrapped stream's state, as far as handed out."""
-        if self.remote is None:
-            return self.start['resume']
-        self.note_handed()
-        state = self.worker.state(self.remote, self.is_over)
-        if isinstance(state, Exception) and not self.remote.has_begun():
-            return self.start.get('resume', state)
-        return state
-
-    def last_state(self) -> Any:
-        """Return the state that an epoch comes after; None if unknown."""
-        state = self.state()
-        if not isinstance(state, Exception):
-            return state
-        return None if self.remote.has_begun() else self.start.get('after')
-
-    def is_connected(self) -> bool:
-        """Tell whether a running worker makes the epoch."""
-        return self.worker is not None and self.worker.is_usable()
-
-    def leave(self) -> None:
-        """Tell the worker that nobody reads the epoch any more."""
-        if self.worker is not None and self.remote is not None:
-            self.worker.leave(self.remote)
-
-    def __reduce__(self) -> Any:
-        state = self.state()
-        if isinstance(state, Exception):
-            raise state
-        return Feed, (None, None, {'resume': state})
-
-
-class MultiProcessing(Transformer):
+class MultiProcessing(RemoteStream, Transformer):
     """Makes batches ahead of their use, in another process.
 
     While the model trains on one batch, the next are made.  They come
@@ -188,9 +87,6 @@ class MultiProcessing(Transformer):
 
     """
 
-    epoch_attributes = ('feed',)
-    feed: Feed
-
     def __init__(self, data_stream: Any, max_store: int = 100, *,
                  num_workers: int = 1,
                  start_method: str | None = None,
@@ -218,94 +114,50 @@ class MultiProcessing(Transformer):
         self.max_bytes = max_bytes
         self.timeout: float = (
             config.stall_timeout if timeout is None else timeout)
-        # State of the wrapped stream that the next epoch comes after.
-        self._after: Any = None
         self._calls: tuple[str, ...] = ()
 
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over a new epoch of the worker.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            self.feed = self._open_feed()
-            return AbstractDataStream.get_epoch_iterator(self, as_dict)
-
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Any = None) -> Batch:
         """Return the next batch that the worker made."""
         if request is not None:
             raise ValueError(
                 'MultiProcessing takes no requests, since its batches were '
                 f'made before; got {request!r}')
-        if 'feed' not in vars(self):
-            self.feed = self._open_feed()
-        feed = self.feed
-        if feed.must_connect():
-            self._connect(feed)
-        return feed.give()
+        return self._take(self._get_team)
 
-    def _open_feed(self) -> Feed:
+    def _open_session(self) -> WorkerSession:
         """Begin the epoch that comes next."""
         runtime = runtime_of(self)
         pending = runtime.pending
+        last = self._last_session()
         if pending is not None and pending['epoch'] == RUNNING:
-            feed = Feed(None, None, {'resume': pending['children'][0]})
-            self._connect(feed)
-            return feed
-        last = vars(runtime.epoch).get('feed') if runtime.epoch else None
+            session = WorkerSession(pending['children'][0])
+            session.begin(self._get_team())
+            return session
         if pending is not None:
             after = pending['children'][0]
+        elif last is None:
+            after = self._after
+        elif not runtime.is_left() and last.is_connected():
+            # Its workers run both.
+            after = None
         else:
-            after = self._get_after(last)
-        self._leave_idle_feeds()
-        worker = self._get_worker()
-        left = {}
-        if last is not None and last.worker is worker:
-            last.note_handed()
-            left = {'left': last.remote.number, 'handed': last.remote.handed}
-        calls = self._calls
-        remote = worker.begin(after=after, calls=calls, **left)
-        self._after, self._calls = None, ()
-        if after is None and last is not None:
             after = last.last_state()
-        return Feed(worker, remote, {'after': after, 'calls': calls})
+        self._leave_idle_sessions()
+        session = WorkerSession(after, after=True, calls=self._calls)
+        session.begin(self._get_team(), last)
+        self._after, self._calls = None, ()
+        return session
 
-    def _get_after(self, last: Feed | None) -> Any:
-        """Return the state that the next epoch comes after, if known.
-
-        The worker needs it if it has worked ahead, or is a new one.
-        """
-        if last is None:
-            return self._after
-        if not runtime_of(self).is_left() and last.is_connected():
-            return None
-        return last.last_state()
-
-    def _connect(self, feed: Feed) -> None:
-        """Let a feed go on, in another worker, where its user is."""
-        start = feed.continuation()
-        worker = self._get_worker()
-        remote = worker.begin(**start)
-        feed.worker, feed.remote, feed.start = worker, remote, start
-
-    def _get_worker(self) -> Worker | Team:
-        """Return a running worker, started if there is none."""
-        worker: Worker | Team | None = vars(self).get('_worker')
-        if worker is None or not worker.is_usable():
-            if worker is not None:
-                worker.close()
-            worker = self._start()
-            self._worker = worker
-        return worker
-
-    def _start(self) -> Worker | Team:
-        context, count = self._get_context(), self.num_workers
-        workers = [
-            Worker.start(self.data_stream, context,
-                         -(-self.max_store // count),
-                         self.max_bytes // count, self.timeout)
-            for _ in range(count)]
-        return workers[0] if count == 1 else Team(workers, skip)
+    def _get_team(self) -> Team:
+        """Return running workers, started if there are none."""
+        team: Team | None = vars(self).get('_team')
+        if team is None or not team.is_usable():
+            if team is not None:
+                team.close()
+            team = self._team = Team.start(
+                self.data_stream, self._get_context(), self.num_workers,
+                self.max_store, self.max_bytes, self.timeout, skip)
+        return team
 
     def _get_context(self) -> Any:
         """Return the multiprocessing context in which the worker starts."""
@@ -326,37 +178,33 @@ class MultiProcessing(Transformer):
             f'{told}: use functions defined at the top level of a module '
             "instead of lambdas, or start_method='fork'") from error
 
-    def _leave_idle_feeds(self) -> None:
+    def _leave_idle_sessions(self) -> None:
         """Leave the epochs that nobody reads any more."""
         runtime = runtime_of(self)
         running = []
         for reference, epoch in runtime.holders:
             if epoch.finished or reference() is None:
-                vars(epoch)['feed'].leave()
+                session_of(epoch).leave()
             else:
                 running.append((reference, epoch))
         runtime.holders = running
 
-    def _adopt_epoch(self, epoch: Epoch, iterator: Any) -> None:
+    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         super()._adopt_epoch(epoch, iterator)
-        # A finished epoch lets go of its attributes, but not of this.
-        vars(epoch)['feed'] = epoch.attributes.get('feed')
-        epoch.pending_item = vars(epoch)['feed']
         runtime_of(self).holders.append((weakref.ref(iterator), epoch))
 
     def _child_positions(self) -> list[Any]:
-        return [self.feed.state()] if 'feed' in vars(self) else []
+        return [self.session.state()] if 'session' in vars(self) else []
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:
         if not epoch.finished:
             return super()._state_of(epoch)
-        return self._between(FINISHED, vars(epoch)['feed'].state())
+        return self._between(FINISHED, session_of(epoch).state())
 
     def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
-        last = runtime_of(self).epoch
-        feed = None if last is None else vars(last).get('feed')
+        last = self._last_session()
         return self._between(
-            epoch, self._after if feed is None else feed.state())
+            epoch, self._after if last is None else last.state())
 
     def _between(self, kind: str, child: Any) -> dict[str, Any]:
         """Return the state of a stream none of whose epochs is running."""
@@ -373,6 +221,12 @@ class MultiProcessing(Transformer):
         with runtime_of(self).lock:
             runtime_of(self).pending = state
 
+    @property
+    def worker_pids(self) -> list[int]:
+        """Identifiers of the running worker processes (list of int)."""
+        team = vars(self).get('_team')
+        return [] if team is None else team.pids
+
     def reset(self) -> None:
         """Let the wrapped stream start afresh with the next epoch."""
         self._calls += ('reset',)
@@ -386,34 +240,29 @@ class MultiProcessing(Transformer):
 
         A thread that waits for a batch gets an error.
         """
-        lock = runtime_of(self).lock
-        while not lock.acquire(timeout=_WAIT):
-            worker = vars(self).get('_worker')
-            if worker is not None:
-                worker.cut()
+        is_locked = self._lock_to_close(self._cut)
         try:
-            epoch = runtime_of(self).epoch
-            if epoch is not None:
-                # The next epoch iterator comes after what was handed out.
-                vars(epoch)['feed'].state()
-            worker = vars(self).pop('_worker', None)
-            if worker is not None:
-                worker.close()
+            last = self._last_session()
+            if is_locked and last is not None:
+                # The next epoch iterator comes after what was delivered.
+                last.state()
+            team = vars(self).pop('_team', None)
+            if team is not None:
+                team.close()
         finally:
-            lock.release()
+            if is_locked:
+                runtime_of(self).lock.release()
         self.data_stream.close()
 
+    def _cut(self) -> None:
+        team = vars(self).get('_team')
+        if team is not None:
+            team.cut()
+
     def __getstate__(self) -> dict[str, Any]:
-        with runtime_of(self).lock:
-            state = super().__getstate__()
-            state.pop('_worker', None)
-            epoch = runtime_of(self).epoch
-            feed = None if epoch is None else vars(epoch).get('feed')
-            if feed is not None:
-                after = feed.state()
-                if not isinstance(after, Exception):
-                    state['_after'] = after
-            return state
+        state = super().__getstate__()
+        state.pop('_team', None)
+        return state
 
 
 class BackgroundProcess:
@@ -457,8 +306,8 @@ class BackgroundProcess:
         self.max_batches = max_batches
         self._consumer = os.getpid()
         self._ends: Any = Channel.pair()
-        self._worker: Worker | None = None
-        self._feed: Feed | None = None
+        self._team: Team | None = None
+        self._session: WorkerSession | None = None
 
     def main(self) -> None:
         """Make batches until the consumer is gone."""
@@ -470,34 +319,41 @@ class BackgroundProcess:
     def get_next_data(self) -> Any:
         """Return the next batch.
 
+        Returns
+        -------
+        tuple or type
+            The class :class:`StopIteration`, which is not raised, at the end
+            of an epoch; the next call begins another.
+
         Raises
         ------
-        StopIteration
-            At the end of an epoch; the next call begins another.
         fuel.exceptions.WorkerError
             If the process that should run :meth:`main` is gone.
 
         """
-        if self._worker is None:
+        if self._team is None:
             ours, theirs = self._ends
             theirs.close()
-            self._worker = Worker(type(self.data_stream).__name__, ours,
-                                  config.shared_memory_bytes,
-                                  config.stall_timeout)
-        if self._feed is None:
-            self._feed = Feed(self._worker, self._worker.begin(), {})
+            worker = Worker(type(self.data_stream).__name__, ours,
+                            config.shared_memory_bytes,
+                            config.stall_timeout)
+            self._team = Team([worker], skip)
+        team = self._team
+        if self._session is None:
+            self._session = WorkerSession()
+            self._session.begin(team)
         try:
-            return self._feed.give()
+            return self._session.take(lambda: team)
         except StopIteration:
-            self._feed = None
-            raise
+            self._session = None
+            return StopIteration
 
     def close(self) -> None:
         """Let :meth:`main` end."""
         for end in self._ends:
             end.close()
-        if self._worker is not None:
-            self._worker.close()
+        if self._team is not None:
+            self._team.close()
 
 
 def _find_unpicklable(stream: Any) -> tuple[str, Exception] | None:

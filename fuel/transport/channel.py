@@ -30,7 +30,7 @@ class Message(NamedTuple):
     """A few numbers, bytes, and perhaps a file descriptor."""
 
     kind: int
-    feed: int
+    epoch: int
     first: int = 0
     second: int = 0
     third: int = 0
@@ -260,7 +260,7 @@ class Channel:
         """Make messages of the bytes received."""
         start = 0
         while len(self._received) - start >= _HEADER.size:
-            kind, feed, first, second, third, length = _HEADER.unpack_from(
+            kind, epoch, first, second, third, length = _HEADER.unpack_from(
                 self._received, start)
             end = start + _HEADER.size + length
             if end > len(self._received):
@@ -269,7 +269,7 @@ class Channel:
                 memoryview(self._received)[start + _HEADER.size:end])
             descriptor = self._descriptors.popleft() if kind >> 31 else None
             self._messages.append(Message(
-                kind & 0x7fffffff, feed, first, second, third, payload,
+                kind & 0x7fffffff, epoch, first, second, third, payload,
                 descriptor))
             start = end
         del self._received[:start]
@@ -297,7 +297,7 @@ class Channel:
 def _pack(message: Message) -> bytes:
     has_descriptor = message.descriptor is not None
     return _HEADER.pack(
-        message.kind | (has_descriptor << 31), message.feed,
+        message.kind | (has_descriptor << 31), message.epoch,
         message.first, message.second, message.third,
         len(message.payload)) + message.payload
 

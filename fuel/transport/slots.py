@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable
-from typing import Any
 
 import numpy
 
+from fuel.kernels.outputs import Placement
 from fuel.transport.segment import Segment
 
 # Arrays in a slot begin at multiples of this (a cache line).
@@ -74,7 +74,7 @@ class SlotPool:
         self._in_use = 0
         self.retired_segments: list[int] = []
         # Slots that something in this process still looks at.
-        self._limbo: list[tuple[Slot, list[Any]]] = []
+        self._deferred: list[tuple[Slot, Placement]] = []
         self._num_slots = 0
         self._num_segments = 0
 
@@ -111,8 +111,8 @@ class SlotPool:
         Slot or None
 
         """
-        if self._limbo:
-            self._empty_limbo()
+        if self._deferred:
+            self._free_deferred()
         capacity = _round(size)
         in_use = self._in_use
         if others:
@@ -168,21 +168,33 @@ class SlotPool:
         elif slot.capacity == slot.segment.size:
             self.retired_segments.append(slot.segment_number)
 
-    def hold(self, number: int, references: list[Any]) -> None:
-        """Set a slot aside until weak references to its arrays are dead."""
-        slot = self.used.pop(number)
+    def put_back(self, slot: Slot, placement: Placement | None) -> None:
+        """Take back a slot that was not sent.
+
+        Parameters
+        ----------
+        slot : Slot
+        placement : Placement or None
+            If it gave out arrays that somebody holds, the slot is free when
+            they are gone.
+
+        """
+        if placement is None or placement.is_free():
+            self.release(slot.number)
+            return
+        del self.used[slot.number]
         self._in_use -= slot.capacity
         slot.holder = None
-        self._limbo.append((slot, references))
+        self._deferred.append((slot, placement))
 
-    def _empty_limbo(self) -> None:
+    def _free_deferred(self) -> None:
         waiting = []
-        for slot, references in self._limbo:
-            if any(reference() is not None for reference in references):
-                waiting.append((slot, references))
-            else:
+        for slot, placement in self._deferred:
+            if placement.is_free():
                 self.free.append(slot)
-        self._limbo = waiting
+            else:
+                waiting.append((slot, placement))
+        self._deferred = waiting
 
     def _trim(self, allowed: int) -> None:
         """Give segments back until the free slots have `allowed` bytes."""
@@ -190,7 +202,7 @@ class SlotPool:
         if free <= allowed:
             return
         busy = {slot.segment_number for slot in self.used.values()}
-        busy.update(slot.segment_number for slot, _ in self._limbo)
+        busy.update(slot.segment_number for slot, _ in self._deferred)
         kept = []
         for slot in self.free:
             if free > allowed and slot.segment_number not in busy:

@@ -1,66 +1,47 @@
-"""Several workers that make the batches of an epoch in turn."""
+"""Workers that make the batches of an epoch in turn, and who reads them."""
 from __future__ import annotations
 
+import multiprocessing.context
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 from fuel.exceptions import WorkerError
-from fuel.kernels.prefetch_buffer import PendingItem
-from fuel.workers.worker import Receipt, RemoteEpoch, Worker
-
-
-class TeamEpoch:
-    """One epoch of a team, on the consumer's side.
-
-    Attributes
-    ----------
-    parts : list of RemoteEpoch
-        One for each worker.
-    handed : int
-        How many batches and errors were handed to the user.
-    finished : bool
-
-    """
-
-    def __init__(self, number: int, parts: list[RemoteEpoch]) -> None:
-        self.number = number
-        self.parts = parts
-        self.handed = 0
-        self.finished = False
-
-    def has_begun(self) -> bool:
-        """Tell whether its state is known."""
-        return self.last().has_begun()
-
-    def note(self, receipt: Receipt) -> None:
-        """Remember how the state changed with what was handed out."""
-        receipt.epoch.note(receipt)
-        self.handed = sum(part.handed for part in self.parts)
-
-    def last(self, is_over: bool = False) -> RemoteEpoch:
-        """Return the part that what was handed out last came from."""
-        if is_over:
-            return next(part for part in self.parts if part.finished)
-        return self.parts[max(0, self.handed - 1) % len(self.parts)]
+from fuel.typing import State
+from fuel.workers.session import DeliveredStates, RemoteSession
+from fuel.workers.worker import Receipt, Worker, WorkerEpoch
 
 
 class Team:
-    """Workers that each make one batch of several.
+    """One worker, or several that each make one batch of several.
 
     Parameters
     ----------
+    workers : list of Worker
     skip : callable
         Takes an epoch iterator and how many items to leave out.
 
     """
 
-    def __init__(self, workers: list[Worker], skip: Any) -> None:
+    def __init__(self, workers: list[Worker],
+                 skip: Callable[[Any, int], None]) -> None:
         self.workers = workers
         self.skip = skip
 
+    @classmethod
+    def start(cls, stream: Any, context: multiprocessing.context.BaseContext,
+              count: int, max_batches: int, max_bytes: int, stalled: float,
+              skip: Callable[[Any, int], None]) -> Team:
+        """Start `count` workers that share a budget; see :class:`Worker`."""
+        return cls([Worker.start(stream, context, -(-max_batches // count),
+                                 max_bytes // count, stalled)
+                    for _ in range(count)], skip)
+
     @property
-    def pid(self) -> Any:
+    def pids(self) -> list[int]:
         """Process identifiers of the workers (list of int)."""
-        return [worker.pid for worker in self.workers]
+        return [worker.pid for worker in self.workers
+                if worker.pid is not None]
 
     def is_usable(self) -> bool:
         """Tell whether epochs can be begun with these workers."""
@@ -73,40 +54,31 @@ class Team:
 
     @property
     def error(self) -> WorkerError | None:
-        """What the first that is given up was given up for, if any is."""
+        """Why the first that is given up was given up, if any is."""
         return next((worker.error for worker in self.workers
                      if worker.error is not None), None)
 
-    def begin(self, **options: Any) -> TeamEpoch:
-        """Begin an epoch in every worker; see :meth:`Worker.begin`."""
-        # Each has made other batches ahead, so each goes back.
-        options.pop('left', None)
-        options.pop('handed', None)
-        parts = [
-            worker.begin(**options, turn=(place, len(self.workers), self.skip))
-            for place, worker in enumerate(self.workers)]
-        return TeamEpoch(parts[0].number, parts)
+    def begin(self, start: dict[str, Any],
+              left: dict[str, int]) -> list[WorkerEpoch]:
+        """Begin an epoch in every worker.
 
-    def leave(self, epoch: TeamEpoch) -> None:
-        """Stop reading an epoch."""
-        for worker, part in zip(self.workers, epoch.parts, strict=True):
-            worker.leave(part)
+        Parameters
+        ----------
+        start : dict
+            Arguments of :class:`BatchMaker`: where to begin.
+        left : dict
+            `left` and `delivered`: the epoch before, and how many of its
+            batches were delivered.
 
-    def state(self, epoch: TeamEpoch, is_over: bool) -> Any:
-        """Return the state of an epoch after what was handed out."""
-        part = epoch.last(is_over)
-        return self.workers[epoch.parts.index(part)].state(part, is_over)
+        """
+        count = len(self.workers)
+        if count == 1:
+            return [self.workers[0].begin({**start, **left})]
+        # Each has prefetched other batches, so each goes back.
+        return [worker.begin({**start, 'share': (place, count),
+                              'skip': self.skip})
+                for place, worker in enumerate(self.workers)]
 
-    def take(self, epoch: TeamEpoch, pending_item: PendingItem) -> None:
-        """Let the next batch of an epoch be held; see :meth:`Worker.take`."""
-        if epoch.finished:
-            raise StopIteration
-        place = sum(part.taken for part in epoch.parts) % len(self.workers)
-        try:
-            self.workers[place].take(epoch.parts[place], pending_item)
-        except StopIteration:
-            epoch.finished = True
-            raise
     def cut(self) -> None:
         """Let a thread that waits for a batch stop."""
         for worker in self.workers:
@@ -116,3 +88,144 @@ class Team:
         """End the workers."""
         for worker in self.workers:
             worker.close()
+
+
+class WorkerSession(RemoteSession[Callable[[], Team]]):
+    """One epoch that a team of workers makes.
+
+    Parameters
+    ----------
+    resume : dict, optional
+        State to go on from.  Defaults to None: the stream's present one.
+    finished : bool, optional
+        Whether that is the state after the end.
+    after : bool, optional
+        Whether the epoch that follows the state is wanted.
+    calls : tuple of str, optional
+        Methods of the stream to call before.
+
+    Attributes
+    ----------
+    team : Team or None
+        None before the first batch is asked for after unpickling.
+    parts : list of WorkerEpoch
+        The epoch in each worker.
+    delivered : int
+        How many batches and errors of these parts were delivered.
+
+    """
+
+    resume: State | None
+
+    def __init__(self, resume: State | None = None, finished: bool = False,
+                 after: bool = False, calls: tuple[str, ...] = ()) -> None:
+        super().__init__(resume, finished)
+        self.after = after
+        self.calls = calls
+        self.team: Team | None = None
+        self.parts: list[WorkerEpoch] = []
+        self.delivered = 0
+        self.states = DeliveredStates(_unpickled)
+
+    def begin(self, team: Team, last: WorkerSession | None = None) -> None:
+        """Begin the epoch in a team, perhaps that of the epoch before."""
+        left = {}
+        if last is not None and last.team is team and last.parts:
+            last.commit_delivered()
+            left = {'left': last.parts[0].number, 'delivered': last.delivered}
+        self.parts = team.begin({
+            'state': self.resume, 'after': self.after, 'calls': self.calls},
+            left)
+        self.team = team
+        self.delivered = 0
+        self.states.clear()
+
+    def receive(self, source: Callable[[], Team]) -> None:
+        """Let the next batch of the workers be pending.
+
+        Parameters
+        ----------
+        source : callable
+            Returns a running team, if the epoch has to go on in another.
+
+        """
+        if self.team is None or self.team.interrupted:
+            self._move(source)
+        assert self.team is not None
+        place = sum(part.taken for part in self.parts) % len(self.parts)
+        self.team.workers[place].receive(self.parts[place], self)
+
+    def _move(self, source: Callable[[], Team]) -> None:
+        """Go on, in another team, where the reader is."""
+        if self.has_begun():
+            state = self.state()
+            if isinstance(state, Exception):
+                assert self.team is not None
+                state.add_note(str(self.team.error))
+                raise state
+            self.resume, self.after, self.calls = state, False, ()
+        self.begin(source())
+
+    def count(self, receipt: Receipt) -> None:
+        """Count a delivered batch or error."""
+        self.delivered += 1
+        self.states.add(self.delivered, receipt.epoch.base, receipt.changes)
+        self.states.keep_from(self.delivered)
+
+    def has_begun(self) -> bool:
+        """Tell whether the state of the epoch is known without waiting."""
+        return bool(self.parts) and self._last_part().opened
+
+    def _last_part(self) -> WorkerEpoch:
+        """Return the part that what was delivered last came from."""
+        return self.parts[max(0, self.delivered - 1) % len(self.parts)]
+
+    def state(self) -> State | Exception:
+        """Return the wrapped stream's state after what was delivered."""
+        if self.parts:
+            self.commit_delivered()
+            if self.is_over:
+                for part in self.parts:
+                    if part.finished:
+                        return part.final()
+            state = self._state_of_parts()
+            if (self.has_begun() or not isinstance(state, Exception)
+                    or self.resume is None or self.after):
+                return state
+        assert self.resume is not None
+        return self.resume
+
+    def _state_of_parts(self) -> State | Exception:
+        if self.delivered:
+            known: State | Exception | None
+            _, known = self.states.latest(self.delivered)
+            assert known is not None
+            return known
+        assert self.team is not None
+        try:
+            self.team.workers[0].wait_until_open(self.parts[0])
+        except WorkerError as error:
+            return error
+        return self.parts[0].base
+
+    def last_state(self) -> State | None:
+        """Return the state that an epoch comes after; None if unknown."""
+        state = self.state()
+        if not isinstance(state, Exception):
+            return state
+        return None if self.has_begun() else self.resume
+
+    def is_connected(self) -> bool:
+        """Tell whether running workers make the epoch."""
+        return self.team is not None and self.team.is_usable()
+
+    def leave(self) -> None:
+        """Report to the workers that nobody reads the epoch any more."""
+        if self.team is not None:
+            for worker, part in zip(self.team.workers, self.parts,
+                                    strict=True):
+                worker.leave(part)
+
+
+def _unpickled(changes: bytes) -> Any:
+    return pickle.loads(changes) if changes else None

@@ -1,7 +1,9 @@
-"""A worker process and the epochs that are read from it."""
+"""A worker process, seen from its consumer."""
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.context
+import multiprocessing.process
 import multiprocessing.util
 import os
 import pickle
@@ -9,11 +11,10 @@ import signal
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
-from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.transport.batches import load
@@ -26,92 +27,85 @@ from fuel.transport.channel import (
 )
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
+from fuel.typing import Batch, State
 from fuel.utils.thread_exit import end_thread_at_exit
-from fuel.workers.producer import Kind, serve, unpack_batch
+from fuel.workers.messages import Kind, unpack_batch
+from fuel.workers.producer import serve
+from fuel.workers.remote_errors import unpickle_error
 
-# Seconds that a worker has to end when told so.
+# Seconds that a worker has to end by itself.
 _PATIENCE = 2.0
+_UNPICKLABLE = ('the pipeline in the worker process raised an error that '
+                'cannot be pickled: ')
 
 
-class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
-    """The traceback of an exception as it was in the worker."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return '\n' + self.text
-
-
-class RemoteEpoch:
-    """One epoch on the consumer's side.
+class WorkerEpoch:
+    """One epoch of one worker, on the consumer's side.
 
     Attributes
     ----------
     number : int
     taken : int
-        How many batches and errors were taken from the worker.
-    handed : int
-        How many of them were handed to the user.
+        How many batches and errors were received and opened.
+    items : collections.deque of Message
+        Those that came and were not opened.
+    opened : bool
+        Whether the worker answered the request for the epoch.
+    base : dict or Exception
+        The state before the first batch, or why there is none.
+    failure : Exception or None
+        Why the epoch could not begin, if it could not.
     finished : bool
-        Whether the end was taken.
+        Whether the end was received.
 
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.taken = 0
-        self.handed = 0
         self.finished = False
         self.items: deque[Message] = deque()
-        self.opened: tuple[str, Any] | None = None
-        self._changes: bytes = b''
+        self.opened = False
+        self.base: State | Exception = WorkerError(
+            'the worker has not begun the epoch')
+        self.failure: Exception | None = None
         self._final: bytes = b''
 
-    def state(self, is_over: bool) -> Any:
-        """Return the state after what was handed out."""
-        if self.opened is None:
-            return WorkerError('the worker has not begun the epoch')
-        kind, base = self.opened
-        if kind == 'error':
-            return _as_exception(*base)
-        if is_over and self.finished:
-            return pickle.loads(self._final)
-        if isinstance(base, Exception) or not self._changes:
-            return base
-        steps = pickle.loads(self._changes)
-        return steps if isinstance(steps, Exception) else changed(base, steps)
+    def open(self, message: Message) -> None:
+        """Record that the worker has begun the epoch, or could not."""
+        self.opened = True
+        if message.first:
+            self.base = self.failure = unpickle_error(
+                message.payload, WorkerError, _UNPICKLABLE)
+        else:
+            self.base = pickle.loads(message.payload)
 
-    def has_begun(self) -> bool:
-        """Tell whether its state is known."""
-        return self.opened is not None
-
-    def note(self, receipt: Receipt) -> None:
-        """Remember how the state changed with what was handed out."""
-        self.handed, self._changes = receipt.number, receipt.changes
+    def final(self) -> State | Exception:
+        """Return the state after the end, or why there is none."""
+        state: State | Exception = pickle.loads(self._final)
+        return state
 
     def end(self, final: bytes) -> None:
-        """Remember that the end was taken."""
+        """Record that the end was received."""
         self.finished = True
         self._final = final
 
 
 class Receipt(NamedTuple):
-    """That an item of an epoch, by number, was handed out."""
+    """Of a batch or error: whose it is, and the changed state, pickled."""
 
-    epoch: RemoteEpoch
-    number: int
+    epoch: WorkerEpoch
     changes: bytes
 
 
 class Worker:
-    """A process that makes batches of a stream ahead of this one.
+    """A process that prefetches batches of a stream.
 
     Parameters
     ----------
     name : str
         What errors call the stream.
+    connection : socket.socket
     max_bytes : int
         How much shared memory the batches may take.
     stalled : float
@@ -121,13 +115,16 @@ class Worker:
 
     """
 
-    def __init__(self, name: str, connection: socket.socket, max_bytes: int,
-                 stalled: float, process: Any = None) -> None:
+    def __init__(
+            self, name: str, connection: socket.socket, max_bytes: int,
+            stalled: float,
+            process: multiprocessing.process.BaseProcess | None = None,
+    ) -> None:
         self.name = name
         self.stalled = stalled
         self.owner = os.getpid()
         self.leases = Leases(max_bytes // 2)
-        self.epochs: dict[int, RemoteEpoch] = {}
+        self.epochs: dict[int, WorkerEpoch] = {}
         self.error: WorkerError | None = None
         self.interrupted = False
         self.is_cut = False
@@ -136,7 +133,7 @@ class Worker:
         self._next_number = 1
         self._channel = Channel(connection)
         self._process = process
-        if process is not None:
+        if process is not None and process.pid is not None:
             self._channel.watch(Peer(process.pid))
         # Runs when this object is gone, and first of all at exit, before
         # multiprocessing waits for its children.
@@ -144,7 +141,8 @@ class Worker:
             self, _stop, (self._channel, process), exitpriority=100)
 
     @classmethod
-    def start(cls, stream: Any, context: Any, max_batches: int,
+    def start(cls, stream: Any,
+              context: multiprocessing.context.BaseContext, max_batches: int,
               max_bytes: int, stalled: float) -> Worker:
         """Start a process that makes batches of a stream."""
         name = type(stream).__name__
@@ -153,7 +151,7 @@ class Worker:
         sent = (None if context.get_start_method() == 'fork'
                 else pickle.dumps(stream))
         ours, theirs = Channel.pair()
-        process = context.Process(
+        process = context.Process(  # type: ignore[attr-defined]
             target=serve, name=f'fuel-worker-{name}',
             args=(stream if sent is None else None, theirs, os.getpid(),
                   max_batches, max_bytes))
@@ -179,17 +177,17 @@ class Worker:
         return (self.error is None and self._finalizer.still_active()
                 and self.owner == os.getpid())
 
-    def begin(self, **options: Any) -> RemoteEpoch:
-        """Begin an epoch."""
-        epoch = RemoteEpoch(self._next_number)
+    def begin(self, options: dict[str, Any]) -> WorkerEpoch:
+        """Begin an epoch; the options are those of :class:`BatchMaker`."""
+        epoch = WorkerEpoch(self._next_number)
         with self._abandoned_if_interrupted():
             self._next_number += 1
             self.epochs[epoch.number] = epoch
             self._send(Message(
-                Kind.EPOCH, epoch.number, payload=pickle.dumps(options)))
+                Kind.OPEN, epoch.number, payload=pickle.dumps(options)))
             return epoch
 
-    def leave(self, epoch: RemoteEpoch) -> None:
+    def leave(self, epoch: WorkerEpoch) -> None:
         """Stop reading an epoch."""
         if self.epochs.pop(epoch.number, None) is None:
             return
@@ -201,15 +199,14 @@ class Worker:
                 self._drop(item)
             epoch.items.clear()
 
-    def state(self, epoch: RemoteEpoch, is_over: bool) -> Any:
-        """Return the state of an epoch after what was handed out."""
-        if epoch.opened is None and self.is_usable():
+    def wait_until_open(self, epoch: WorkerEpoch) -> None:
+        """Wait for the first state of an epoch, if that may come."""
+        if not epoch.opened and self.is_usable():
             with self._abandoned_if_interrupted():
-                self._wait(lambda: epoch.opened is not None)
-        return epoch.state(is_over)
+                self._wait(lambda: epoch.opened)
 
-    def take(self, epoch: RemoteEpoch, pending_item: PendingItem) -> None:
-        """Let the next batch of an epoch, or its error, be held.
+    def receive(self, epoch: WorkerEpoch, pending: PendingItem) -> None:
+        """Let the next batch of an epoch, or its error, be pending.
 
         Raises
         ------
@@ -219,109 +216,91 @@ class Worker:
             If the worker is dead or stalled.
 
         """
-        if epoch.finished:
-            raise StopIteration
         if self.owner != os.getpid():
             raise WorkerError(
                 f'the worker of {self.name} belongs to process {self.owner} '
                 f'and cannot be used by its child {os.getpid()}: make a new '
                 'epoch iterator there')
-        try:
-            self._take_item(epoch, pending_item)
-        except (StopIteration, WorkerError):
-            raise
-        except BaseException:
-            self._note_interrupt()
-            raise
-
-    def _take_item(self, epoch: RemoteEpoch,
-                   pending_item: PendingItem) -> None:
-        self._channel.is_resting = False
-        if not epoch.items:
-            self._wait(lambda: bool(epoch.items) or _has_failed(epoch))
-        if _has_failed(epoch):
-            described: Any = epoch.opened[1]  # type: ignore[index]
-            pending_item.held = None, _as_exception(*described), None
-            return
-        item = epoch.items.popleft()
-        if item.kind == Kind.END:
-            epoch.end(item.payload)
-            self.epochs.pop(epoch.number, None)
-            raise StopIteration
-        data = error = None
-        if item.kind == Kind.ERROR:
-            changes, described = pickle.loads(item.payload)
-            error = _as_exception(*described)
-        else:
-            data, changes = self._open(item)
-        epoch.taken += 1
-        pending_item.held = data, error, Receipt(epoch, epoch.taken, changes)
-        self._acknowledge(epoch)
+        with self._abandoned_if_interrupted():
+            if not epoch.items:
+                self._wait(lambda: bool(epoch.items)
+                           or epoch.failure is not None)
+            if epoch.failure is not None:
+                pending.held = None, epoch.failure, None
+                return
+            item = epoch.items.popleft()
+            if item.kind == Kind.END:
+                epoch.end(item.payload)
+                self.epochs.pop(epoch.number, None)
+                raise StopIteration
+            data = error = None
+            if item.kind == Kind.ERROR:
+                changes, pickled = pickle.loads(item.payload)
+                error = unpickle_error(pickled, WorkerError, _UNPICKLABLE)
+            else:
+                data, changes = self._load(item)
+            epoch.taken += 1
+            pending.held = data, error, Receipt(epoch, changes)
+            self._acknowledge(epoch)
 
     @contextmanager
     def _abandoned_if_interrupted(self) -> Iterator[None]:
+        """Give the worker up if a message may have been lost by Ctrl-C.
+
+        Another one goes on where the user was.
+        """
         self._channel.is_resting = False
         try:
             yield
         except (StopIteration, WorkerError):
             raise
         except BaseException:
-            self._note_interrupt()
+            if not self._channel.is_resting:
+                self.interrupted = True
+                self.error = WorkerError(
+                    f'the worker of {self.name} was given up, since an '
+                    'interrupt came in the middle of a message, and another '
+                    'one needs a position to go on from')
             raise
 
-    def _note_interrupt(self) -> None:
-        """Give the worker up if a message may have been lost by Ctrl-C.
-
-        Another one goes on where the user was.
-        """
-        if not self._channel.is_resting:
-            self.interrupted = True
-            self.error = WorkerError(
-                f'the worker of {self.name} was given up, since an interrupt '
-                'came in the middle of a message, and another one needs a '
-                'position to go on from')
-
-    def _open(self, item: Message) -> tuple[Any, bytes]:
+    def _load(self, item: Message) -> tuple[Batch, bytes]:
         """Return the batch of a message, and how the state changed."""
-        slot, segment, start, offset, length = _place_of(item)
-        payload: Any = item.payload
-        if length:
-            payload = self.leases.view(segment, offset + start, length)
-        extents, changes, description = unpack_batch(payload)
-        changes = bytes(changes)
-        if extents:
-            batch = self.leases.lend(
-                slot, segment,
-                [(offset + begin, size) for begin, size in extents],
-                lambda buffers: load(description, buffers))
-        else:
-            batch = load(description, [])
-            if slot >= 0:
-                self.leases.give_back(slot)
+        extents, changes, description = unpack_batch(item.payload)
+        if not extents:
+            return load(description, []), changes
+        slot, segment = item.first - 1, item.second
+        places = [(item.third + start, size) for start, size in extents]
+        content: Any = description
+        if not description:
+            content = self.leases.view(segment, *places.pop())
+        if places:
+            return self.leases.lend(
+                slot, segment, places,
+                lambda buffers: load(content, buffers)), changes
+        batch = load(content, [])
+        self.leases.give_back(slot)
         return batch, changes
 
-    def _acknowledge(self, epoch: RemoteEpoch) -> None:
+    def _acknowledge(self, epoch: WorkerEpoch) -> None:
         returned = self.leases.returned()
         slot, reuse = returned.pop() if returned else (-1, False)
-        messages = [Message(Kind.RELEASE, 0, slot, int(reuse))
-                    for slot, reuse in returned]
-        messages.append(Message(
-            Kind.HANDED, epoch.number, epoch.taken, slot + 1, int(reuse)))
         # A worker that is gone is noticed when something is wanted of it.
-        with suppress(ChannelClosed):
-            self._channel.send(*messages)
+        self._send(
+            *(Message(Kind.RELEASE, 0, slot, int(reuse))
+              for slot, reuse in returned),
+            Message(Kind.DELIVERED, epoch.number, epoch.taken, slot + 1,
+                    int(reuse)))
 
     def _send(self, *messages: Message) -> None:
         with suppress(ChannelClosed):
             self._channel.send(*messages)
 
     def _drop(self, item: Message) -> None:
-        slot = _place_of(item)[0]
-        if item.kind == Kind.BATCH and slot >= 0:
-            self._send(Message(Kind.RELEASE, 0, slot, 1))
+        if item.kind == Kind.BATCH and item.first:
+            self._send(Message(Kind.RELEASE, 0, item.first - 1, 1))
 
-    def _wait(self, is_there: Any) -> None:
-        """Take in messages until what is wanted is there."""
+    def _wait(self, is_there: Callable[[], bool]) -> None:
+        """Receive messages until a condition is true."""
         if self.error is not None and not is_there():
             raise self.error
         self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
@@ -335,11 +314,11 @@ class Worker:
                 self.error = self._death()
                 raise self.error from None
             if message is not None:
-                self._take(message)
+                self._handle(message)
             elif time.monotonic() > deadline:
                 raise WorkerError(self._describe_stall())
 
-    def _take(self, message: Message) -> None:
+    def _handle(self, message: Message) -> None:
         self._has_answered = True
         if message.kind == Kind.SEGMENT:
             assert message.descriptor is not None
@@ -349,14 +328,12 @@ class Worker:
             self.leases.drop_segment(message.first)
         elif message.kind == Kind.STACKS:
             self._stacks = message.payload.decode()
-        elif message.feed in self.epochs:
-            epoch = self.epochs[message.feed]
-            if message.kind == Kind.OPENED:
-                epoch.opened = pickle.loads(message.payload)
-            else:
-                epoch.items.append(message)
-        else:
+        elif message.epoch not in self.epochs:
             self._drop(message)
+        elif message.kind == Kind.OPENED:
+            self.epochs[message.epoch].open(message)
+        else:
+            self.epochs[message.epoch].items.append(message)
 
     def _death(self) -> WorkerError:
         if self.is_cut:
@@ -392,7 +369,7 @@ class Worker:
             while not self._stacks and time.monotonic() < deadline:
                 message = self._channel.receive(0.2)
                 if message is not None:
-                    self._take(message)
+                    self._handle(message)
         stacks = self._stacks or 'unknown, since it does not answer'
         return (f'the worker process {self.pid} of {self.name} has '
                 f'sent nothing for {self.stalled} seconds (timeout). It is '
@@ -404,15 +381,16 @@ class Worker:
         self._channel.cut()
 
     def close(self) -> None:
-        """End the worker; arrays that were handed out stay."""
+        """End the worker; arrays that were delivered stay."""
         self._finalizer()
         self.epochs.clear()
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> object:
         raise TypeError('a worker process cannot be pickled')
 
 
-def _stop(channel: Channel, process: Any) -> None:
+def _stop(channel: Channel,
+          process: multiprocessing.process.BaseProcess | None) -> None:
     # The worker ends when its connection does.
     channel.close()
     if process is None:
@@ -423,30 +401,6 @@ def _stop(channel: Channel, process: Any) -> None:
         process.join(_PATIENCE)
     if process.exitcode is not None:
         process.close()
-
-
-def _place_of(item: Message) -> tuple[int, int, int, int, int]:
-    """Return slot (-1: none), segment, and where the description is."""
-    low = 0xffffffff
-    return (item.first - 1, item.second >> 32, item.second & low,
-            item.third >> 32, item.third & low)
-
-
-def _has_failed(epoch: RemoteEpoch) -> bool:
-    return epoch.opened is not None and epoch.opened[0] == 'error'
-
-
-def _as_exception(pickled: bytes | None, summary: str,
-                  text: str) -> Exception:
-    """Return an exception of the worker as one of ours."""
-    if pickled is None:
-        error: Exception = WorkerError(
-            'the pipeline in the worker process raised an error that cannot '
-            f'be pickled: {summary}')
-    else:
-        error = pickle.loads(pickled)
-    error.__cause__ = RemoteTraceback(text)
-    return error
 
 
 def _signal_name(number: int) -> str:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pipelines import PIPELINES, build, write_files
 
-from fuel.epochs.state_delta import Course, changed, changes
+from fuel.epochs.state_delta import StateDelta, changed, changes
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3)
@@ -36,7 +36,7 @@ def test_course_follows_every_pipeline(name, tmp_path):
     """What it finds without making a state makes the state."""
     write_files(tmp_path)
     iterator = build(name, tmp_path).get_epoch_iterator()
-    course = Course(iterator)
+    course = StateDelta(iterator)
     for _ in zip(iterator, range(6), strict=False):
         assert (json.dumps(changed(course.base, course.changes(iterator)))
                 == json.dumps(iterator.state_dict()))

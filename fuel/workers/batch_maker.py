@@ -1,0 +1,329 @@
+"""Makes the batches of one epoch, encoded, and placed where they are read.
+
+A worker process and a server have one batch maker for each epoch.  It knows
+no channel: whoever calls it sends what it made.
+"""
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.state import RUNNING
+from fuel.epochs.state_delta import Changes, StateDelta
+from fuel.kernels.memory import address_of, empty
+from fuel.kernels.outputs import Placement, placed
+from fuel.transport.slots import Slot, align
+from fuel.typing import Batch, State
+
+Buffers = list[NDArray[numpy.uint8]]
+Extent = tuple[int, int]
+Sizes = tuple[int, Sequence[Extent]]
+Description = TypeVar('Description')
+
+
+class Outcome(enum.Enum):
+    """What a step of a batch maker gave."""
+
+    BATCH = 'batch'
+    ERROR = 'error'
+    END = 'end'
+
+
+class Made(NamedTuple):
+    """A batch, an error in the place of one, or the end of an epoch.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    number : int
+        How many batches and errors were made before.
+    buffers : list of numpy.ndarray
+        Arrays of uint8 that are not in the slot.
+    description : object
+        The encoder's description of a batch.
+    extents : list of (int, int) or None
+        Offset and size in the slot of each array, if they all are there.
+    error : Exception or None
+    changes : list, Exception or None
+        Difference of the state from the first; see :class:`StateDelta`.
+    state : dict, Exception or None
+        At the end: the stream's state after the epoch, or why it has none.
+    placement : Placement or None
+        The parts of the slot that the stages were offered.
+
+    """
+
+    outcome: Outcome
+    number: int
+    buffers: Buffers
+    description: Any = None
+    extents: list[Extent] | None = None
+    error: Exception | None = None
+    changes: Changes | Exception | None = None
+    state: State | Exception | None = None
+    placement: Placement | None = None
+
+
+class BatchMaker(Generic[Description]):
+    """Makes the batches of one epoch of a stream.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+    encode : callable
+        Returns the description of a batch, and its large arrays and bytes.
+    state : dict, optional
+        State to go on from.  Defaults to None: the stream's present one.
+    after : bool, optional
+        Whether that is the state of the epoch before, so that the one that
+        follows is made.  Defaults to False.
+    calls : sequence of str, optional
+        Methods of the stream to call before: reset, next_epoch.
+    share : (int, int), optional
+        ``(place, step)``: of every `step` batches the one at `place` is
+        made.  Defaults to all of them.
+    skip : callable, optional
+        Takes an epoch iterator and how many batches to leave out.
+    expected : tuple, optional
+        What `sizes` was for another epoch of the stream.
+
+    Attributes
+    ----------
+    base : dict or Exception
+        State before the first batch, or why there is none.
+    number : int
+        How many batches and errors were made.
+    ended : bool
+    sizes : (int, sequence of (int, int))
+        Bytes of the slot that the next batch will probably take, 0 if none,
+        and where in it the arrays of the last were.
+
+    """
+
+    def __init__(self, stream: Any,
+                 encode: Callable[[Batch], tuple[Description, Sequence[Any]]],
+                 *, state: State | None = None, after: bool = False,
+                 calls: Sequence[str] = (), share: tuple[int, int] = (0, 1),
+                 skip: Callable[[Any, int], None] | None = None,
+                 expected: Sizes = (0, ())) -> None:
+        self.stream = stream
+        self._encode = encode
+        self._iterator = open_epoch(stream, state, after, calls)
+        self._delta = StateDelta(self._iterator)
+        self.base = self._delta.base
+        self._first, self._step = share
+        self._skip = skip
+        self.number = 0
+        self.ended = False
+        self.sizes = expected
+
+    def next(self, slot: Slot | None = None) -> Made:
+        """Make the next batch, in a slot if it can be.
+
+        Parameters
+        ----------
+        slot : Slot, optional
+            If the result has no extents, the caller puts it back, with the
+            `placement` of the result.
+
+        """
+        placement = None
+        if slot is not None and self.sizes[1]:
+            placement = Placement(slot.bytes, self.sizes[1])
+        try:
+            with placed(placement):
+                batch = self._next_batch()
+            description, encoded = self._encode(batch)
+            del batch
+        except StopIteration:
+            return self._end(placement)
+        except Exception as error:  # noqa: BLE001 - raised by the reader
+            return self.fail(error, placement)
+        made = Made(Outcome.BATCH, self.number,
+                    list(map(_as_bytes, encoded)), description,
+                    changes=self._delta.changes(self._iterator),
+                    placement=placement)
+        del encoded
+        self.number += 1
+        if not made.buffers:
+            self.sizes = 0, self.sizes[1]
+            return made
+        return self._place_in(slot, made)
+
+    def place(self, made: Made, slot: Slot) -> Made:
+        """Put a batch that is in no slot into one that has room for it."""
+        return self._place_in(slot, made._replace(placement=None))
+
+    def _place_in(self, slot: Slot | None, made: Made) -> Made:
+        buffers, placement = made.buffers, made.placement
+        need = sum(align(buffer.nbytes) for buffer in buffers)
+        extents = None
+        if slot is not None:
+            extents = write_into(slot, buffers, placement, self.sizes[1])
+        if slot is None or extents is None:
+            self.sizes = need, self.sizes[1]
+            _detach(buffers, placement)
+            return made
+        self.sizes = need, extents
+        buffers.clear()
+        if placement is not None and not placement.is_free():
+            # A stage keeps what it returned, so nobody may write there.
+            buffers.extend(slot.bytes[offset:offset + size].copy()
+                           for offset, size in extents)
+            return made
+        return made._replace(extents=extents)
+
+    def discard(self) -> Made:
+        """Make the next batch for nobody."""
+        made = Made(Outcome.BATCH, self.number, [])
+        try:
+            self._next_batch()
+        except StopIteration:
+            return self._end()
+        except Exception as error:  # noqa: BLE001 - raised by the reader
+            return self.fail(error)
+        self.number += 1
+        return made
+
+    def fail(self, error: Exception,
+             placement: Placement | None = None) -> Made:
+        """Return an error in the place of a batch."""
+        self.number += 1
+        return Made(Outcome.ERROR, self.number - 1, [], error=error,
+                    changes=self._delta.changes(self._iterator),
+                    placement=placement)
+
+    def _next_batch(self) -> Batch:
+        if self._step > 1 and self._skip is not None:
+            self._skip(self._iterator,
+                       self._step - 1 if self.number else self._first)
+        batch: Batch = next(self._iterator)
+        return batch
+
+    def _end(self, placement: Placement | None = None) -> Made:
+        self.ended = True
+        state: State | Exception
+        try:
+            state = self.stream.state_dict()
+        except Exception as error:  # noqa: BLE001 - raised if it is wanted
+            state = error
+        return Made(Outcome.END, self.number, [], state=state,
+                    placement=placement)
+
+
+def write_into(slot: Slot, buffers: Buffers,
+               placement: Placement | None = None,
+               expected: Sequence[Extent] = ()) -> list[Extent] | None:
+    """Write arrays into a slot, unless they are there.
+
+    Parameters
+    ----------
+    slot : Slot
+    buffers : list of numpy.ndarray
+        Of uint8.
+    placement : Placement, optional
+        Parts of the slot that stages were offered.
+    expected : sequence of (int, int), optional
+        Where they asked for arrays.
+
+    Returns
+    -------
+    list of (int, int) or None
+        Offset and size of each; None if they do not fit.
+
+    """
+    start = address_of(slot.bytes)
+    offsets = [address_of(buffer) - start for buffer in buffers]
+    extents = [(offset, buffer.nbytes) for offset, buffer
+               in zip(offsets, buffers, strict=True)]
+    # Nearly always they are where those of the batch before were.
+    if placement is not None and extents == expected:
+        return extents
+    found = _find_places(slot, extents, placement)
+    if found is not None:
+        for offset, (place, size), buffer in zip(
+                offsets, found, buffers, strict=True):
+            if offset != place:
+                slot.bytes[place:place + size] = buffer
+    return found
+
+
+def open_epoch(stream: Any, state: State | None = None, after: bool = False,
+               calls: Sequence[str] = ()) -> Any:
+    """Return an iterator of the epoch that begins at, or after, a state."""
+    if state is not None:
+        stream.load_state_dict(state)
+        if after and state['epoch'] == RUNNING:
+            # That epoch was left; the one that follows is wanted.
+            stream.get_epoch_iterator()
+    for name in calls:
+        getattr(stream, name)()
+    return stream.get_epoch_iterator()
+
+
+def _as_bytes(buffer: Any) -> NDArray[numpy.uint8]:
+    if isinstance(buffer, numpy.ndarray):
+        return buffer
+    return numpy.frombuffer(buffer, numpy.uint8)
+
+
+def _find_places(slot: Slot, extents: list[Extent],
+                 placement: Placement | None) -> list[Extent] | None:
+    """Return where in a slot each array goes, None if there is no room.
+
+    Arrays that are in the slot already stay there.  So does what the stages
+    made there on the way, for as long as somebody holds it.
+    """
+    is_inside = [0 <= offset < slot.capacity for offset, _ in extents]
+    taken = [] if placement is None else placement.get_kept()
+    taken += [(offset, offset + size) for (offset, size), inside
+              in zip(extents, is_inside, strict=True) if inside]
+    taken.sort()
+    found = []
+    for (offset, size), inside in zip(extents, is_inside, strict=True):
+        place = offset
+        if not inside:
+            place = _first_gap(taken, size)
+            taken.append((place, place + size))
+            taken.sort()
+        found.append((place, size))
+    end = max((stop for _, stop in taken), default=0)
+    return found if end <= slot.capacity else None
+
+
+def _first_gap(taken: list[Extent], size: int) -> int:
+    """Return the first aligned place with `size` free bytes."""
+    place = 0
+    for start, stop in taken:
+        if place + size <= start:
+            break
+        place = max(place, align(stop))
+    return place
+
+
+def _detach(buffers: Buffers, placement: Placement | None) -> None:
+    """Copy arrays that lie in a slot, or that a stage may overwrite."""
+    is_placed = placement is not None and bool(placement.references)
+    for place in range(len(buffers)):
+        if is_placed or _num_references(buffers, place) > _OURS:
+            # Into memory that earlier batches had: new pages cost more.
+            copy = empty(buffers[place].shape, numpy.uint8)
+            copy[...] = buffers[place]
+            buffers[place] = copy
+
+
+def _num_references(buffers: Buffers, place: int) -> int:
+    """Return how many references the memory of an array has."""
+    root: Any = buffers[place]
+    while isinstance(getattr(root, 'base', None), numpy.ndarray):
+        root = root.base
+    return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
+
+
+# How many of them are ours; versions of Python count differently.
+_OURS = _num_references([numpy.empty(1, numpy.uint8)], 0)

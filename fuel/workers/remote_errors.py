@@ -1,0 +1,115 @@
+"""Exceptions of a pipeline in another process, raised again in this one."""
+from __future__ import annotations
+
+import builtins
+import pickle
+import traceback
+from typing import Any, NamedTuple
+
+# Their constructors take more than a text, or they end loops.
+_NOT_BY_TEXT = (StopIteration, StopAsyncIteration, UnicodeError,
+                ExceptionGroup)
+
+
+class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
+    """The traceback of an exception as it was in the other process."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return '\n' + self.text
+
+
+class ErrorReport(NamedTuple):
+    """An exception in words.
+
+    Attributes
+    ----------
+    kind : str or None
+        Name of a built-in class; None for any other.
+    summary : str
+        Class and text.
+    text : str
+        Argument of the constructor.
+    notes : list of str
+    traceback : str
+
+    """
+
+    kind: str | None
+    summary: str
+    text: str
+    notes: list[str]
+    traceback: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> ErrorReport:
+        """Return an exception in words."""
+        kind = type(error)
+        return cls(
+            kind.__name__ if kind.__module__ == 'builtins' else None,
+            traceback.format_exception_only(error)[0].strip(),
+            _text_of(error),
+            [str(note) for note in getattr(error, '__notes__', [])],
+            ''.join(traceback.format_exception(error)))
+
+    def rebuild(self, other: type[Exception], prefix: str) -> Exception:
+        """Return an exception that has the words.
+
+        Parameters
+        ----------
+        other : type
+            Class of the result if the exception's is not built in.
+        prefix : str
+            What its text begins with then.
+
+        """
+        cls = getattr(builtins, self.kind or '', None)
+        if isinstance(cls, type) and issubclass(cls, Exception) \
+                and not issubclass(cls, _NOT_BY_TEXT):
+            error: Exception = cls(self.text)
+        else:
+            error = other(prefix + self.summary)
+        for note in self.notes:
+            error.add_note(note)
+        error.__cause__ = RemoteTraceback(self.traceback)
+        return error
+
+
+def _text_of(error: BaseException) -> str:
+    # The text of a KeyError is its argument in quotes, which that of a new
+    # one would put in quotes once more.
+    if isinstance(error, KeyError) and len(error.args) == 1 \
+            and isinstance(error.args[0], str):
+        return error.args[0]
+    return str(error)
+
+
+def pickle_error(error: Exception) -> bytes:
+    """Return an exception, or what is known of it, pickled."""
+    report = ErrorReport.of(error)
+    pickled: bytes | None = None
+    try:
+        pickled = pickle.dumps(error)
+        if type(pickle.loads(pickled)) is not type(error):
+            pickled = None
+    except Exception:  # noqa: BLE001 - pickling runs any code
+        pickled = None
+    return pickle.dumps((pickled, report))
+
+
+def unpickle_error(pickled: bytes, other: type[Exception],
+                   prefix: str) -> Exception:
+    """Return the exception that :func:`pickle_error` was given.
+
+    See :meth:`ErrorReport.rebuild` for one that does not pickle.
+    """
+    content: tuple[Any, ErrorReport] = pickle.loads(pickled)
+    original, report = content
+    if original is None:
+        return report.rebuild(other, prefix)
+    error: Exception = pickle.loads(original)
+    error.__cause__ = RemoteTraceback(report.traceback)
+    return error

@@ -1,0 +1,108 @@
+"""Base of the streams whose epochs are made in another process."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.runtime import runtime_of
+from fuel.iterator import DataIterator
+from fuel.streams import AbstractDataStream
+from fuel.typing import Batch
+from fuel.workers.session import RemoteSession
+
+# Seconds between attempts to stop another thread that waits for a batch,
+# and after which the stream is closed although it does not stop.
+_RETRY = 0.1
+_PATIENCE = 5.0
+
+
+class RemoteStream(AbstractDataStream):
+    """A stream each of whose epoch iterators reads a remote session.
+
+    A subclass must implement :meth:`_open_session`.
+
+    Attributes
+    ----------
+    session : RemoteSession
+        That of the epoch iterator that is reading, or read last.
+
+    """
+
+    epoch_attributes: tuple[str, ...] = ('session',)
+    session: Any
+    # What the next epoch comes after if there is no session.
+    _after: Any = None
+
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over a new epoch.
+
+        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
+        """
+        # Not that of a transformer, which reads its data stream here.
+        return AbstractDataStream.get_epoch_iterator(self, as_dict)
+
+    def _open_session(self) -> RemoteSession[Any]:
+        """Return the session of the epoch that comes next."""
+        raise NotImplementedError
+
+    def _take(self, source: Any) -> Batch:
+        """Return the next batch of the session that is reading."""
+        if 'session' not in vars(self):
+            self.session = self._open_session()
+        session: RemoteSession[Any] = self.session
+        return session.take(source)
+
+    def _last_session(self) -> Any:
+        """Return the session of the epoch made last, None if there is none."""
+        epoch = runtime_of(self).epoch
+        return None if epoch is None else session_of(epoch)
+
+    def _begin_epoch(self, epoch: Epoch) -> None:
+        with runtime_of(self).lock:
+            self.session = self._open_session()
+            super()._begin_epoch(epoch)
+
+    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
+        super()._adopt_epoch(epoch, iterator)
+        # A finished epoch lets go of its attributes, but not of this.
+        session = epoch.attributes.get('session', session_of(epoch))
+        vars(epoch)['session'] = epoch.pending_item = session
+
+    def _lock_to_close(self, stop: Callable[[], None]) -> bool:
+        """Take the stream's lock, which a thread that waits may hold.
+
+        Parameters
+        ----------
+        stop : callable
+            Lets such a thread raise an error.
+
+        Returns
+        -------
+        bool
+            False if a thread goes on holding it.
+
+        """
+        lock = runtime_of(self).lock
+        deadline = time.monotonic() + _PATIENCE
+        while not lock.acquire(timeout=_RETRY):
+            stop()
+            if time.monotonic() > deadline:
+                return False
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        with runtime_of(self).lock:
+            state = super().__getstate__()
+            session = self._last_session()
+            if session is not None:
+                after = session.last_state()
+                if after is not None:
+                    state['_after'] = after
+            return state
+
+
+def session_of(epoch: Epoch) -> Any:
+    """Return the session that an epoch reads, None if there is none."""
+    return vars(epoch).get('session')
