@@ -9,12 +9,13 @@ from fuel.transformers.batch import Batch
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX
 from fuel.transformers.filter import Filter
+from fuel.transformers.filter_sources import FilterSources
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
 from fuel.transformers.merge import Merge
 from fuel.transformers.padding import Padding
+from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
-from fuel.transformers.source_selection import FilterSources, Rename
 from fuel.transformers.sourcewise import (
     AgnosticSourcewiseTransformer,
     SourcewiseTransformer,

@@ -10,7 +10,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme
 from fuel.transformers.base import Transformer
-from fuel.transformers.partial_batch import Chunk
+from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 
@@ -66,7 +66,7 @@ class Cache(Transformer):
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_chunks')
-    _chunks: tuple[Chunk, ...] = ()
+    _chunks: tuple[PartialBatch, ...] = ()
 
     def __init__(self, data_stream: Any, iteration_scheme: Any,
                  **kwargs: Any) -> None:
@@ -88,7 +88,7 @@ class Cache(Transformer):
 
     @cache.setter
     def cache(self, value: list[list[Any]]) -> None:
-        chunk = Chunk(value, self.sources, TypeError(
+        chunk = PartialBatch(value, self.sources, TypeError(
             'the position of a Cache whose cache was assigned cannot be '
             'saved as plain data: pickle the epoch iterator instead'))
         self._chunks = (chunk,) if chunk.length else ()
@@ -134,7 +134,7 @@ class Cache(Transformer):
     def _fetch(self) -> int:
         """Read a batch, and return how many examples it has."""
         position = position_of(self.child_epoch_iterator)
-        chunk = Chunk(self._pull(), self.data_stream.sources, position)
+        chunk = PartialBatch(self._pull(), self.data_stream.sources, position)
         if chunk.length:
             self._chunks += (chunk,)
         return chunk.length

@@ -8,7 +8,7 @@ import numpy
 from fuel.transformers.base import check_count
 
 
-class Chunk:
+class PartialBatch:
     """A batch of the child, and how much of it was handed out.
 
     Parameters
@@ -50,7 +50,7 @@ class Chunk:
         self.used = 0
         self.position = position
 
-    def __iter__(self) -> Chunk:
+    def __iter__(self) -> PartialBatch:
         return self
 
     def __next__(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
-from fuel.transformers.partial_batch import Chunk
+from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.source_names import as_labels, labels_of
 
 
@@ -79,10 +79,10 @@ class Unpack(Transformer):
                 return example
             self.data = None
 
-    def _fetch(self) -> Chunk:
+    def _fetch(self) -> PartialBatch:
         """Read a batch."""
         position = position_of(self.child_epoch_iterator)
-        return Chunk(self._pull(), self.data_stream.sources, position)
+        return PartialBatch(self._pull(), self.data_stream.sources, position)
 
     def _length(self) -> None:
         # How many examples the batches have is not known before.
@@ -92,7 +92,7 @@ class Unpack(Transformer):
         """Return how many examples of the child's batch were returned."""
         if self.data is None:
             return None
-        if not isinstance(self.data, Chunk):
+        if not isinstance(self.data, PartialBatch):
             raise TypeError(
                 'the position of an Unpack whose data were assigned cannot '
                 'be saved as plain data: pickle the epoch iterator instead')
@@ -108,6 +108,6 @@ class Unpack(Transformer):
 
     def get_child_position(self) -> Any:
         """Return where the child stood before its last batch."""
-        if isinstance(self.data, Chunk) and self.data.is_partial():
+        if isinstance(self.data, PartialBatch) and self.data.is_partial():
             return self.data.position
         return None

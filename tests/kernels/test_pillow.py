@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from PIL import Image
 
 from fuel.kernels.pillow import copy_pixels
-from fuel.transformers.image.decoding import _to_array
+from fuel.transformers.image.decode import _to_array
 
 HAS_ARROW = hasattr(Image.Image, '__arrow_c_array__')
 

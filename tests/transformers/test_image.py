@@ -35,7 +35,7 @@ from fuel.transformers.image import (
     Random2DRotation,
     RandomFixedSizeCrop,
 )
-from fuel.transformers.image.crops import enlarged
+from fuel.transformers.image.minimum_size import enlarged
 from fuel.transformers.image.resampling import resize_image, rotate_image
 
 FILTERS = {'nearest': Image.Resampling.NEAREST,

@@ -22,7 +22,7 @@ from fuel.transformers.image import (
     Resize,
 )
 from fuel.transformers.image.resampling import resize_image
-from fuel.transformers.image.sizes import choose_part
+from fuel.transformers.image.random_crop import choose_part
 
 RAGGED = [pixels(3, 6 + n, 9 - n, seed=n) for n in range(4)]
 FORMS = [list, as_objects]

@@ -1,4 +1,7 @@
-"""Stages that give images a fixed height and width."""
+"""Stages that crop images at random places.
+
+All is drawn before any thread starts.
+"""
 from __future__ import annotations
 
 import math
@@ -7,16 +10,21 @@ from typing import Any
 import numpy
 
 from fuel.kernels import crop_windows
+from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
     ImageStage,
     as_shape,
+    at_place,
     check_image,
     images_of,
+    is_stacked,
     map_images,
     new_stack,
 )
+from fuel.transformers.image.fixed_size import FixedSizeStage
+from fuel.transformers.image.legacy_draws import default_rng, draw_integers
 from fuel.transformers.image.resampling import (
     RESIZE_FILTERS,
     check_filter,
@@ -25,116 +33,21 @@ from fuel.transformers.image.resampling import (
 from fuel.transformers.seeded import SeededStage
 
 
-class FixedSizeStage(ImageStage):
-    """A stage that gives all images one height and width.
-
-    A batch becomes one array, whatever form it had. Subclasses implement
-    ``_prepare(count)``, which returns what `_write` needs (such as random
-    numbers), and ``_write(place, image, prepared, out)``.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width of the results.
-    **kwargs
-        `which_sources`, `num_threads` and others.
-
-    """
-
-    shape_argument = 'shape'
-
-    def __init__(self, data_stream: Any, shape: Any, **kwargs: Any) -> None:
-        self.shape = as_shape(self.shape_argument, shape)
-        super().__init__(data_stream, **kwargs)
-
-    def transform_source_example(self, source_example: Any,
-                                 source_name: str) -> Any:
-        """Return an image of the fixed size."""
-        self._verify(IMAGE_AXES, source_name)
-        return self._transform([check_image(source_example)])[0]
-
-    def transform_source_batch(self, source_batch: Any,
-                               source_name: str) -> Any:
-        """Return a batch of images of the fixed size, in one array."""
-        self._verify(BATCH_AXES, source_name)
-        return self._transform(images_of(source_batch))
-
-    def _transform(self, images: Any) -> Any:
-        out = new_stack(images, self.shape)
-        prepared = self._prepare(len(images))
-        map_images(
-            lambda place: self._write(
-                place, images[place], prepared, out[place]),
-            len(images), self.num_threads)
-        return out
-
-    def _prepare(self, count: int) -> Any:
-        return None
-
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
-        raise NotImplementedError
-
-
-class Resize(FixedSizeStage):
-    """Resizes images to a fixed height and width.
-
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-    shape : (int, int)
-        Height and width. Proportions are not kept; for that, put
-        :class:`MinimumImageDimensions` and :class:`CenterCrop` in its place.
-    resample : str, optional
-        The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
-        ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
-
-    Raises
-    ------
-    ValueError
-        If `shape` or `resample` is of no use; when a batch is asked for, if
-        its images differ in channels or type.
-
-    Notes
-    -----
-    Images have the axes (channel, height, width). A batch becomes one array
-    of the axes (batch, channel, height, width), of the type of the images.
-
-    Examples
-    --------
-    >>> import numpy
-    >>> from fuel.datasets import IterableDataset
-    >>> from fuel.streams import DataStream
-    >>> stream = DataStream(IterableDataset([numpy.ones((3, 4, 6))]))
-    >>> image, = next(Resize(stream, (2, 2)).get_epoch_iterator())
-    >>> image.shape
-    (3, 2, 2)
-
-    """
-
-    def __init__(self, data_stream: Any, shape: Any,
-                 resample: str = 'bilinear', **kwargs: Any) -> None:
-        self.resample = check_filter(resample, RESIZE_FILTERS)
-        super().__init__(data_stream, shape, **kwargs)
-
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
-        out[...] = resize_image(image, self.shape, self.resample)
-
-
-class CenterCrop(FixedSizeStage):
-    """Crops the middle of images to a fixed height and width.
+class RandomFixedSizeCrop(ImageStage):
+    """Crops images to a fixed size, each at a random place.
 
     Parameters
     ----------
     data_stream : AbstractDataStream
     window_shape : (int, int)
-        Height and width.
+        Height and width of the crops.
+    stack : bool, optional
+        Whether to return the crops of a list of images as one array.
+        Defaults to False: they are a list.
+    rng : numpy.random.RandomState, optional
+        Where random numbers come from. A :class:`numpy.random.Generator` or
+        a :class:`random.Random` will do. Default is a new
+        ``RandomState(config.default_seed)``.
     num_threads : int, optional
         Default is ``config.num_threads``.
     **kwargs
@@ -145,53 +58,102 @@ class CenterCrop(FixedSizeStage):
     ------
     ValueError
         If `window_shape` is of no use; when data are asked for, if an image
-        is smaller, or if the images of a batch differ in channels or type.
+        is smaller than the window, or no image.
 
     Notes
     -----
-    Where the margins cannot be equal, that above and that on the left are
-    one pixel smaller. A batch becomes one array.
+    Images have the axes (channel, height, width) and any type. A batch in
+    one array becomes one array; the columns of all windows are drawn first,
+    then the rows. A list, or an array of objects, becomes a list; row and
+    column are drawn image by image, and nothing where there is no choice.
 
     Examples
     --------
     >>> import numpy
     >>> from fuel.datasets import IterableDataset
     >>> from fuel.streams import DataStream
-    >>> image = numpy.arange(12).reshape(1, 3, 4)
-    >>> stream = DataStream(IterableDataset([image]))
-    >>> next(CenterCrop(stream, (1, 2)).get_epoch_iterator())
-    (array([[[5, 6]]]),)
+    >>> image = numpy.arange(16).reshape(1, 4, 4)
+    >>> stream = DataStream(IterableDataset([image, image]))
+    >>> crops = RandomFixedSizeCrop(
+    ...     stream, (2, 2), rng=numpy.random.RandomState(0))
+    >>> for crop, in crops.get_epoch_iterator():
+    ...     print(crop.tolist())
+    [[[1, 2], [5, 6]]]
+    [[[1, 2], [5, 6]]]
 
     """
 
-    shape_argument = 'window_shape'
-
     def __init__(self, data_stream: Any, window_shape: Any,
+                 stack: bool = False, rng: Any = None,
                  **kwargs: Any) -> None:
-        super().__init__(data_stream, window_shape, **kwargs)
+        self.window_shape = as_shape('window_shape', window_shape)
+        self.stack = stack
+        self.rng = default_rng(rng)
+        super().__init__(data_stream, **kwargs)
 
-    @property
-    def window_shape(self) -> tuple[int, int]:
-        """Height and width of the results."""
-        return self.shape
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return a random window of an image."""
+        self._verify(IMAGE_AXES, source_name)
+        image = check_image(source_example)
+        top, left = self._draw_one(image, 'the image')
+        return crop_windows(
+            image[numpy.newaxis], [top], [left], self.window_shape)[0]
 
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
-        rows, columns = (size - window for size, window in zip(
-            image.shape[1:], self.shape, strict=True))
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a random window of each image."""
+        self._verify(BATCH_AXES, source_name)
+        images = images_of(source_batch)
+        if is_stacked(source_batch):
+            rows, columns = self._slack(images[0], 'each image') if len(
+                images) else (0, 0)
+            lefts = draw_integers(self.rng, columns, len(images))
+            tops = draw_integers(self.rng, rows, len(images))
+            return crop_windows(images, tops, lefts, self.window_shape,
+                                num_threads=self.num_threads)
+        offsets = []
+        for place, image in enumerate(images):
+            try:
+                offsets.append(self._draw_one(
+                    image, f'image {place} of the batch'))
+            except ValueError as error:
+                at_place(error, place)
+                raise
+        return self._crop_each(images, offsets)
+
+    def _crop_each(self, images: list[Any],
+                   offsets: list[tuple[int, int]]) -> Any:
+        """Return windows of images of different sizes."""
+        out = new_stack(images, self.window_shape) if self.stack else [
+            empty((len(image), *self.window_shape),
+                  image.dtype.newbyteorder('=')) for image in images]
+
+        def crop(place: int) -> None:
+            top, left = offsets[place]
+            image = images[place].astype(out[place].dtype, copy=False)
+            crop_windows(image[numpy.newaxis], [top], [left],
+                         out=out[place][numpy.newaxis])
+
+        map_images(crop, len(images), self.num_threads)
+        return out
+
+    def _slack(self, image: Any, which: str) -> tuple[int, int]:
+        """Return how many rows and columns an image has too many."""
+        rows = image.shape[-2] - self.window_shape[0]
+        columns = image.shape[-1] - self.window_shape[1]
         if rows < 0 or columns < 0:
             raise ValueError(
-                f'image {place} has the shape {image.shape}, which is '
-                f'smaller than window_shape {self.shape}: choose a smaller '
-                'window, or put MinimumImageDimensions before this stage')
-        copy_window(image, rows // 2, columns // 2, out)
+                f'{which} has the shape {image.shape}, which is smaller than '
+                f'window_shape {self.window_shape}: choose a smaller window, '
+                'or put MinimumImageDimensions before this stage')
+        return rows, columns
 
-
-def copy_window(image: Any, top: int, left: int, out: Any) -> None:
-    """Copy a window of an image into an array of the same type."""
-    image = image.astype(out.dtype, copy=False)
-    crop_windows(image[numpy.newaxis], [top], [left],
-                 out=out[numpy.newaxis])
+    def _draw_one(self, image: Any, which: str) -> tuple[int, int]:
+        rows, columns = self._slack(image, which)
+        top = int(draw_integers(self.rng, rows)) if rows else 0
+        left = int(draw_integers(self.rng, columns)) if columns else 0
+        return top, left
 
 
 class RandomResizedCrop(SeededStage, FixedSizeStage):

@@ -1,11 +1,11 @@
-"""Flips, and pixels made into numbers."""
+"""A stage that makes normalized numbers of pixels."""
 from __future__ import annotations
 
 from typing import Any
 
 import numpy
 
-from fuel.kernels import convert_images, mirror_images
+from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.image.base import (
     BATCH_AXES,
@@ -17,78 +17,6 @@ from fuel.transformers.image.base import (
     is_stacked,
     map_images,
 )
-from fuel.transformers.seeded import SeededStage
-
-
-class RandomHorizontalFlip(SeededStage, ImageStage):
-    """Exchanges left and right in some of the images, at random.
-
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-    probability : float, optional
-        That an image is flipped. Defaults to 0.5.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
-
-    Raises
-    ------
-    ValueError
-        If `probability` is not from 0 to 1; when data are asked for, if
-        something is no image.
-
-    Notes
-    -----
-    Images have the axes (channel, height, width) and any type. A batch
-    keeps its form. What is drawn depends on the seed, the epoch and the
-    number of the batch alone; sources of one stage get the same draws, so
-    an image and its mask stay aligned.
-
-    Examples
-    --------
-    >>> import numpy
-    >>> from fuel.datasets import IterableDataset
-    >>> from fuel.streams import DataStream
-    >>> stream = DataStream(IterableDataset([numpy.array([[[1, 2, 3]]])]))
-    >>> next(RandomHorizontalFlip(stream, 1.).get_epoch_iterator())
-    (array([[[3, 2, 1]]]),)
-
-    """
-
-    def __init__(self, data_stream: Any, probability: float = .5,
-                 **kwargs: Any) -> None:
-        if not 0 <= probability <= 1:
-            raise ValueError('probability must be from 0 to 1, got '
-                             f'{probability!r}')
-        self.probability = probability
-        super().__init__(data_stream, **kwargs)
-
-    def transform_source_example(self, source_example: Any,
-                                 source_name: str) -> Any:
-        """Return an image, flipped or not."""
-        self._verify(IMAGE_AXES, source_name)
-        image = check_image(source_example)
-        return mirror_images(image[numpy.newaxis], self._draw(1))[0]
-
-    def transform_source_batch(self, source_batch: Any,
-                               source_name: str) -> Any:
-        """Return a batch of images, some of them flipped."""
-        self._verify(BATCH_AXES, source_name)
-        images = images_of(source_batch)
-        flipped = self._draw(len(images))
-        if is_stacked(source_batch):
-            return mirror_images(images, flipped, self.num_threads)
-        return in_form_of(source_batch, [
-            mirror_images(image[numpy.newaxis], [mark])[0]
-            for image, mark in zip(images, flipped, strict=True)])
-
-    def _draw(self, count: int) -> Any:
-        return self.generator().random(count) < self.probability
 
 
 class Normalize(ImageStage):

@@ -1,0 +1,66 @@
+"""A stage that keeps some of the sources."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.transformers.base import AgnosticTransformer, check_count
+from fuel.transformers.source_names import as_names, check_known, labels_of
+from fuel.utils.old_pickles import pickled_sources
+
+
+class FilterSources(AgnosticTransformer):
+    """Keeps some of the sources.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    sources : tuple of str
+        Those to keep. Their order does not matter: they come in that of
+        `data_stream`.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Raises
+    ------
+    ValueError
+        If `data_stream` has no source of one of the names.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> list(FilterSources(stream, sources=('y',)).get_epoch_iterator())
+    [(3,), (4,)]
+
+    """
+
+    def __init__(self, data_stream: Any, sources: Any,
+                 **kwargs: Any) -> None:
+        self._kept = frozenset(as_names('sources', sources))
+        check_known('sources', sorted(self._kept), data_stream.sources)
+        labels = labels_of(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', {
+                source: part for source, part in labels.items()
+                if source in self._kept})
+        super().__init__(
+            data_stream, data_stream.produces_examples, **kwargs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if '_kept' not in state:
+            self._kept = frozenset(pickled_sources(self))
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return tuple([source for source in self.data_stream.sources
+                      if source in self._kept])
+
+    def transform_any(self, data: Any) -> Any:
+        """Return the data of the sources that are kept."""
+        sources = self.data_stream.sources
+        check_count(data, sources)
+        return tuple([part for source, part
+                      in zip(sources, data, strict=False)
+                      if source in self._kept])

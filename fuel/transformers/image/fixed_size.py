@@ -1,0 +1,66 @@
+"""Base of the stages that give all images one height and width."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.transformers.image.base import (
+    BATCH_AXES,
+    IMAGE_AXES,
+    ImageStage,
+    as_shape,
+    check_image,
+    images_of,
+    map_images,
+    new_stack,
+)
+
+
+class FixedSizeStage(ImageStage):
+    """A stage that gives all images one height and width.
+
+    A batch becomes one array, whatever form it had. Subclasses implement
+    ``_prepare(count)``, which returns what `_write` needs (such as random
+    numbers), and ``_write(place, image, prepared, out)``.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Height and width of the results.
+    **kwargs
+        `which_sources`, `num_threads` and others.
+
+    """
+
+    shape_argument = 'shape'
+
+    def __init__(self, data_stream: Any, shape: Any, **kwargs: Any) -> None:
+        self.shape = as_shape(self.shape_argument, shape)
+        super().__init__(data_stream, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image of the fixed size."""
+        self._verify(IMAGE_AXES, source_name)
+        return self._transform([check_image(source_example)])[0]
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch of images of the fixed size, in one array."""
+        self._verify(BATCH_AXES, source_name)
+        return self._transform(images_of(source_batch))
+
+    def _transform(self, images: Any) -> Any:
+        out = new_stack(images, self.shape)
+        prepared = self._prepare(len(images))
+        map_images(
+            lambda place: self._write(
+                place, images[place], prepared, out[place]),
+            len(images), self.num_threads)
+        return out
+
+    def _prepare(self, count: int) -> Any:
+        return None
+
+    def _write(self, place: int, image: Any, prepared: Any,
+               out: Any) -> None:
+        raise NotImplementedError

@@ -1,0 +1,37 @@
+"""Random numbers in the order and number in which Fuel 0.2.0 drew them."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy
+
+from fuel.config_parser import config
+from fuel.kernels import draws
+
+
+def draw_integers(rng: Any, slack: int, count: int | None = None) -> Any:
+    """Draw integers from 0 to `slack`, as the old stages did."""
+    if type(rng) is numpy.random.RandomState and count is not None:
+        return draws.draw_integers(rng._bit_generator, slack, count)
+    if hasattr(rng, 'randint') and hasattr(rng, 'get_state'):
+        return rng.randint(0, slack + 1, count)
+    if hasattr(rng, 'integers'):
+        return rng.integers(0, slack + 1, count)
+    if count is None:
+        return rng.randrange(slack + 1)
+    return numpy.array([rng.randrange(slack + 1) for _ in range(count)], int)
+
+
+def draw_uniform(rng: Any, most: float, count: int | None = None) -> Any:
+    """Draw numbers from ``-most`` to `most`; see :func:`draw_integers`."""
+    if count is None or hasattr(rng, 'get_state') or hasattr(
+            rng, 'integers'):
+        return rng.uniform(-most, most, *(() if count is None else (count,)))
+    return numpy.array([rng.uniform(-most, most) for _ in range(count)])
+
+
+def default_rng(rng: Any) -> Any:
+    """Return a generator: the one given, or one with the default seed."""
+    if rng is None:
+        return numpy.random.RandomState(config.default_seed)
+    return rng

@@ -1,0 +1,105 @@
+"""A stage that rotates images by random angles."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from fuel.transformers.image.base import (
+    BATCH_AXES,
+    IMAGE_AXES,
+    ImageStage,
+    check_image,
+    images_of,
+    in_form_of,
+    map_images,
+)
+from fuel.transformers.image.legacy_draws import default_rng, draw_uniform
+from fuel.transformers.image.resampling import (
+    ROTATION_FILTERS,
+    check_filter,
+    rotate_image,
+)
+
+
+class Random2DRotation(ImageStage):
+    """Rotates images about their centre, each by a random angle.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    maximum_rotation : float, optional
+        The largest angle, in radians, in either direction. Defaults to pi.
+    resample : {'nearest', 'bilinear', 'bicubic'}, optional
+        The filter.
+    rng : numpy.random.RandomState, optional
+        Where random numbers come from; see :class:`RandomFixedSizeCrop`.
+    num_threads : int, optional
+        Default is ``config.num_threads``.
+    **kwargs
+        `which_sources` and others; see
+        :class:`~fuel.transformers.SourcewiseTransformer`.
+
+    Raises
+    ------
+    ValueError
+        If `maximum_rotation` is not above 0 and at most pi, or `resample`
+        is not known; when data are asked for, if something is no image.
+
+    Notes
+    -----
+    Images have the axes (channel, height, width), keep their shape and
+    type, and are zero where nothing was. Types other than uint8 are
+    resampled in float32, except with ``'nearest'``.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> image = numpy.arange(1, 10).reshape(1, 3, 3)
+    >>> stream = DataStream(IterableDataset([image]))
+    >>> rotated, = next(Random2DRotation(
+    ...     stream, rng=numpy.random.RandomState(6)).get_epoch_iterator())
+    >>> rotated
+    array([[[6, 9, 8],
+            [3, 5, 7],
+            [2, 1, 4]]])
+
+    """
+
+    def __init__(self, data_stream: Any, maximum_rotation: float = math.pi,
+                 resample: str = 'nearest', rng: Any = None,
+                 **kwargs: Any) -> None:
+        if not 0 < maximum_rotation <= math.pi:
+            raise ValueError(
+                'maximum_rotation must be an angle in radians, above 0 and '
+                f'at most pi, got {maximum_rotation!r}')
+        self.maximum_rotation = maximum_rotation
+        self.resample = check_filter(resample, ROTATION_FILTERS)
+        self.rng = default_rng(rng)
+        super().__init__(data_stream, **kwargs)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image, rotated."""
+        self._verify(IMAGE_AXES, source_name)
+        image = check_image(source_example)
+        return rotate_image(
+            image, float(draw_uniform(self.rng, self._most())), self.resample)
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch of images, rotated."""
+        self._verify(BATCH_AXES, source_name)
+        images = images_of(source_batch)
+        angles = draw_uniform(self.rng, self._most(), len(images))
+        return in_form_of(source_batch, map_images(
+            lambda place: rotate_image(
+                images[place], float(angles[place]), self.resample),
+            len(images), self.num_threads))
+
+    def _most(self) -> float:
+        """Return the largest angle in degrees."""
+        return float(numpy.rad2deg(self.maximum_rotation))
