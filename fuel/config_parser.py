@@ -28,6 +28,8 @@ shared_memory_bytes  FUEL_SHARED_MEMORY_BYTES  1 GiB for each worker, server
 connect_timeout      FUEL_CONNECT_TIMEOUT      60 seconds
 reconnect_timeout    FUEL_RECONNECT_TIMEOUT    30 seconds
 stall_timeout        FUEL_STALL_TIMEOUT        600 seconds
+server_journal       FUEL_SERVER_JOURNAL       ``fuel`` in the platform's
+                                               directory for user state
 ===================  ========================  =============================
 
 """
@@ -151,6 +153,16 @@ def _seconds(value: Any) -> float:
     if not seconds >= 0:
         raise ValueError('a number of seconds is needed, not less than zero')
     return seconds
+
+
+def _directory_or_off(value: Any) -> str:
+    """Return the directory of the servers' journals; YAML's off is False."""
+    if value is None:
+        import platformdirs
+        return platformdirs.user_state_dir('fuel')
+    if value is False or value in ('off', ''):
+        return 'off'
+    return os.path.expanduser(str(value))
 
 
 def _positive_bytes(value: Any) -> int:
@@ -389,5 +401,6 @@ for _key, _type, _default in (
         ('shared_memory_bytes', _positive_bytes, 2 ** 30),
         ('connect_timeout', _seconds, 60.),
         ('reconnect_timeout', _seconds, 30.),
-        ('stall_timeout', _seconds, 600.)):
+        ('stall_timeout', _seconds, 600.),
+        ('server_journal', _directory_or_off, None)):
     config.add_config(_key, _type, _default, f'FUEL_{_key.upper()}')

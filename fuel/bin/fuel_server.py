@@ -38,6 +38,18 @@ def _make_parser() -> argparse.ArgumentParser:
                         help='how many clients an epoch waits for')
     parser.add_argument('--curve', metavar='DIRECTORY',
                         help='keys, for encrypted connections')
+    parser.add_argument('--journal', metavar='FILE',
+                        help='where to record which client got which batch, '
+                             'for the server that follows if this one is '
+                             'killed; default: a file named after host and '
+                             'port in the directory of the setting '
+                             'server_journal')
+    parser.add_argument('--no-journal', dest='journal', action='store_false',
+                        help='keep no such record', default=None)
+    parser.add_argument('--reconnect', type=float, metavar='SECONDS',
+                        help='how long batches of a client that vanished are '
+                             'held for its successor; default: the setting '
+                             'reconnect_timeout')
     parser.add_argument('--status', metavar='ADDRESS',
                         help='print the statistics of the server at, say, '
                              'tcp://localhost:5557')
@@ -129,7 +141,8 @@ def main(args: Sequence[str] | None = None) -> int:
         start_server(
             _build(parser, options.stream), options.port, options.hwm,
             host=options.host, sharing=options.sharing,
-            num_clients=options.num_clients, curve=options.curve)
+            num_clients=options.num_clients, curve=options.curve,
+            journal=options.journal, reconnect=options.reconnect)
     except (OSError, ValueError) as error:
         notes = ' '.join(getattr(error, '__notes__', []))
         print(f'fuel-server: {error} {notes}'.rstrip(), file=sys.stderr)

@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +20,7 @@ from fuel.transport.leases import Leases
 from fuel.utils.thread_exit import end_thread_at_exit
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, get_field
-from fuel.wire.index_sets import as_ranges
+from fuel.wire.index_sets import IndexSet
 from fuel.wire.messages import receive_all, send_now
 from fuel.wire.same_host import answer_probe, open_foreign
 from fuel.wire.wakeup import WakeUp
@@ -36,6 +37,9 @@ _MISSED = 0.01
 _RETRY = 0.1
 # Seconds between looks at the socket while nobody waits for it.
 _GLANCE = 0.05
+# Seconds after which the socket is read before what was read earlier is
+# used: something kept the interpreter from it.
+_ABSENCE = 1.0
 # Seconds after which somebody who waits looks at what else has happened.
 _SLICE = 0.25
 
@@ -115,18 +119,18 @@ class Connection:
         self.welcome: dict[str, Any] | None = None
         self.refusal: Exception | None = None
         self.joined: dict[str, Any] | None = None
-        # How many clients share the epoch, by the latest message.
-        self.members = 1
         self.join_number = 0
         self.generation = 0
         self.queue: deque[Delivery] = deque()
         # Of what the user keeps beyond this, copies are made.
         self._most_lent = config.shared_memory_bytes // 2
         self.leases = Leases(self._most_lent)
+        # Closes the connection when its stream dies.
+        self.finalizer: weakref.finalize[..., object] | None = None
         self._turn = threading.RLock()
         self.is_resting = False
         self._stacks: str | None = None
-        self._since = time.monotonic()
+        self._since = self._last_look = time.monotonic()
         self._was_there = False
         self._outgoing: deque[dict[str, Any]] = deque()
         self._closing = threading.Event()
@@ -257,6 +261,8 @@ class Connection:
         return delivery
 
     def _check_generation(self, generation: int) -> None:
+        if self.refusal is not None:
+            raise self.refusal
         if self.welcome is None or generation != self.generation:
             raise LostError
 
@@ -299,6 +305,9 @@ class Connection:
         """
         with self._turn:
             self.is_resting = False
+            if time.monotonic() - self._last_look > _ABSENCE:
+                # The server may have given our batches to others.
+                self._exchange(0)
             found = find()
             if not found:
                 self._exchange(timeout)
@@ -317,6 +326,9 @@ class Connection:
         finally:
             with self._turn:
                 self._say_goodbye()
+            # Their memory is freed when no array of the user's is in it.
+            self.leases = Leases(0)
+            self.queue.clear()
             self._context.term()
             self._wake_up.close()
 
@@ -387,6 +399,7 @@ class Connection:
     def _listen(self, timeout: float) -> bool:
         """Take in what comes; return whether the server stays."""
         self.is_resting = timeout > 0
+        self._last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))
         self.is_resting = False
         if self._socket in ready and not self._receive(self._socket):
@@ -466,6 +479,7 @@ class Connection:
         self.leases = Leases(self._most_lent)
         self.generation += 1
         self._was_there = True
+        self.refusal = None
         self.welcome = fields
 
     def _take_delivery(self, kind: str, fields: dict[str, Any],
@@ -474,8 +488,6 @@ class Connection:
             self._open_segment(get_field(fields, 'slot', dict))
         if get_field(fields, 'join', int) != self.join_number:
             return
-        # Also of a batch that is not handed out yet: it is the latest news.
-        self.members = get_field(fields, 'members', int, self.members)
         if kind == 'joined':
             self.joined = fields
         else:
@@ -500,15 +512,15 @@ class Connection:
 
     def _give_back(self, socket: Any, join: int) -> None:
         """Let the server give some of our batches to who waits for them."""
-        given = []
+        given = IndexSet()
         if join == self.join_number:
             having = [delivery for delivery in self.queue
                       if 'index' in delivery.fields]
             for delivery in having[len(having) // 2:]:
                 self.queue.remove(delivery)
-                given.append(get_field(delivery.fields, 'index', int))
+                given.add(get_field(delivery.fields, 'index', int))
         self._send(socket, {'type': 'give', 'join': join,
-                            'indices': as_ranges(given)})
+                            'indices': given.ranges()})
 
     def _lose(self) -> None:
         """Forget what the server that is gone had sent."""

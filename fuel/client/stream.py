@@ -1,218 +1,21 @@
 """The stream that reads from a server."""
 from __future__ import annotations
 
-import builtins
 import secrets
 import weakref
 from typing import Any
 
 from fuel import config
-from fuel.client.connection import Connection, Delivery, LostError, Options
+from fuel.client.connection import Connection, Options
+from fuel.client.session import ServerEpoch
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
-from fuel.epochs.state_delta import changed
-from fuel.exceptions import ServerError
-from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.streams import AbstractDataStream
 from fuel.utils.checks import positive
-from fuel.wire import WireError, decode
-from fuel.wire.header import get_field
-from fuel.wire.index_sets import Indices, as_ranges
-from fuel.workers.remote_errors import RemoteTraceback
 
-# Seconds to wait for a thread that was told to stop before telling it again.
+# Seconds to wait for a thread that was asked to stop before asking again.
 _WAIT = 0.1
-
-_RESUME = ('run', 'epoch', 'client', 'over', 'members', 'floor', 'done',
-           'index', 'state')
-
-
-class Feed(PendingItem):
-    """One epoch, as far as this client is concerned.
-
-    Attributes
-    ----------
-    finished : bool
-    left : bool
-        Whether nobody reads it any more.
-    resume : dict or None
-        Where to go on, if it was saved before; or, with `over`, the epoch
-        that this one follows.
-
-    """
-
-    def __init__(self, resume: Any = None) -> None:
-        self.resume = resume
-        self.connection: Connection | None = None
-        self.finished = False
-        self.left = False
-        self.final: Any = None
-        self.run = ''
-        self.epoch = 0
-        self.done = Indices()
-        # After which batches the state of the pipeline is known.
-        self.points: list[tuple[int, Any, Any]] = []
-        self._generation = 0
-
-    def get(self, stream: ServerDataStream) -> Any:
-        """Return the next batch."""
-        try:
-            if self.finished:
-                raise StopIteration
-            if self.held is None or self.left:
-                self._receive(stream)
-        except StopIteration:
-            if not self.is_asked:
-                self.is_over = True
-            raise
-        assert self.held is not None
-        data, error, _ = self.held
-        if not self.is_asked:
-            self.claim()
-        if error is not None:
-            raise error
-        return data
-
-    def _receive(self, stream: ServerDataStream) -> None:
-        """Hold the next batch, or error; Ctrl-C does not lose it."""
-        self._note_handed()
-        while self.held is None or self.left:
-            if self.left:
-                raise ServerError(
-                    'this epoch was left by reset() or close(): make a new '
-                    'epoch iterator')
-            connection = None
-            try:
-                connection = self._connect(stream)
-                self._open(connection, connection.take(self._generation))
-            except LostError:
-                # Ask its successor for what was not handed out.
-                self._generation = 0
-            except BaseException:
-                # Ctrl-C, say, when a batch had come and was not yet held: it
-                # is asked for again.
-                if connection is None or not connection.is_resting:
-                    self._generation = 0
-                raise
-
-    def _connect(self, stream: ServerDataStream) -> Connection:
-        if self.connection is None or not self.connection.is_usable():
-            self._generation = 0
-            connection = stream._connection_for(self)
-            if self.connection is not None:
-                connection.members = self.connection.members
-            self.connection = connection
-        connection = self.connection
-        if not self._generation:
-            joined = connection.join(self.position())
-            self._generation = joined['generation']
-            if 'epoch' in joined:
-                self._note_joined(connection, joined)
-        return connection
-
-    def _note_joined(self, connection: Connection, joined: Any) -> None:
-        assert connection.welcome is not None
-        run = get_field(connection.welcome, 'run', str)
-        epoch = get_field(joined, 'epoch', int)
-        start = get_field(joined, 'start', int)
-        base = get_field(joined, 'base', dict, None)
-        if (epoch != self.epoch or base is None
-                or self.position() is None):
-            self.done, self.points = Indices(start), []
-        self.run, self.epoch = joined.get('run', run), epoch
-        self.points.append((start, base, []))
-
-    def _open(self, connection: Connection, delivery: Delivery) -> None:
-        """Hold what a message brings, to be handed out or raised."""
-        fields = delivery.fields
-        kind = fields['type']
-        if kind == 'end':
-            self.finished = True
-            self.final = get_field(fields, 'state', dict, None)
-            raise StopIteration
-        if kind == 'broken':
-            self.left = True
-            raise _as_exception(get_field(fields, 'error', dict))
-        if kind not in ('batch', 'failure'):
-            raise WireError(f'unknown message {kind[:20]!r}')
-        error = data = None
-        if kind == 'failure':
-            error = _as_exception(get_field(fields, 'error', dict))
-        else:
-            data = _take_data(delivery)
-        self.held = data, error, (fields, delivery.base)
-        connection.tell(
-            type='handed', join=connection.join_number,
-            indices=[fields['index']],
-            release=[slot for slot, reuse in connection.leases.returned()
-                     if reuse])
-
-    def _note_handed(self) -> None:
-        """Count what the user has got since the last time."""
-        if self.receipt is None:
-            return
-        fields, base = self.receipt
-        index = get_field(fields, 'index', int)
-        self.done.raise_floor(get_field(fields, 'floor', int, 0))
-        self.done.add(index)
-        steps = fields.get('changes')
-        if base is not None and steps is not None:
-            self.points.append((index + 1, base, steps))
-        known = [point for point in self.points
-                 if point[0] <= self.done.floor]
-        if known:
-            best = max(known, key=lambda point: point[0])
-            self.points = [best, *(point for point in self.points
-                                   if point[0] > self.done.floor)]
-        self.receipt = None
-
-    def position(self) -> Any:
-        """Return where another client, or another server, may go on."""
-        if not self.epoch:
-            return self.resume
-        self._note_handed()
-        saved: dict[str, Any] = {
-            'run': self.run, 'epoch': self.epoch,
-            'client': '' if self.connection is None
-            else self.connection.client,
-            'over': self.is_over,
-            'members': 1 if self.connection is None
-            else self.connection.members,
-            'floor': self.done.floor, 'index': 0, 'state': None}
-        if self.is_over:
-            return {**saved, 'state': self.final, 'done': []}
-        known = [point for point in self.points
-                 if point[0] <= self.done.floor and point[1] is not None]
-        if known:
-            index, base, steps = max(known, key=lambda point: point[0])
-            saved.update(index=index, state=changed(base, steps))
-        return {**saved, 'done': as_ranges(
-            [*range(saved['index'], self.done.floor), *self.done.above])}
-
-    def follower(self) -> Any:
-        """Return what the epoch after this one has to know."""
-        position = self.position()
-        return None if position is None else {**position, 'over': True}
-
-    def leave(self) -> None:
-        """Tell the server that nobody reads this epoch any more."""
-        if self.left or self.finished:
-            return
-        self.left = True
-        connection = self.connection
-        if connection is not None and connection.is_usable() \
-                and self._generation:
-            connection.mention(type='leave', join=connection.join_number)
-
-    def __reduce__(self) -> Any:
-        return _restored, (self.position(), self.finished)
-
-
-def _restored(resume: Any, finished: bool) -> Feed:
-    feed = Feed(resume)
-    feed.finished = finished
-    return feed
 
 
 class ServerDataStream(AbstractDataStream):
@@ -279,7 +82,7 @@ class ServerDataStream(AbstractDataStream):
     """
 
     epoch_attributes = ('feed',)
-    feed: Feed
+    feed: ServerEpoch
 
     def __init__(self, sources: Any, produces_examples: bool | None = None,
                  host: str = 'localhost', port: int = 5557, hwm: int = 10,
@@ -373,11 +176,11 @@ class ServerDataStream(AbstractDataStream):
             self._produces_examples, self.hwm, self.rank, self.timeout,
             self.reconnect, self.stalled, self.shared_memory, self.curve),
             secrets.token_hex(8))
-        weakref.finalize(self, connection.close)
+        connection.finalizer = weakref.finalize(self, connection.close)
         self._made.append(connection)
         return connection
 
-    def _connection_for(self, feed: Feed) -> Connection:
+    def _connection_for(self, feed: ServerEpoch) -> Connection:
         """Return a connection that no other running epoch uses."""
         with runtime_of(self).lock:
             used = [other.connection
@@ -417,7 +220,7 @@ class ServerDataStream(AbstractDataStream):
             self.feed = self._open_feed()
             return super().get_epoch_iterator(as_dict)
 
-    def _open_feed(self) -> Feed:
+    def _open_feed(self) -> ServerEpoch:
         runtime = runtime_of(self)
         if runtime.pending is not None:
             pending = runtime.pending
@@ -428,7 +231,7 @@ class ServerDataStream(AbstractDataStream):
             resume = self.feed.follower()
         else:
             resume = self._after
-        feed = Feed(resume)
+        feed = ServerEpoch(resume)
         feeds = vars(self).setdefault('_feeds', [])
         feeds[:] = [other for other in feeds
                     if not (other.left or other.finished)]
@@ -490,6 +293,9 @@ class ServerDataStream(AbstractDataStream):
             feed.leave()
         for connection in list(vars(self).get('_made', [])):
             connection.close()
+            if connection.finalizer is not None:
+                # It would keep the connection, and all it has, alive.
+                connection.finalizer.detach()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
@@ -509,47 +315,4 @@ class ServerDataStream(AbstractDataStream):
 
 
 # Pickles and error texts name the public path.
-ServerDataStream.__module__ = 'fuel.streams'
-
-
-def _take_data(delivery: Delivery) -> Any:
-    """Return the data of a batch; its arrays are the user's own."""
-    fields, leases = delivery.fields, delivery.leases
-    slot = get_field(fields, 'slot', dict, None)
-    if slot is None:
-        return decode(fields.get('items'), delivery.frames)
-    extents = get_field(slot, 'extents', list)
-    segment = get_field(slot, 'segment', int)
-    if not leases.has_segment(segment) or not extents or not all(
-            isinstance(extent, list) and len(extent) == 2
-            and all(type(part) is int and part >= 0 for part in extent)
-            for extent in extents):
-        raise WireError('a batch in memory that is not known')
-    try:
-        return leases.lend(
-            get_field(slot, 'number', int), segment,
-            [(offset, size) for offset, size in extents],
-            lambda buffers: decode(fields.get('items'), buffers))
-    except (ValueError, BufferError) as error:
-        raise WireError(f'a batch outside its memory: {error}') from error
-
-
-def _as_exception(told: dict[str, Any]) -> Exception:
-    """Return an error of the server's pipeline as one of ours."""
-    kind = get_field(told, 'kind', str, '') or ''
-    cls = getattr(builtins, kind, None)
-    error: Exception
-    if isinstance(cls, type) and issubclass(cls, Exception) \
-            and not issubclass(cls, (StopIteration, StopAsyncIteration,
-                                     UnicodeError, ExceptionGroup)):
-        error = cls(get_field(told, 'text', str, ''))
-    else:
-        error = ServerError('the pipeline of the server raised '
-                            + get_field(told, 'summary', str, ''))
-    for note in get_field(told, 'notes', list, []):
-        error.add_note(str(note))
-    error.__cause__ = RemoteTraceback(get_field(told, 'traceback', str, ''))
-    return error
-
-
 ServerDataStream.__module__ = 'fuel.streams'

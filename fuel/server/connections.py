@@ -1,19 +1,20 @@
-"""What the server knows of one connected client."""
+"""A client as the server sees it: identity, host, slots it has."""
 from __future__ import annotations
 
 import os
 import secrets
 from typing import Any
 
-from fuel.server.ledger import RANK, Item
+from fuel.server.dispatch import Item
+from fuel.server.ledger import RANK
 from fuel.transport.slots import SlotPool, align
 from fuel.wire.header import VERSION, get_field
 from fuel.wire.same_host import make_probe, prove
 from fuel.workers.batch_maker import write_into
 
 
-class Session:
-    """One connection of one client.
+class ClientConnection:
+    """The connection of one client.
 
     Parameters
     ----------
@@ -26,6 +27,8 @@ class Session:
 
     Attributes
     ----------
+    key : bytes
+        Its public key, if connections are encrypted.
     join : int
         Number of its present membership; 0 if it is in no epoch.
     is_local : bool
@@ -45,6 +48,7 @@ class Session:
         self.hwm = max(1, min(hwm, get_field(fields, 'hwm', int)))
         self.rank = get_field(fields, 'rank', int, None)
         self.join = 0
+        self.key = b''
         self.is_local = False
         self.is_gone = False
         self._wants_memory = bool(fields.get('shared_memory'))

@@ -1,395 +1,464 @@
-"""Who gets which batch of an epoch: pure bookkeeping, no sockets."""
+"""Ledger of an epoch: which client was sent, and delivered, which batch.
+
+Pure bookkeeping: no sockets, no clock, no data.  Each change is also an
+event, a list ready for JSON; applying the events again gives the same
+ledger, which is how a server continues after it was killed.
+"""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
-from fuel.wire.index_sets import Indices
+from fuel.exceptions import StateMismatchError
+from fuel.epochs.checkpoints import Checkpoints, Steps
+from fuel.typing import State
+from fuel.wire.header import WireError
+from fuel.wire.index_sets import IndexSet, from_ranges
 
 SPLIT, ALL, RANK = 'split', 'all', 'rank'
 SHARINGS = (SPLIT, ALL, RANK)
 
-
-class Item:
-    """One batch, or the error in its place.
-
-    Attributes
-    ----------
-    index : int
-        Its place in the epoch.
-    fields : dict
-        What its header says whoever gets it.
-    buffers : list
-        Its arrays, as :func:`fuel.wire.encode` returned them.
-    base : dict or None
-        The state that its `changes` are relative to.
-    slot : Slot or None
-        If it lies in shared memory.
-    extents : list of (int, int)
-        Where in the slot its arrays are.
-
-    """
-
-    def __init__(self, index: int, fields: dict[str, Any],
-                 buffers: list[Any]) -> None:
-        self.index = index
-        self.fields = fields
-        self.buffers = buffers
-        self.base: Any = None
-        self.slot: Any = None
-        self.extents: list[tuple[int, int]] = []
+Event = list[object]
+Recorder = Callable[[Event], object]
 
 
-class Member:
-    """A client in an epoch.
+class Account:
+    """The batches of one client in an epoch.
 
     Attributes
     ----------
-    client : str
+    client, before : str
+        Its name, and that of the client whose saved state it continues.
     rank : int or None
-    room : int
-        How many batches it may have that it has not handed out.
-    in_flight : dict
-        Those it has, by index.
-    reserved : int
-        Those that are being made for it.
-    waiting : bool
-        Whether its user waits for a batch.
-    asked_back : float
-        When it was asked for batches that another one waits for; else 0.
-    done : Indices
-        What needs no more be sent to it, where each gets every batch.
+    sent : IndexSet
+        What it was ever sent, or took over from `before`.
+    delivered : IndexSet
+        What its user has: acknowledged, or taken over.
+    pending : IndexSet
+        What it was sent and has neither acknowledged nor returned.
+    is_present : bool
+        Whether it is connected and in the epoch.
+    has_left : bool
+        Whether it left, or came to the end of the epoch.
+    deadline : float
+        Until when `pending` is held for its successor; 0 if it is not.
 
     """
 
-    def __init__(self, client: str, room: int, rank: int | None) -> None:
+    def __init__(self, client: str, rank: int | None = None,
+                 before: str = '') -> None:
         self.client = client
-        self.room = room
         self.rank = rank
-        self.in_flight: dict[int, Item] = {}
-        self.reserved = 0
-        self.waiting = False
-        self.asked_back = 0.0
-        self.done = Indices()
-
-    def has_room(self) -> bool:
-        """Tell whether it may get one more batch."""
-        return len(self.in_flight) + self.reserved < self.room
+        self.before = before
+        self.sent = IndexSet()
+        self.delivered = IndexSet()
+        self.pending = IndexSet()
+        self.is_present = False
+        self.has_left = False
+        self.deadline = 0.0
 
 
-class Epoch:
-    """One epoch of the served stream.
+class Ledger:
+    """Who was sent, and has delivered, what of one epoch.
 
     Parameters
     ----------
+    number : int
+        Number of the epoch.
     sharing : str
         ``'split'``, ``'all'`` or ``'rank'``.
     num_ranks : int, optional
         How many clients share by rank.
+    is_adopted : bool, optional
+        Whether the epoch began with the saved state of a client, so that
+        nothing is known of what was sent before.
+    record : callable, optional
+        Called with each event, after it was applied.
 
     Attributes
     ----------
-    start : int
-        Index of the first batch that the pipeline makes.
-    cursor : int
-        Index of the next one it makes.
-    exhausted : bool
-        Whether it has made the last.
-    done : Indices
-        What was handed to users.
-    returned : dict
-        Batches made for clients that are gone, by index.
-    handed_by : dict
-        What each client has handed out, gone or not.
-    past : set of str
-        Clients that have ended or left the epoch.
-    waits_for : int
-        How many members must be there before batches are made.
+    accounts : dict
+        By name of the client.
+    delivered : IndexSet
+        What all clients together have acknowledged to this server.
+    checkpoints : Checkpoints
+        States of the pipeline.
+    final : dict or None
+        The state of the pipeline after the epoch.
 
     """
 
-    def __init__(self, number: int, sharing: str = SPLIT,
-                 num_ranks: int = 1) -> None:
+    def __init__(self, number: int, sharing: str = SPLIT, num_ranks: int = 1,
+                 is_adopted: bool = False,
+                 record: Recorder = lambda event: None) -> None:
         self.number = number
         self.sharing = sharing
         self.num_ranks = num_ranks
-        self.base: Any = None
-        self.start = 0
-        self.cursor = 0
-        self.exhausted = False
-        self.final: Any = None
-        self.members: dict[str, Member] = {}
-        self.done = Indices()
-        self.returned: dict[int, Item] = {}
-        self.handed_by: dict[str, set[int]] = {}
-        self._came_after: dict[str, str] = {}
-        self.past: set[str] = set()
-        self.waits_for = 0
+        self.is_adopted = is_adopted
+        self.record = record
+        self.accounts: dict[str, Account] = {}
+        self.delivered = IndexSet()
+        self.checkpoints = Checkpoints()
+        self.final: State | None = None
 
-    def is_open_to(self, client: str, again: bool) -> bool:
-        """Tell whether a client may join now."""
-        if again:
-            return True
-        if client in self.past or not self.members:
-            # Nobody is there to share with: a clean epoch is wanted.
-            return False
-        return self.sharing != ALL or self.cursor == self.start
+    # Clients come and go.
 
-    def join(self, client: str, room: int, rank: int | None = None,
-             handed: set[int] | None = None, floor: int = 0,
-             before: str = '') -> Member:
-        """Take a client in.
+    def check_claims(self, before: str, claims: IndexSet) -> None:
+        """Refuse claims to batches that were never sent.
 
         Parameters
         ----------
-        handed : set of int, optional
-            What it has handed out, as it says itself.
-        floor : int, optional
-            Below which everything is handed out, as it knows.
+        before : str
+            The client that saved the position.
+        claims : IndexSet
+            What it delivered, by the position.
+
+        Raises
+        ------
+        StateMismatchError
+
+        """
+        known = self.accounts.get(before)
+        if known is None and self.is_adopted:
+            return
+        beyond = claims - known.sent if known is not None else claims
+        if beyond:
+            raise StateMismatchError(
+                f"the field 'done' of the position names batch "
+                f'{next(iter(beyond))} of epoch {self.number}, which was '
+                'never sent to the client that saved it: the state is '
+                'damaged, or of another epoch')
+
+    def join(self, client: str, rank: int | None = None, before: str = '',
+             claims: IndexSet | None = None) -> Account:
+        """Add a client.
+
+        Parameters
+        ----------
+        client : str
+        rank : int or None, optional
         before : str, optional
-            The client that it goes on for: what that one handed out and
-            this one does not know of is to be made once more.
+            The client whose position it continues; may be itself.
+        claims : IndexSet, optional
+            What that position says was delivered; see :meth:`check_claims`.
+            What `before`, and those that continued it, delivered since is
+            made again, if the pipeline can go back.
 
         """
-        member = Member(client, room, rank)
-        known = set(handed or ())
-        if handed is not None:
-            forgotten = {
-                index for index in self._take_over(before)
-                if index >= floor and index not in known}
-            self._came_after[client] = before
-            if self.sharing == ALL:
-                member.done = Indices(floor, known)
-            else:
-                self.done.discard(forgotten)
-                self.done.raise_floor(
-                    min([floor, *forgotten]) if forgotten else floor)
-                for index in known:
-                    self.done.add(index)
-        # One that joins again is not another that was waited for.
-        if client not in self.handed_by:
-            self.waits_for = max(0, self.waits_for - 1)
-        self.handed_by.setdefault(client, set()).update(known)
-        self.past.discard(client)
-        self.members[client] = member
-        return member
+        claims = IndexSet() if claims is None else claims
+        account = Account(client, rank, before)
+        ended = [one for one in self._successors(before, client)
+                 if not one.is_present]
+        for one in ended:
+            # It delivered these; the acknowledgement was lost on the way.
+            self.delivered.update(one.pending & claims)
+        if self.checkpoints and self.sharing != ALL:
+            self.delivered.difference_update(
+                self._forgotten(ended, claims))
+        for one in ended:
+            one.delivered, one.pending = IndexSet(), IndexSet()
+            one.deadline = 0.0
+        old = self.accounts.get(client)
+        account.sent = (claims if old is None else claims | old.sent).copy()
+        account.delivered = claims.copy()
+        account.is_present = True
+        self.accounts[client] = account
+        self.record(['join', client, rank, before, claims.ranges()])
+        return account
 
-    def count_members(self) -> int:
-        """Return how many clients share, with those not back yet.
-
-        If this server is killed too, its successor waits for them.
-        """
-        return len(self.members) + self.waits_for
-
-    def _take_over(self, before: str) -> set[int]:
-        """Return what was handed out by a client and those after it.
-
-        Each of them went on from a state of the one before; what they did
-        since is not in the state that is taken up now.
-        """
-        taken: set[int] = set()
-        for client in list(self.handed_by):
-            ancestor: str | None = client
-            steps = len(self._came_after) + 1
-            while ancestor not in (None, before) and steps:
-                ancestor = self._came_after.get(ancestor or '')
+    def _successors(self, before: str, client: str) -> Iterator[Account]:
+        """Yield the accounts of a client and of all that continued it."""
+        for account in self.accounts.values():
+            ancestor, steps = account.client, len(self.accounts) + 1
+            while ancestor not in ('', before) and steps:
                 steps -= 1
-            if ancestor == before and client not in self.members:
-                taken |= self.handed_by.pop(client)
+                ancestor = (self.accounts[ancestor].before
+                            if ancestor in self.accounts else '')
+            if account.client == client or (before and ancestor == before):
+                yield account
+
+    def _forgotten(self, ended: list[Account],
+                   claims: IndexSet) -> IndexSet:
+        """Return what ended clients delivered after the claims."""
+        forgotten = IndexSet()
+        for one in ended:
+            forgotten.update(one.delivered - claims)
+        for other in self.accounts.values():
+            if not any(other is one for one in ended):
+                forgotten.difference_update(other.delivered)
+        return forgotten
+
+    def lose(self, client: str, deadline: float) -> None:
+        """Hold the pending batches of a client that vanished."""
+        account = self.accounts[client]
+        account.is_present = False
+        account.deadline = deadline
+
+    def leave(self, client: str) -> IndexSet:
+        """Return what a client that leaves had not delivered."""
+        return self._end(client, 'left')
+
+    def expire(self, now: float) -> IndexSet:
+        """Return what was held for successors that did not come."""
+        freed = IndexSet()
+        for account in list(self.accounts.values()):
+            if account.deadline and account.deadline <= now:
+                freed.update(self._end(account.client, 'gone'))
+        return freed
+
+    def _end(self, client: str, how: str) -> IndexSet:
+        account = self.accounts[client]
+        freed, account.pending = account.pending, IndexSet()
+        account.is_present, account.deadline = False, 0.0
+        account.has_left = account.has_left or how == 'left'
+        self.record([how, client])
+        return freed
+
+    # Batches.
+
+    def send(self, client: str, index: int) -> None:
+        """Record that a client is sent a batch; call this before."""
+        account = self.accounts[client]
+        account.sent.add(index)
+        account.pending.add(index)
+        self.record(['sent', client, index])
+
+    def acknowledge(self, client: str, indices: Iterable[int]) -> list[int]:
+        """Return which of the batches a client now has delivered."""
+        account = self.accounts[client]
+        taken = [index for index in indices if index in account.pending]
+        for index in taken:
+            account.pending.remove(index)
+            account.delivered.add(index)
+            self.delivered.add(index)
+        if taken:
+            self.record(['delivered', client, taken])
+            self.checkpoints.thin_out(self.floor())
         return taken
 
-    def lowest_wanted(self, making: set[int]) -> int:
-        """Return the first batch below the cursor that has to be remade."""
-        if self.sharing == ALL:
-            return min([self.cursor, *(
-                self._first_missing(member)
-                for member in self.members.values())])
-        there = self._on_the_way() | making
-        index = self.done.floor
-        while index < self.cursor and (index in self.done or index in there):
-            index += 1
-        return min(index, self.cursor)
+    def take_back(self, client: str, indices: IndexSet) -> IndexSet:
+        """Return which pending batches a client will not deliver."""
+        account = self.accounts[client]
+        freed = account.pending & indices
+        if freed:
+            account.pending.difference_update(freed)
+            account.sent.difference_update(freed)
+            self.record(['returned', client, freed.ranges()])
+        return freed
 
-    def _first_missing(self, member: Member) -> int:
-        index = member.done.floor
-        while index in member.done or index in member.in_flight:
-            index += 1
-        return index
+    def end_pipeline(self, state: State | None) -> None:
+        """Record the state of the pipeline after its last batch."""
+        self.final = state
+        self.record(['end', state])
 
-    def _on_the_way(self) -> set[int]:
-        there = set(self.returned)
-        for member in self.members.values():
-            there.update(member.in_flight)
-        return there
+    def begin_at(self, index: int, state: State | None) -> None:
+        """Record that the pipeline makes batches from an index on."""
+        if state is not None:
+            self.checkpoints.begin(index, state)
+            self.record(['base', index, state])
 
-    def targets(self, index: int) -> list[Member] | None:
-        """Return who gets a batch that is yet to be made.
+    def pass_checkpoint(self, index: int, steps: Steps | None,
+                        is_recorded: bool) -> None:
+        """Record what changed in the pipeline's state before a batch."""
+        if steps is not None and self.checkpoints.add(index, steps) \
+                and is_recorded:
+            self.record(['checkpoint', index, steps])
 
-        Returns
-        -------
-        list of Member or None
-            Empty: nobody needs it.  None: somebody does, but not now.
+    # Questions.
 
-        """
-        if self.sharing == ALL:
-            wanting = [member for member in self.members.values()
-                       if index not in member.done
-                       and index not in member.in_flight]
-            if not all(member.has_room() for member in wanting):
-                return None
-            return wanting
-        if index in self.done or any(
-                index in member.in_flight
-                for member in self.members.values()) \
-                or index in self.returned:
+    def floor(self) -> int:
+        """Return the first batch that is not known to be delivered."""
+        checkpoint = self.checkpoints.lowest()
+        return self.delivered.first_missing(checkpoint)
+
+    def highest(self) -> int:
+        """Return the index after the last batch that was sent."""
+        return max((account.sent.end()
+                    for account in self.accounts.values()), default=0)
+
+    def is_pending(self, index: int) -> bool:
+        """Return whether a batch is under way to some client."""
+        return any(index in account.pending
+                   for account in self.accounts.values())
+
+    def pending(self) -> IndexSet:
+        """Return what is under way, or held for a successor."""
+        found = IndexSet()
+        for account in self.accounts.values():
+            found.update(account.pending)
+        return found
+
+    def awaited(self) -> list[Account]:
+        """Return the clients whose successors may still come in time."""
+        return [account for account in self.accounts.values()
+                if account.deadline]
+
+    def lacking(self, index: int) -> list[Account]:
+        """Return the present clients that could be sent a batch."""
+        if self.sharing != ALL and (
+                index in self.delivered or self.is_pending(index)):
             return []
-        chosen = self._choose(index)
-        return None if chosen is None else [chosen]
+        return [account for account in self.accounts.values()
+                if account.is_present and index not in account.delivered
+                and index not in account.pending
+                and self.is_for(account, index)]
 
-    def _choose(self, index: int) -> Member | None:
-        """Return the one member that an item goes to, if it has room."""
-        having = [member for member in self.members.values()
-                  if member.has_room() and (
-                      self.sharing != RANK
-                      or member.rank == index % self.num_ranks)]
-        if not having:
-            return None
-        return min(having, key=lambda member: (
-            not member.waiting, len(member.in_flight) + member.reserved))
+    def is_for(self, account: Account, index: int) -> bool:
+        """Return whether a batch is one of those that a client shares."""
+        return self.sharing != RANK or (
+            account.rank == index % self.num_ranks)
 
-    def sole_member(self) -> Member | None:
-        """Return the only client, for whom a batch may be made ahead.
-
-        It is kept here like one that came back, until there is room.
-        """
-        if self.sharing != SPLIT or len(self.members) != 1:
-            return None
-        return next(iter(self.members.values()))
-
-    def deliver(self, item: Item, targets: list[Member]) -> list[Member]:
-        """Note that a batch was made; return those who get it now.
-
-        If an earlier one came back and is still here, it goes out first.
-        """
-        there = [member for member in targets
-                 if self.members.get(member.client) is member
-                 and not self._has_before(item.index, member)]
-        for member in there:
-            member.in_flight[item.index] = item
-            member.waiting = False
-        if not there and self.sharing != ALL:
-            self.returned[item.index] = item
-        return there
-
-    def _has_before(self, index: int, member: Member) -> bool:
-        """Tell whether an earlier batch came back that a member may get."""
-        return self.sharing != ALL and any(
-            earlier < index and (self.sharing == SPLIT
-                                 or earlier % self.num_ranks == member.rank)
-            for earlier in self.returned)
-
-    def take_returned(
-            self, making: set[int]) -> tuple[Item, Member] | None:
-        """Return a batch that came back, and who gets it now.
+    def missing(self, stop: int, there: IndexSet) -> int:
+        """Return the first batch below `stop` that must be made again.
 
         Parameters
         ----------
-        making : set of int
-            The batches that the pipeline is making.  Those that come before
-            go out before, so that one client alone sees them in order.
+        stop : int
+            The index that is made next; returned if nothing is missing.
+        there : IndexSet
+            What is in memory, or being made.
 
         """
-        for index in sorted(self.returned):
-            if index > self.cursor or any(one < index for one in making):
-                return None
-            member = self._choose(index)
-            if member is not None:
-                item = self.returned.pop(index)
-                member.in_flight[index] = item
-                member.waiting = False
-                return item, member
-        return None
-
-    def has_earlier(self) -> bool:
-        """Tell whether batches that came back go out before new ones.
-
-        They need the room, or one client alone would not see them in order.
-        """
-        return self.sharing == SPLIT and any(
-            index < self.cursor for index in self.returned)
-
-    def hand(self, client: str, index: int) -> Item | None:
-        """Note that a client handed a batch to its user."""
-        member = self.members[client]
-        item = member.in_flight.pop(index, None)
-        if item is None:
-            return None
-        self.handed_by[client].add(index)
-        member.done.add(index)
+        lowest = self.checkpoints.lowest()
+        if not self.checkpoints or stop <= lowest:
+            return stop
+        needed = IndexSet([(lowest, stop)]) - there
         if self.sharing != ALL:
-            self.done.add(index)
-        return item
+            needed.difference_update(self.delivered)
+            needed.difference_update(self.pending())
+        return min([stop, *(
+            next((index for index in needed - account.delivered
+                  - account.pending if self.is_for(account, index)), stop)
+            for account in self.accounts.values() if account.is_present)])
 
-    def give_back(self, client: str, indices: set[int]) -> list[Item]:
-        """Note that a client will not hand out some batches after all."""
-        member = self.members[client]
-        member.asked_back = 0.0
-        items = [member.in_flight.pop(index) for index in sorted(indices)
-                 if index in member.in_flight]
-        self.returned.update((item.index, item) for item in items)
-        return self.drop_needless()
+    # Events.
 
-    def drop_needless(self) -> list[Item]:
-        """Return the batches that came back and that nobody is to get.
+    def snapshot(self) -> Iterator[Event]:
+        """Yield events that give this ledger at once."""
+        yield ['epoch', self.number, self.sharing, self.num_ranks,
+               self.is_adopted]
+        yield from self.checkpoints.events()
+        for account in self.accounts.values():
+            yield ['account', account.client, account.rank, account.before,
+                   account.sent.ranges(), account.delivered.ranges(),
+                   account.pending.ranges(),
+                   account.is_present or account.deadline > 0,
+                   account.has_left]
+        yield ['proven', self.delivered.ranges()]
+        if self.final is not None:
+            yield ['end', self.final]
 
-        They were handed out after all, or each client gets its own.
+    def apply(self, event: Event) -> None:
+        """Apply one event, checked: it comes from a file.
+
+        Raises
+        ------
+        WireError, LookupError, TypeError or ValueError
+            If it is none that a ledger records.
+
         """
-        needless = [item for index, item in self.returned.items()
-                    if self.sharing == ALL or index in self.done]
-        for item in needless:
-            del self.returned[item.index]
-        return needless
+        kind, *fields = event
+        handler = _HANDLERS.get(kind if isinstance(kind, str) else '')
+        if handler is None:
+            raise WireError(f'unknown event {str(kind)[:20]!r}')
+        record, self.record = self.record, lambda event: None
+        try:
+            handler(self, *fields)
+        finally:
+            self.record = record
 
-    def leave(self, client: str, for_good: bool) -> list[Item]:
-        """Take a client out.
+    def _apply_join(self, client: object, rank: object, before: object,
+                    claims: object) -> None:
+        self.join(_text(client), _rank(rank), _text(before),
+                  from_ranges(claims))
 
-        Parameters
-        ----------
-        for_good : bool
-            Whether it left or ended the epoch, as opposed to vanished.
+    def _apply_sent(self, client: object, index: object) -> None:
+        self.send(_text(client), _number(index))
 
-        """
-        dropped = self.give_back(client, set(self.members[client].in_flight))
-        del self.members[client]
-        if for_good:
-            self.past.add(client)
-        return dropped
+    def _apply_delivered(self, client: object, indices: object) -> None:
+        if not isinstance(indices, list):
+            raise WireError('not a list of batches')
+        self.acknowledge(_text(client), map(_number, indices))
 
-    def lender(self) -> Member | None:
-        """Return whom to ask for batches that another one waits for.
+    def _apply_returned(self, client: object, ranges: object) -> None:
+        self.take_back(_text(client), from_ranges(ranges))
 
-        A client that does not ask for its batches (its user does something
-        else) must not keep the others from the end of the epoch.
-        """
-        if not self.exhausted or self.returned or self.sharing != SPLIT:
-            return None
-        if not any(member.waiting and not member.in_flight
-                   for member in self.members.values()):
-            return None
-        if any(member.asked_back for member in self.members.values()):
-            return None
-        rich = max(self.members.values(),
-                   key=lambda member: len(member.in_flight))
-        return rich if rich.in_flight else None
+    def _apply_left(self, client: object) -> None:
+        self._end(_text(client), 'left')
 
-    def ended(self) -> list[Member]:
-        """Return the members for whom the epoch is over."""
-        if not self.exhausted:
-            return []
-        if self.sharing == SPLIT and (self.returned or any(
-                member.in_flight or member.reserved
-                for member in self.members.values())):
-            return []
-        return [member for member in self.members.values()
-                if not member.in_flight and not member.reserved
-                and not any(index % self.num_ranks == member.rank
-                            for index in self.returned)]
+    def _apply_gone(self, client: object) -> None:
+        self._end(_text(client), 'gone')
+
+    def _apply_end(self, state: object) -> None:
+        self.end_pipeline(None if state is None else _state(state))
+
+    def _apply_base(self, index: object, state: object) -> None:
+        self.begin_at(_number(index), _state(state))
+
+    def _apply_checkpoint(self, index: object, steps: object) -> None:
+        self.checkpoints.add(_number(index), _steps(steps))
+
+    def _apply_rebase(self, state: object) -> None:
+        self.checkpoints.rebase(_state(state))
+
+    def _apply_account(self, client: object, rank: object, before: object,
+                       sent: object, delivered: object, pending: object,
+                       is_present: object, has_left: object) -> None:
+        account = Account(_text(client), _rank(rank), _text(before))
+        account.sent = from_ranges(sent)
+        account.delivered = from_ranges(delivered)
+        account.pending = from_ranges(pending)
+        account.is_present = bool(is_present)
+        account.has_left = bool(has_left)
+        self.accounts[account.client] = account
+
+    def _apply_proven(self, ranges: object) -> None:
+        self.delivered = from_ranges(ranges)
+
+
+_HANDLERS: dict[str, Callable[..., None]] = {
+    'join': Ledger._apply_join, 'sent': Ledger._apply_sent,
+    'delivered': Ledger._apply_delivered,
+    'returned': Ledger._apply_returned, 'left': Ledger._apply_left,
+    'gone': Ledger._apply_gone, 'end': Ledger._apply_end,
+    'base': Ledger._apply_base, 'checkpoint': Ledger._apply_checkpoint,
+    'rebase': Ledger._apply_rebase, 'account': Ledger._apply_account,
+    'proven': Ledger._apply_proven}
+
+
+def begin(event: Event, record: Recorder) -> Ledger:
+    """Return the ledger that an event of a new epoch begins."""
+    kind, number, sharing, num_ranks, is_adopted = event
+    if kind != 'epoch' or sharing not in SHARINGS:
+        raise WireError('an epoch was expected')
+    return Ledger(_number(number), str(sharing), max(1, _number(num_ranks)),
+                  bool(is_adopted), record)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or len(value) > 64:
+        raise WireError(f'not a name: {str(value)[:40]!r}')
+    return value
+
+
+def _number(value: object) -> int:
+    if type(value) is not int or not 0 <= value < 2 ** 48:
+        raise WireError(f'not a count: {str(value)[:40]!r}')
+    return value
+
+
+def _rank(value: object) -> int | None:
+    return None if value is None else _number(value)
+
+
+def _state(value: object) -> State:
+    if not isinstance(value, dict):
+        raise WireError('not a state')
+    return value
+
+
+def _steps(value: object) -> Steps:
+    if not isinstance(value, list) or not all(
+            isinstance(step, list) and len(step) == 2
+            and isinstance(step[0], list) for step in value):
+        raise WireError('not a list of changes')
+    return value

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
-from fuel.typing import State
+from fuel.typing import Batch, State, StreamLike
 from fuel.wire import encode
 from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Outcome
 from fuel.workers.remote_errors import ErrorReport
@@ -49,7 +49,7 @@ class Result(NamedTuple):
 class Pipeline:
     """Runs a stream, always in the thread that calls :meth:`make`."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: StreamLike) -> None:
         self.stream = stream
         self._requests: deque[
             tuple[Callable[[dict[str, Any]], Result], dict[str, Any]]
@@ -72,17 +72,17 @@ class Pipeline:
         self._requests.append((self._produce, request))
 
     def is_idle(self) -> bool:
-        """Tell whether nothing is asked for."""
+        """Return whether nothing is requested."""
         return not self._requests
 
     def make(self) -> Result:
-        """Do what was asked for first."""
+        """Answer the oldest request."""
         self._thread = threading.get_ident()
         method, request = self._requests.popleft()
         return method(request)
 
     def close(self) -> None:
-        """Let go of the epoch."""
+        """Drop the epoch."""
         self._maker = None
 
     def _open(self, request: dict[str, Any]) -> Result:
@@ -91,15 +91,24 @@ class Pipeline:
         self._maker = None
         try:
             self._maker = BatchMaker(
-                self.stream, encode, state=request['state'],
+                self.stream, self._encode, state=request['state'],
                 after=request['after'], expected=sizes)
-        except Exception as error:  # noqa: BLE001 - told to the clients
-            return Result(BROKEN, request, {'error': tell(error)}, [])
+        except Exception as error:  # noqa: BLE001 - sent to the clients
+            return Result(BROKEN, request, {'error': describe_error(error)}, [])
         base: State | Exception | None = self._maker.base
         why = None
         if isinstance(base, Exception):
             base, why = None, str(base)
         return Result(OPENED, request, {'base': base, 'why': why}, [])
+
+    def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
+        """Describe a batch, which has data for each source."""
+        sources = tuple(self.stream.sources)
+        if len(batch) != len(sources):
+            raise ValueError(
+                f'the pipeline returned {len(batch)} items for its '
+                f'{len(sources)} sources {sources}')
+        return encode(batch)
 
     def _produce(self, request: dict[str, Any]) -> Result:
         assert self._maker is not None
@@ -115,13 +124,13 @@ class Pipeline:
         if made.error is not None:
             return Result(
                 FAILURE, request,
-                {'error': tell(made.error), 'changes': changes}, [],
+                {'error': describe_error(made.error), 'changes': changes}, [],
                 placement=made.placement)
         return Result(
             BATCH, request, {'items': made.description, 'changes': changes},
             made.buffers, made.extents, made.placement)
 
 
-def tell(error: BaseException) -> dict[str, Any]:
+def describe_error(error: BaseException) -> dict[str, Any]:
     """Return an exception in words, ready for JSON."""
     return ErrorReport.of(error)._asdict()

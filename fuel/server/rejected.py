@@ -1,4 +1,4 @@
-"""Who connects to a server and is no client: counted, and told briefly."""
+"""Count and log connections and messages that are rejected."""
 from __future__ import annotations
 
 import logging
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 _QUIET = 1.0
 
 
-class Strangers:
+class RejectedPeers:
     """Counts messages and connections that are not of the protocol.
 
     Parameters
@@ -27,7 +27,7 @@ class Strangers:
     Attributes
     ----------
     monitor : zmq.Socket
-        Readable when there is something for :meth:`look`.
+        Readable when there is something for :meth:`read_events`.
 
     """
 
@@ -41,10 +41,10 @@ class Strangers:
         # whose it is, so this may hold one in the place of another.
         self._pending: list[int] = []
         self._next_line = 0.0
-        self._untold = 0
+        self._unlogged = 0
 
-    def look(self) -> None:
-        """Take in who came and went."""
+    def read_events(self) -> None:
+        """Read which connections were made and cut."""
         while self.monitor.poll(0):
             event = recv_monitor_message(self.monitor)
             if event['event'] == zmq.EVENT_ACCEPTED:
@@ -56,20 +56,20 @@ class Strangers:
                 self._drop('connections', 'it does not speak ZeroMQ as '
                            'clients of this Fuel do')
 
-    def drop_message(self, error: Exception) -> None:
-        """Count a message that is none."""
+    def reject_message(self, error: Exception) -> None:
+        """Count a message that is not of the protocol."""
         self._drop('messages', error)
 
     def _drop(self, what: str, why: object) -> None:
         self._counts[f'dropped {what}'] += 1
         now = time.monotonic()
         if now < self._next_line:
-            self._untold += 1
+            self._unlogged += 1
             return
         self._next_line = now + _QUIET
         log.warning('dropped a %s: %s (%d others since the last line)',
-                    what[:-1], why, self._untold)
-        self._untold = 0
+                    what[:-1], why, self._unlogged)
+        self._unlogged = 0
 
     def close(self) -> None:
         """Close the monitor, before the socket itself is closed."""

@@ -1,4 +1,4 @@
-"""Encrypted connections: who has a key may connect, nobody reads along.
+"""Encrypted connections between servers and clients that have keys.
 
 The keys are those of pyzmq's own certificates.  A server's directory holds
 ``server.key_secret`` and, in ``clients``, the public keys of those who may
@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import zmq
 import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
 
-def make_keys(directory: Any, clients: Sequence[str]) -> list[Path]:
+def make_keys(directory: str | os.PathLike[str],
+              clients: Sequence[str]) -> list[Path]:
     """Make the keys of a server and of its clients.
 
     Parameters
@@ -89,19 +92,87 @@ def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
     return public, private
 
 
-def protect_server(context: Any, socket: Any, directory: Any) -> Any:
-    """Let only clients with known keys connect to a socket."""
-    root = Path(directory)
-    public, secret = _load(root / 'server.key_secret', secret=True)
-    authenticator = ThreadAuthenticator(context)
-    authenticator.start()
-    authenticator.configure_curve(domain='*', location=str(root / 'clients'))
-    socket.curve_publickey, socket.curve_secretkey = public, secret
-    socket.curve_server = True
-    return authenticator
+class ClientKeys:
+    """The public keys in a directory, which may change at any time.
+
+    Parameters
+    ----------
+    directory : path
+
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._seen: tuple[tuple[str, int, int], ...] = ()
+        self._keys: frozenset[bytes] = frozenset()
+
+    def current(self) -> frozenset[bytes]:
+        """Return the keys that are in the directory now."""
+        try:
+            paths = sorted(self._directory.glob('*.key'))
+            seen = tuple((path.name, stat.st_mtime_ns, stat.st_ino)
+                         for path in paths for stat in [path.stat()])
+        except OSError:
+            # A key is being removed; the next look finds what is left.
+            return self._keys
+        if seen != self._seen:
+            keys = []
+            for path in paths:
+                with suppress(OSError, ValueError):
+                    keys.append(zmq.auth.load_certificate(path)[0])
+            self._seen, self._keys = seen, frozenset(keys)
+        return self._keys
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Return whether a client with a key may connect."""
+        return key in self.current()
 
 
-def protect_client(socket: Any, directory: Any) -> None:
+class ServerKeys:
+    """The keys of a server, and of the clients that it lets in.
+
+    Parameters
+    ----------
+    directory : str or path
+        As :func:`make_keys` makes it.
+
+    Raises
+    ------
+    OSError
+        If there are no keys; the text says how they are made.
+
+    """
+
+    def __init__(self, directory: str | os.PathLike[str]) -> None:
+        root = Path(directory)
+        self._public, self._secret = _load(
+            root / 'server.key_secret', secret=True)
+        if not (root / 'clients').is_dir():
+            raise OSError(f'no directory {root / "clients"} with the keys of '
+                          'clients: make them with fuel-server keys')
+        self.clients = ClientKeys(root / 'clients')
+        self._authenticator: ThreadAuthenticator | None = None
+
+    def protect(self, context: zmq.Context[Any],
+                socket: zmq.Socket[Any]) -> None:
+        """Let only clients with known keys connect to a socket."""
+        self._authenticator = ThreadAuthenticator(context)
+        self._authenticator.start()
+        self._authenticator.configure_curve_callback(
+            domain='*', credentials_provider=self.clients)
+        socket.curve_publickey = self._public
+        socket.curve_secretkey = self._secret
+        socket.curve_server = True
+
+    def stop(self) -> None:
+        """End the thread that checks keys."""
+        if self._authenticator is not None:
+            self._authenticator.stop()
+            self._authenticator = None
+
+
+def protect_client(socket: zmq.Socket[Any],
+                   directory: str | os.PathLike[str]) -> None:
     """Use a client's keys for a socket that is not yet connected."""
     root = Path(directory)
     public, secret = _load(root / 'client.key_secret', secret=True)

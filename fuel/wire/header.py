@@ -4,6 +4,9 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
+# The fields of a header: what JSON gives, so checked when used.
+Fields = dict[str, Any]
+
 # The first bytes of each header, and the version of the protocol.
 MAGIC = b'FUEL'
 VERSION = 1
@@ -38,7 +41,7 @@ class Limits(NamedTuple):
 LIMITS = Limits()
 
 
-def pack_header(fields: dict[str, Any]) -> bytes:
+def pack_header(fields: Fields) -> bytes:
     """Return a header as bytes.
 
     Parameters
@@ -54,7 +57,7 @@ def pack_header(fields: dict[str, Any]) -> bytes:
     return MAGIC + _ENCODER.encode(fields).encode()
 
 
-def unpack_header(data: bytes, limits: Limits = LIMITS) -> dict[str, Any]:
+def unpack_header(data: bytes, limits: Limits = LIMITS) -> Fields:
     """Return the fields of a header.
 
     Parameters
@@ -98,7 +101,7 @@ _ENCODER = json.JSONEncoder(allow_nan=False, separators=(',', ':'))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
+def numbers_of(fields: Fields, name: str) -> list[int]:
     """Return a field that is a list of integers that are not negative."""
     numbers: list[int] = get_field(fields, name, list, [])
     if not all(type(number) is int and 0 <= number < 2 ** 63
@@ -108,7 +111,7 @@ def numbers_of(fields: dict[str, Any], name: str) -> list[int]:
     return numbers
 
 
-def get_field(fields: dict[str, Any], name: str, kind: type,
+def get_field(fields: Fields, name: str, kind: type,
               default: Any = ...) -> Any:
     """Return one field of a header, checked.
 

@@ -1,8 +1,8 @@
-"""Sets of batch indices that are dense at the bottom."""
+"""Sets of batch indices, kept as intervals."""
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 
 from fuel.wire.header import WireError
 
@@ -10,68 +10,135 @@ _MOST_RANGES = 1 << 16
 _LARGEST = 1 << 48
 
 
-class Indices:
-    """All numbers below a floor, and some above it."""
+class IndexSet:
+    """A set of integers that are not negative, kept as intervals.
 
-    def __init__(self, floor: int = 0, above: Iterable[int] = ()) -> None:
-        self.floor = floor
-        self.above: set[int] = set()
-        for index in above:
-            self.add(index)
+    Parameters
+    ----------
+    ranges : iterable of (int, int)
+        Start and stop of each interval.
+
+    """
+
+    def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
+        # Start and stop of each interval, ascending.
+        self._bounds: list[int] = []
+        self._count = 0
+        for start, stop in ranges:
+            self.add(start, stop)
+
+    def add(self, start: int, stop: int | None = None) -> None:
+        """Add an index, or all from `start` to before `stop`."""
+        stop = start + 1 if stop is None else stop
+        if start < stop:
+            self._replace(start, stop, outside=0)
+
+    def remove(self, start: int, stop: int | None = None) -> None:
+        """Remove an index, or all from `start` to before `stop`."""
+        stop = start + 1 if stop is None else stop
+        if start < stop:
+            self._replace(start, stop, outside=1)
+
+    def _replace(self, start: int, stop: int, outside: int) -> None:
+        """Put one interval in place of what is between two indices.
+
+        A place in the bounds is even outside of the intervals and odd
+        inside of one.
+        """
+        bounds = self._bounds
+        left, right = bisect_left(bounds, start), bisect_right(bounds, stop)
+        kept = [start] if left % 2 == outside else []
+        if right % 2 == outside:
+            kept.append(stop)
+        lowest = left - left % 2
+        highest = right + right % 2
+        before = _size(bounds[lowest:highest])
+        bounds[left:right] = kept
+        highest += len(kept) - (right - left)
+        self._count += _size(bounds[lowest:highest]) - before
+
+    def update(self, other: IndexSet) -> None:
+        """Add all indices of another set."""
+        for start, stop in other.ranges():
+            self.add(start, stop)
+
+    def difference_update(self, other: IndexSet) -> None:
+        """Remove all indices of another set."""
+        for start, stop in other.ranges():
+            self.remove(start, stop)
+
+    def __sub__(self, other: IndexSet) -> IndexSet:
+        result = self.copy()
+        result.difference_update(other)
+        return result
+
+    def __and__(self, other: IndexSet) -> IndexSet:
+        return self - (self - other)
+
+    def __or__(self, other: IndexSet) -> IndexSet:
+        result = self.copy()
+        result.update(other)
+        return result
 
     def __contains__(self, index: int) -> bool:
-        return index < self.floor or index in self.above
+        return bisect_right(self._bounds, index) % 2 == 1
 
-    def add(self, index: int) -> None:
-        """Add a number."""
-        if index < self.floor:
-            return
-        self.above.add(index)
-        while self.floor in self.above:
-            self.above.remove(self.floor)
-            self.floor += 1
+    def __len__(self) -> int:
+        return self._count
 
-    def raise_floor(self, floor: int) -> None:
-        """Add all numbers below `floor`."""
-        if floor > self.floor:
-            self.floor = floor
-            self.above = {index for index in self.above if index >= floor}
-            while self.floor in self.above:
-                self.above.remove(self.floor)
-                self.floor += 1
+    def __iter__(self) -> Iterator[int]:
+        for start, stop in self.ranges():
+            yield from range(start, stop)
 
-    def discard(self, indices: set[int]) -> None:
-        """Take numbers out again."""
-        if not indices:
-            return
-        lowest = min(indices)
-        if lowest < self.floor:
-            self.above.update(range(lowest, self.floor))
-            self.floor = lowest
-        self.above -= indices
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IndexSet) and self._bounds == other._bounds
 
+    __hash__ = None  # type: ignore[assignment]
 
-def as_ranges(indices: Iterable[int]) -> list[list[int]]:
-    """Return numbers as ``[start, stop]`` pairs, ready for JSON."""
-    ranges: list[list[int]] = []
-    for index in sorted(indices):
-        if ranges and ranges[-1][1] == index:
-            ranges[-1][1] += 1
-        else:
-            ranges.append([index, index + 1])
-    return ranges
+    def __repr__(self) -> str:
+        return f'IndexSet({self.ranges()})'
+
+    def copy(self) -> IndexSet:
+        """Return another set with the same indices."""
+        other = IndexSet()
+        other._bounds, other._count = self._bounds.copy(), self._count
+        return other
+
+    def first_missing(self, start: int = 0) -> int:
+        """Return the first index from `start` on that is not in the set."""
+        place = bisect_right(self._bounds, start)
+        return self._bounds[place] if place % 2 else start
+
+    def end(self) -> int:
+        """Return the number after the highest index; 0 for an empty set."""
+        return self._bounds[-1] if self._bounds else 0
+
+    def ranges(self) -> list[list[int]]:
+        """Return ``[start, stop]`` of each interval, ready for JSON."""
+        bounds = self._bounds
+        return [bounds[place:place + 2] for place in range(0, len(bounds), 2)]
 
 
-def from_ranges(ranges: Any) -> set[int]:
-    """Return the numbers that :func:`as_ranges` was given."""
-    indices: set[int] = set()
+def _size(bounds: list[int]) -> int:
+    return sum(bounds[1::2]) - sum(bounds[::2])
+
+
+def from_ranges(ranges: object) -> IndexSet:
+    """Return the set whose :meth:`IndexSet.ranges` came from outside.
+
+    Raises
+    ------
+    WireError
+        If they are no ascending intervals.
+
+    """
     if not isinstance(ranges, list) or len(ranges) > _MOST_RANGES:
         raise WireError('not a list of ranges')
+    last = -1
     for pair in ranges:
         if not isinstance(pair, list) or len(pair) != 2 or not all(
-                type(end) is int and 0 <= end < _LARGEST for end in pair):
+                type(end) is int and 0 <= end < _LARGEST for end in pair) \
+                or not last < pair[0] < pair[1]:
             raise WireError(f'not a range: {str(pair)[:40]}')
-        if len(indices) + pair[1] - pair[0] > _MOST_RANGES * 16:
-            raise WireError('too many indices')
-        indices.update(range(*pair))
-    return indices
+        last = pair[1]
+    return IndexSet(ranges)

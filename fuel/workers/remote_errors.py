@@ -6,9 +6,15 @@ import pickle
 import traceback
 from typing import Any, NamedTuple
 
+from fuel import exceptions
+
 # Their constructors take more than a text, or they end loops.
 _NOT_BY_TEXT = (StopIteration, StopAsyncIteration, UnicodeError,
                 ExceptionGroup)
+
+
+# Modules whose exceptions are raised as they are.
+_KNOWN = 'builtins', 'fuel.exceptions'
 
 
 class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
@@ -28,7 +34,7 @@ class ErrorReport(NamedTuple):
     Attributes
     ----------
     kind : str or None
-        Name of a built-in class; None for any other.
+        Name of a built-in class, or of one of Fuel; None for any other.
     summary : str
         Class and text.
     text : str
@@ -49,7 +55,7 @@ class ErrorReport(NamedTuple):
         """Return an exception in words."""
         kind = type(error)
         return cls(
-            kind.__name__ if kind.__module__ == 'builtins' else None,
+            kind.__name__ if kind.__module__ in _KNOWN else None,
             traceback.format_exception_only(error)[0].strip(),
             _text_of(error),
             [str(note) for note in getattr(error, '__notes__', [])],
@@ -66,7 +72,8 @@ class ErrorReport(NamedTuple):
             What its text begins with then.
 
         """
-        cls = getattr(builtins, self.kind or '', None)
+        cls = getattr(builtins, self.kind or '', None) or getattr(
+            exceptions, self.kind or '', None)
         if isinstance(cls, type) and issubclass(cls, Exception) \
                 and not issubclass(cls, _NOT_BY_TEXT):
             error: Exception = cls(self.text)

@@ -12,7 +12,6 @@ from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
 from fuel.server import Server
-from fuel.server.ledger import RANK, Epoch, Item
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping
 from fuel.wire import pack_header
@@ -105,52 +104,6 @@ def test_batches_asked_for_again_come_in_order():
     assert seen == list(range(NUM_BATCHES))
 
 
-def test_what_came_back_goes_out_before_new_batches():
-    """Where one client gets them all; others have batches of their own."""
-    epoch = Epoch(1)
-    epoch.join('a', 5)
-    epoch.cursor = 9
-    epoch.deliver(Item(4, {}, []), [])
-    assert epoch.has_earlier()
-    assert epoch.lowest_wanted(making={0, 1, 2}) == 3
-    epoch.cursor = 4
-    assert not epoch.has_earlier()
-    ranks = Epoch(1, RANK, 2)
-    ranks.cursor = 9
-    ranks.deliver(Item(4, {}, []), [])
-    assert not ranks.has_earlier()
-
-
-def test_batch_after_one_that_came_back_waits_for_it():
-    """Even if it took the last room: one client alone sees them in order."""
-    epoch = Epoch(1)
-    old = epoch.join('a', 2)
-    old.reserved += 1
-    epoch.leave('a', for_good=False)
-    new = epoch.join('a', 1)
-    new.reserved += 1
-    epoch.cursor = 2
-    old.reserved -= 1
-    assert epoch.deliver(Item(0, {}, []), [old]) == []
-    assert epoch.take_returned(making={1}) is None
-    new.reserved -= 1
-    assert epoch.deliver(Item(1, {}, []), [new]) == []
-    item, member = epoch.take_returned(making=set())
-    assert (item.index, member) == (0, new)
-    assert list(epoch.returned) == [1]
-
-
-def test_client_that_joins_twice_is_not_another_that_is_waited_for():
-    """Or batches that the other one has would be made again."""
-    epoch = Epoch(1)
-    epoch.waits_for = 2
-    epoch.join('a', 5, handed={1})
-    epoch.join('a', 5, handed={1})
-    assert 1 == epoch.waits_for
-    epoch.join('b', 5, handed={0})
-    assert 0 == epoch.waits_for
-
-
 def test_long_batch_keeps_nobody_from_an_answer():
     """Another thread stands in: for the status, for clients, for the end."""
     gate = Gate()
@@ -219,7 +172,7 @@ def test_failure_to_close_ends_the_server():
     """`wait` says so, and `stop` leaves no socket behind."""
     server = Server(numbered(5), port=0)
     server.start()
-    server._endpoint = 'tcp://127.0.0.1:1'
+    server._listener.endpoint = 'tcp://127.0.0.1:1'
     server.stop()
     with pytest.raises(zmq.ZMQError):
         server.wait(20)
@@ -262,7 +215,7 @@ def test_second_greeting_replaces_the_first():
             twice.recv_multipart()
             twice.send(pack_header({'type': 'join', 'join': 1}))
         deadline = time.monotonic() + 20
-        while (epoch := server.conductor.epoch) is None \
+        while (epoch := server.scheduler.epoch) is None \
                 or 'b' not in epoch.members:
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -1,0 +1,344 @@
+"""Admission: which epoch a client joins, continues or begins."""
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fuel.exceptions import StateMismatchError
+from fuel.server.connections import ClientConnection
+from fuel.server.dispatch import Epoch
+from fuel.server.journal import Journal
+from fuel.server.ledger import Ledger
+from fuel.server.pipeline import describe_error
+from fuel.server.position import Position, check_position
+from fuel.typing import State
+from fuel.wire.header import Fields, WireError, get_field
+
+if TYPE_CHECKING:
+    from fuel.server.scheduler import Scheduler
+
+log = logging.getLogger(__name__)
+
+
+class Joiner(NamedTuple):
+    """A client that wants to join an epoch.
+
+    Attributes
+    ----------
+    connection : ClientConnection
+    number : int
+        Of its wish; a later one replaces it.
+    position : Position or None
+        What it continues.
+
+    """
+
+    connection: ClientConnection
+    number: int
+    position: Position | None
+
+
+class Admission:
+    """Decides which client joins which epoch, and begins epochs.
+
+    Parameters
+    ----------
+    check_state : callable
+        Raises StateMismatchError if a state is not of the served stream.
+    find_dead : callable
+        Looks for clients that are gone.
+    sharing : str
+    num_clients : int
+        How many clients an epoch waits for.
+
+    Attributes
+    ----------
+    journal : Journal or None
+    run : str
+        Names the epochs of this server, and of those that it continues.
+    epoch : Epoch or None
+        The present one.
+
+    """
+
+    def __init__(self, check_state: Callable[[State], object],
+                 find_dead: Callable[[], None], sharing: str,
+                 num_clients: int) -> None:
+        self._check_state = check_state
+        self._find_dead = find_dead
+        self.sharing = sharing
+        self.num_clients = num_clients
+        self.journal: Journal | None = None
+        self.run = secrets.token_hex(8)
+        self.epoch: Epoch | None = None
+        # What an epoch that cannot begin gives way to again.
+        self._former: tuple[str, Epoch | None] = self.run, None
+        self._joiners: list[Joiner] = []
+
+    def connect(self, scheduler: Scheduler) -> None:
+        """Use a scheduler for sending and for the pipeline."""
+        self._scheduler = scheduler
+
+    def on_join(self, connection: ClientConnection, fields: Fields) -> None:
+        """Note that a client wants to join an epoch."""
+        number = get_field(fields, 'join', int)
+        resume = get_field(fields, 'resume', dict, None)
+        # Whom this client follows may have died a moment ago.
+        self._find_dead()
+        try:
+            position = check_position(resume)
+        except StateMismatchError as error:
+            self._scheduler.remove(connection, has_left=True)
+            connection.join = number
+            self._refuse(connection, error)
+            return
+        self._scheduler.remove(
+            connection, has_left=not self._continues(position))
+        connection.join = number
+        self._joiners.append(Joiner(connection, number, position))
+
+    def has_waiting(self) -> bool:
+        """Return whether clients wait for an epoch."""
+        return bool(self._joiners)
+
+    def admit(self) -> None:
+        """Let clients that wait join the epoch that they can join."""
+        if not self._joiners:
+            return
+        # Those who continue first, lest the others begin the next epoch.
+        waiting = sorted(self._joiners, key=self._must_wait)
+        self._joiners = []
+        for place, joiner in enumerate(waiting):
+            connection, number, _ = joiner
+            if connection.join != number or not self._is_connected(joiner):
+                continue
+            try:
+                if not self._try(joiner, waiting[place:]):
+                    self._joiners.append(joiner)
+            except (WireError, TypeError, ValueError, LookupError) as error:
+                # Not a state of ours; the others go on.
+                self._refuse(connection, error)
+
+    def _must_wait(self, joiner: Joiner) -> bool:
+        position = joiner.position
+        if position is None:
+            return True
+        if self.journal is not None and self.journal.found is not None:
+            return position.run != self.journal.found[0]
+        return not self._continues(position)
+
+    def _is_connected(self, joiner: Joiner) -> bool:
+        connection = joiner.connection
+        return self._scheduler.connections.get(
+            connection.identity) is connection
+
+    def _refuse(self, connection: ClientConnection,
+                error: Exception) -> None:
+        self._scheduler.counts['dropped messages'] += 1
+        log.warning('refused a client: %s', error)
+        self._scheduler.post(connection, {
+            'type': 'broken', 'join': connection.join,
+            'error': describe_error(error)})
+        connection.join = 0
+
+    def _continues(self, position: Position | None) -> bool:
+        """Return whether a position is one in the present epoch."""
+        return (position is not None and self.epoch is not None
+                and not position.is_over and position.run == self.run
+                and position.epoch == self.epoch.ledger.number)
+
+    def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
+        """Let one client join; return whether it could."""
+        connection, _, position = joiner
+        if position is not None and position.state is None \
+                and not position.is_over and not self._continues(position):
+            # Of a pipeline without states: nothing can be continued.
+            position = None
+        self._decide_about_journal(position)
+        if self._continues(position):
+            self._join(connection, position)
+            return True
+        wants_new = position is None or position.is_over
+        epoch = self.epoch
+        if wants_new and epoch is not None \
+                and epoch.is_open_to(connection.client, False):
+            self._join(connection, None)
+            return True
+        if epoch is not None and not wants_new \
+                and self._has_others(epoch, connection, position):
+            self._reject_old(connection, position)
+            return True
+        if epoch is not None and (
+                epoch.members or self._must_hold(epoch, joiner)):
+            return False
+        if wants_new and self._count_clients(later) < self.num_clients:
+            return False
+        self._begin(connection, position)
+        return True
+
+    def _decide_about_journal(self, position: Position | None) -> None:
+        """Continue the run of the journal if the first client names it."""
+        journal = self.journal
+        if journal is None or journal.found is None:
+            return
+        run, ledger = journal.found
+        if position is None or position.run != run:
+            journal.set_aside()
+            return
+        checkpoint = ledger.checkpoints.before(ledger.checkpoints.lowest())
+        try:
+            if (ledger.sharing, ledger.num_ranks) != (
+                    self.sharing, self.num_clients):
+                raise StateMismatchError(
+                    f'its clients shared by {ledger.sharing!r}, '
+                    f'{ledger.num_ranks} of them')
+            if checkpoint is not None:
+                self._check_state(checkpoint.state())
+        except StateMismatchError as error:
+            log.warning('the journal is of another server: %s', error)
+            journal.set_aside()
+            return
+        log.info('run %s is continued in epoch %d', run, ledger.number)
+        self.run = run
+        self.epoch = epoch = Epoch(ledger, self._scheduler.free)
+        epoch.cursor = epoch.ledger.highest()
+        for account in [*ledger.accounts.values()]:
+            if account.is_present:
+                ledger.lose(account.client, self._scheduler.hold_until())
+        journal.begin(run, ledger)
+
+    def _has_others(self, epoch: Epoch, connection: ClientConnection,
+                    position: Position | None) -> bool:
+        """Return whether another living client took part in the epoch."""
+        return any(
+            client != connection.client
+            and self._scheduler.connection_of(client) is not None
+            for client in epoch.ledger.accounts)
+
+    def _reject_old(self, connection: ClientConnection,
+                    position: Position | None) -> None:
+        """Answer a client whose epoch the others have left behind."""
+        assert position is not None
+        assert self.epoch is not None
+        if position.run != self.run \
+                or position.epoch > self.epoch.ledger.number:
+            raise StateMismatchError(
+                f'the state is of epoch {position.epoch} of run '
+                f'{position.run!r}, but this server serves run {self.run!r} '
+                'to other clients: start a server of its own for it')
+        log.warning(
+            'a client continues epoch %d, but the others have begun epoch '
+            '%d: what its predecessor delivered after the state was saved '
+            'is lost', position.epoch, self.epoch.ledger.number)
+        self._scheduler.post(connection, {
+            'type': 'end', 'join': connection.join, 'state': None})
+        connection.join = 0
+
+    def _must_hold(self, epoch: Epoch, joiner: Joiner) -> bool:
+        """Return whether an epoch waits for the successor of a client.
+
+        Not if nobody else took part: then the joiner is the successor.
+        """
+        _, _, position = joiner
+        awaited = {account.client for account in epoch.ledger.awaited()}
+        before = '' if position is None else position.client
+        awaited -= {joiner.connection.client, before}
+        return bool(awaited) and (
+            (position is not None and not position.is_over)
+            or self._has_others(epoch, joiner.connection, position)
+            or joiner.connection.client in epoch.ledger.accounts)
+
+    def _count_clients(self, joiners: list[Joiner]) -> int:
+        """Return how many clients wait, each once, without those gone."""
+        return len({
+            joiner.connection.client for joiner in [*joiners, *self._joiners]
+            if joiner.connection.join == joiner.number
+            and self._is_connected(joiner)})
+
+    def _join(self, connection: ClientConnection,
+              position: Position | None) -> None:
+        """Make a client a member of the present epoch."""
+        epoch = self.epoch
+        assert epoch is not None
+        if position is None:
+            epoch.join(connection.client, connection.hwm, connection.rank)
+        else:
+            epoch.ledger.check_claims(position.client, position.done)
+            epoch.join(connection.client, connection.hwm, connection.rank,
+                       position.client, position.done)
+        if epoch.is_open:
+            self._answer(epoch, connection)
+
+    def _answer(self, epoch: Epoch, connection: ClientConnection) -> None:
+        """Tell a client that it has joined."""
+        account = epoch.ledger.accounts[connection.client]
+        self._scheduler.post(connection, {
+            'type': 'joined', 'join': connection.join,
+            # Not that of the welcome: a client may have come before the one
+            # whose run this server continues.
+            'run': self.run, 'epoch': epoch.ledger.number,
+            'start': epoch.base_index, 'floor': epoch.ledger.floor(),
+            'done': account.delivered.ranges(),
+            'base': epoch.base, 'why': epoch.why})
+
+    def _begin(self, connection: ClientConnection,
+               position: Position | None) -> None:
+        """Begin a new epoch, or adopt one that another server served."""
+        old, run = self.epoch, self.run
+        number, index = 1, 0
+        state: State | None = None
+        after = is_adopted = False
+        if position is not None and (
+                position.run != run or not position.is_over):
+            state, after = position.state, position.is_over
+            is_adopted, number = not after, position.epoch + after
+            if is_adopted:
+                run, index = position.run, position.index
+            if state is not None:
+                self._check_state(state)
+        elif old is not None:
+            number = old.ledger.number + 1
+            if not old.is_begun or not old.is_exhausted or old.free:
+                # The next comes after what was delivered of it.
+                state, after = old.state_when_left(), True
+        epoch = Epoch(
+            Ledger(number, self.sharing, self.num_clients, is_adopted),
+            self._scheduler.free)
+        epoch.cursor = index
+        if old is not None:
+            old.discard()
+        epoch.join(
+            connection.client, connection.hwm, connection.rank,
+            *((position.client, position.done)
+              if is_adopted and position is not None else ()))
+        self._former = self.run, old
+        self.run, self.epoch = run, epoch
+        self._scheduler.counts['epochs'] += 1
+        self._scheduler.open(epoch, index=index, state=state, after=after)
+
+    def on_opened(self, epoch: Epoch) -> None:
+        """Answer the clients whose epoch has begun."""
+        if self.journal is not None:
+            self.journal.begin(self.run, epoch.ledger)
+        for client in epoch.members:
+            connection = self._scheduler.connection_of(client)
+            if connection is not None:
+                self._answer(epoch, connection)
+
+    def on_broken(self, epoch: Epoch, error: dict[str, Any]) -> None:
+        """Tell its clients that an epoch cannot begin."""
+        for client in [*epoch.members]:
+            connection = self._scheduler.connection_of(client)
+            if connection is not None:
+                self._scheduler.post(connection, {
+                    'type': 'broken', 'join': connection.join,
+                    'error': error})
+                connection.join = 0
+        self.run, self.epoch = self._former
+        if self.epoch is not None:
+            # The pipeline has lost its place.
+            self.epoch.is_begun = False
+            if self.journal is not None:
+                self.journal.begin(self.run, self.epoch.ledger)

@@ -1,0 +1,341 @@
+"""Batches of an epoch that are in memory, and which client gets each."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from fuel.server.ledger import ALL, RANK, SPLIT, Account, Ledger
+from fuel.typing import State
+from fuel.wire.data import Buffers
+from fuel.wire.header import Fields
+from fuel.wire.index_sets import IndexSet
+
+if TYPE_CHECKING:
+    from fuel.transport.slots import Slot
+
+
+class Item:
+    """One batch, or the error in its place.
+
+    Attributes
+    ----------
+    index : int
+        Its place in the epoch.
+    fields : dict
+        Of its header, whoever gets it.
+    buffers : list
+        Its arrays, as :func:`fuel.wire.encode` returned them.
+    slot : Slot or None
+        If it is in shared memory.
+    extents : list of (int, int)
+        Where in the slot its arrays are.
+
+    """
+
+    def __init__(self, index: int, fields: Fields, buffers: Buffers) -> None:
+        self.index = index
+        self.fields = fields
+        self.buffers = buffers
+        self.slot: Slot | None = None
+        self.extents: list[tuple[int, int]] = []
+
+
+class Member:
+    """A client that is connected and in the epoch.
+
+    Attributes
+    ----------
+    account : Account
+    credit : int
+        How many batches it may have that it has not delivered.
+    reserved : int
+        How many are being made for it.
+    is_waiting : bool
+        Whether its user waits for a batch.
+    has_read : bool
+        Whether it gave a sign that it reads what it is sent.
+    first_sent : float
+        When it was sent its first batch; 0 before.
+    revoked : float
+        When it was asked for batches that another one waits for; else 0.
+
+    """
+
+    def __init__(self, account: Account, credit: int) -> None:
+        self.account = account
+        self.client = account.client
+        self.credit = credit
+        self.reserved = 0
+        self.is_waiting = False
+        self.has_read = False
+        self.first_sent = 0.0
+        self.revoked = 0.0
+
+    def load(self) -> int:
+        """Return how many batches are under way to it, or being made."""
+        return len(self.account.pending) + self.reserved
+
+    def has_credit(self) -> bool:
+        """Return whether it may get one more batch."""
+        return self.load() < self.credit
+
+
+class Epoch:
+    """One epoch of the served stream, as far as it is in memory.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    free : callable
+        Called with each item that nobody needs any more.
+
+    Attributes
+    ----------
+    cursor : int
+        Index of the batch that the pipeline makes next.
+    is_exhausted : bool
+        Whether it has made the last.
+    free : dict
+        Batches in memory that somebody is to be sent, by index.
+    under_way : dict
+        Those that were sent, or are held for a successor, by index.
+    making : set of int
+        Those that the pipeline makes now.
+    is_torn : bool
+        Whether batches may be missing that were made before.
+    is_begun, is_open : bool
+        Whether the pipeline was asked for it, and has opened it.
+    base, base_index, why : dict or None, int, str or None
+        The state with which the pipeline opened it, the index there, and
+        why there is no state.
+
+    """
+
+    def __init__(self, ledger: Ledger, free: Callable[[Item], None]) -> None:
+        self.ledger = ledger
+        self._free = free
+        self.cursor = 0
+        self.is_exhausted = False
+        self.is_torn = False
+        self.members: dict[str, Member] = {}
+        self.free: dict[int, Item] = {}
+        self.under_way: dict[int, Item] = {}
+        self.making: set[int] = set()
+        self.is_begun = self.is_open = False
+        self.base: State | None = None
+        self.base_index = 0
+        self.why: str | None = None
+
+    def is_open_to(self, client: str, continues: bool) -> bool:
+        """Return whether a client may join now."""
+        if continues:
+            return True
+        account = self.ledger.accounts.get(client)
+        if (account is not None and account.has_left) or not self.members:
+            # Nobody is there to share with: a new epoch is wanted.
+            return False
+        return self.ledger.sharing == SPLIT or (
+            not self.ledger.is_adopted
+            and (self.ledger.sharing == RANK or self.cursor == 0))
+
+    def join(self, client: str, credit: int, rank: int | None = None,
+             before: str = '', claims: IndexSet | None = None) -> Member:
+        """Add a client; see :meth:`Ledger.join`."""
+        account = self.ledger.join(client, rank, before, claims)
+        member = self.members[client] = Member(account, credit)
+        self.is_torn = True
+        self.drop_unneeded()
+        return member
+
+    def lose(self, client: str, deadline: float) -> None:
+        """Remove a client that vanished; see :meth:`Ledger.lose`."""
+        del self.members[client]
+        self.ledger.lose(client, deadline)
+
+    def leave(self, client: str) -> None:
+        """Remove a client that leaves, or has come to the end."""
+        self.members.pop(client, None)
+        if client in self.ledger.accounts:
+            self.ledger.leave(client)
+            self.is_torn = True
+            self.drop_unneeded()
+
+    def expire(self, now: float) -> None:
+        """Stop to hold what successors did not come for in time."""
+        if any(one.deadline <= now for one in self.ledger.awaited()):
+            self.ledger.expire(now)
+            self.is_torn = True
+            self.drop_unneeded()
+
+    def acknowledge(self, client: str, indices: Iterable[int]) -> list[Item]:
+        """Return the items that a client has now delivered."""
+        member = self.members[client]
+        member.has_read = True
+        items = [self.under_way[index] for index
+                 in self.ledger.acknowledge(client, indices)
+                 if index in self.under_way]
+        for item in items:
+            if not self.ledger.is_pending(item.index):
+                del self.under_way[item.index]
+        return items
+
+    def take_back(self, client: str, indices: IndexSet) -> None:
+        """Record that a client will not deliver some of its batches."""
+        member = self.members[client]
+        member.revoked = 0.0
+        member.has_read = True
+        self.ledger.take_back(client, indices)
+        self.drop_unneeded()
+
+    def drop_unneeded(self) -> None:
+        """Sort the items in memory anew, after clients came or went."""
+        ledger = self.ledger
+        for index, item in [*self.under_way.items()]:
+            if not ledger.is_pending(index):
+                del self.under_way[index]
+                self.free[index] = item
+        for index in [*self.free]:
+            is_needed = (ledger.lacking(index) if ledger.sharing == ALL
+                         else index not in ledger.delivered)
+            if not is_needed:
+                self._free(self.free.pop(index))
+
+    def add(self, item: Item) -> None:
+        """Take a batch that was made, for those who need it."""
+        if self.ledger.is_pending(item.index):
+            self.under_way[item.index] = item
+        else:
+            self.free[item.index] = item
+
+    def deliver(self, item: Item, member: Member, now: float) -> None:
+        """Record that a member is sent an item; call this before."""
+        self.ledger.send(member.client, item.index)
+        member.is_waiting = False
+        member.first_sent = member.first_sent or now
+        if self.ledger.sharing != ALL or not self.ledger.lacking(item.index):
+            self.under_way[item.index] = self.free.pop(item.index)
+
+    def discard(self) -> None:
+        """Free all items: another epoch begins."""
+        for items in self.under_way, self.free:
+            for item in items.values():
+                self._free(item)
+            items.clear()
+
+    def state_when_left(self) -> State | None:
+        """Return the state after what was delivered; None if unknown."""
+        ledger = self.ledger
+        if ledger.final is not None and not self.free:
+            return ledger.final
+        checkpoint = ledger.checkpoints.before(
+            max(ledger.checkpoints.lowest(), ledger.delivered.end()))
+        return None if checkpoint is None else checkpoint.state()
+
+    def lowest_missing(self) -> int:
+        """Return the first batch below the cursor that must be remade."""
+        there = IndexSet((index, index + 1)
+                         for index in [*self.free, *self.under_way,
+                                       *self.making])
+        lowest = self.ledger.missing(self.cursor, there)
+        self.is_torn = False
+        return lowest
+
+    def receivers(self, index: int) -> list[Member] | None:
+        """Return who gets a batch that is yet to be made.
+
+        Returns
+        -------
+        list of Member or None
+            Empty: nobody needs it.  None: somebody does, but not now.
+
+        """
+        if index in self.free or index in self.under_way:
+            return []
+        ledger = self.ledger
+        wanting = [self.members[account.client]
+                   for account in ledger.lacking(index)]
+        if ledger.sharing == ALL:
+            # Those who are awaited go on with the others.
+            return wanting if not ledger.awaited() and all(
+                member.has_credit() for member in wanting) else None
+        if not wanting:
+            is_settled = index in ledger.delivered or any(
+                index in member.account.delivered
+                for member in self.members.values())
+            return [] if is_settled else None
+        chosen = self._choose(wanting)
+        return None if chosen is None else [chosen]
+
+    def is_held(self, index: int) -> bool:
+        """Return whether a batch is held that is not in memory."""
+        return (index not in self.under_way
+                and self.ledger.is_pending(index))
+
+    def _choose(self, wanting: list[Member]) -> Member | None:
+        """Return the one member that gets a batch, if it has credit."""
+        return min(
+            (member for member in wanting if member.has_credit()),
+            key=lambda member: (not member.is_waiting, member.load()),
+            default=None)
+
+    def sole_member(self) -> Member | None:
+        """Return the only client, for whom one batch more is prefetched."""
+        if self.ledger.sharing != SPLIT or len(self.members) != 1:
+            return None
+        return next(iter(self.members.values()))
+
+    def has_earlier(self) -> bool:
+        """Return whether batches in memory are sent before new ones.
+
+        They need the credit, or one client alone would not see them in
+        order.
+        """
+        return self.ledger.sharing == SPLIT and any(
+            index < self.cursor for index in self.free)
+
+    def next_delivery(self) -> tuple[Item, Member] | None:
+        """Return an item in memory, and the member that gets it now.
+
+        In the order of the epoch, so that one client alone sees them so:
+        those wait that follow one which is made now or must be made again.
+        """
+        limit = min([self.cursor, *self.making])
+        for index in sorted(self.free):
+            if index > limit:
+                return None
+            wanting = [self.members[account.client]
+                       for account in self.ledger.lacking(index)]
+            member = self._choose(wanting)
+            if member is not None:
+                return self.free[index], member
+        return None
+
+    def lender(self) -> Member | None:
+        """Return whom to ask for batches that another one waits for.
+
+        A client that does not ask for its batches (its user does something
+        else) must not keep the others from the end of the epoch.
+        """
+        members = self.members.values()
+        if not self.is_exhausted or self.ledger.sharing != SPLIT \
+                or self.free or not any(
+                    member.is_waiting and not member.load()
+                    for member in members) \
+                or any(member.revoked for member in members):
+            return None
+        rich = max(members, key=lambda member: len(member.account.pending))
+        return rich if rich.account.pending else None
+
+    def ended(self) -> list[Member]:
+        """Return the members for whom the epoch is over."""
+        ledger = self.ledger
+        if not self.is_exhausted or self.is_torn:
+            return []
+        if ledger.sharing == SPLIT and (
+                self.free or ledger.pending() or any(
+                    member.reserved for member in self.members.values())):
+            return []
+        return [member for member in self.members.values()
+                if not member.load() and not any(
+                    member.account in ledger.lacking(index)
+                    for index in self.free)]

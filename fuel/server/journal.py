@@ -1,0 +1,274 @@
+"""The journal of a server: its ledger in a file, for its successor.
+
+A text file of lines: eight digits of CRC-32, a space, an event in JSON.
+Each line is written before what it records is sent, by one call and
+without buffering, so what is in the file survives that the process is
+killed; it is not synced to the disk, so it may not survive the host.
+"""
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import socket
+import zlib
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from fuel.exceptions import ServerError
+from fuel.server.ledger import Event, Ledger, begin
+from fuel.wire.header import WireError
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, lockf
+except ImportError:  # pragma: no cover (Windows)
+    lockf = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+SWITCH = ('journal=False, fuel-server --no-journal or the setting '
+          'server_journal: off (FUEL_SERVER_JOURNAL)')
+
+# Bytes after which the file is written anew, and at least so many times what
+# it then has.
+_SMALL = 1 << 16
+_GROWTH = 4
+# Larger files are none of ours (bytes).
+_LARGEST = 1 << 28
+
+
+def default_path(setting: str, host: str, port: int) -> Path | None:
+    """Return where the server at an address keeps its journal.
+
+    Parameters
+    ----------
+    setting : str
+        A directory, or ``'off'``.
+    host : str
+        Where the server listens.
+    port : int
+        0 stands for any, which a successor would not find.
+
+    """
+    if setting == 'off' or not port:
+        return None
+    name = host.replace('*', 'all').replace(':', '-').replace('/', '-')
+    return Path(setting) / f'{socket.gethostname()}-{name}-{port}.journal'
+
+
+def pack(event: Event) -> bytes:
+    """Return an event as a line."""
+    text = json.dumps(event, separators=(',', ':')).encode()
+    return b'%08x %b\n' % (zlib.crc32(text), text)
+
+
+def unpack(line: bytes) -> Event:
+    """Return the event of a line.
+
+    Raises
+    ------
+    WireError
+        If the line is cut or damaged, or no event.
+
+    """
+    digits, _, text = line.partition(b' ')
+    if line[-1:] != b'\n' or b'%08x' % zlib.crc32(text[:-1]) != digits:
+        raise WireError('a line is damaged')
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f'a line is not JSON: {error}') from None
+    if not isinstance(event, list) or not event:
+        raise WireError('a line is no event')
+    return event
+
+
+def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
+    """Return the run that a journal records, and its last epoch.
+
+    Parameters
+    ----------
+    lines : iterable of bytes
+        From a file that may be damaged, or hostile.  A damaged last line is
+        left out: its writer was killed, and sent nothing yet.
+
+    Raises
+    ------
+    WireError
+        If it is no journal.
+
+    """
+    events: list[Event] = []
+    broken: WireError | None = None
+    for line in lines:
+        if broken is not None:
+            raise broken
+        try:
+            events.append(unpack(line))
+        except WireError as error:
+            broken = error
+    if not events or events[0][:2] != ['run', FORMAT] \
+            or len(events[0]) != 3 or not isinstance(events[0][2], str):
+        raise WireError(f'not a journal of format {FORMAT}')
+    ledger: Ledger | None = None
+    try:
+        for event in events[1:]:
+            if event[0] == 'epoch':
+                ledger = begin(event, lambda event: None)
+            elif ledger is None:
+                raise WireError('an event before an epoch')
+            else:
+                ledger.apply(event)
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise WireError(f'an event that no ledger records: {error}') from None
+    return events[0][2], ledger
+
+
+class Journal:
+    """A file of events, open for one server.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    path : Path
+    found : (str, Ledger) or None
+        The run and the epoch in the file of a former server, until
+        :meth:`begin` decides about them.
+
+    Raises
+    ------
+    ServerError
+        If the file cannot be written, or another server uses it.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.found: tuple[str, Ledger] | None = None
+        self._run = ''
+        self._descriptor = -1
+        self._size = 0
+        self._limit = _SMALL
+        self._ledger: Ledger | None = None
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._open()
+            self._read()
+        except OSError as error:
+            self.close()
+            raise self._failure(error) from error
+
+    def _open(self) -> None:
+        self._descriptor = os.open(
+            self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+            0o600)
+        if lockf is not None:
+            try:
+                lockf(self._descriptor, LOCK_EX | LOCK_NB)
+            except OSError as error:
+                error.add_note('another server uses it')
+                raise
+
+    def _read(self) -> None:
+        # Not by another descriptor: closing it would end the lock.
+        size = os.fstat(self._descriptor).st_size
+        if not size:
+            return
+        try:
+            if size > _LARGEST:
+                raise WireError(f'{size} bytes are too many')
+            run, ledger = replay(io.BytesIO(
+                os.pread(self._descriptor, size, 0)))
+        except WireError as error:
+            log.warning('the journal %s cannot be continued: %s', self.path,
+                        error)
+            self.set_aside()
+            return
+        if ledger is not None and ledger.checkpoints:
+            self.found = run, ledger
+
+    def set_aside(self) -> None:
+        """Keep the former journal under another name."""
+        self.found = None
+        aside = self.path.with_suffix('.old')
+        log.warning('a new run begins; the journal of the former one is '
+                    'now %s', aside)
+        with suppress(FileNotFoundError):
+            os.replace(self.path, aside)
+
+    def begin(self, run: str, ledger: Ledger) -> None:
+        """Write an epoch in the place of what the file had."""
+        self.found = None
+        self._run, self._ledger = run, ledger
+        if ledger.checkpoints:
+            ledger.record = self.record
+        # Else no successor could go on.
+        self._rewrite()
+
+    def record(self, event: Event) -> None:
+        """Append an event.
+
+        Raises
+        ------
+        ServerError
+            If the disk is full, say: the server must not go on.
+
+        """
+        line = pack(event)
+        try:
+            if os.write(self._descriptor, line) != len(line):
+                raise OSError('the file took a part of a line only')
+        except OSError as error:
+            raise self._failure(error) from error
+        self._size += len(line)
+        if self._size > self._limit:
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        """Replace the file by one with what still counts, in one step."""
+        assert self._ledger is not None
+        lines = b''.join(map(pack, [
+            ['run', FORMAT, self._run],
+            *(self._ledger.snapshot() if self._ledger.checkpoints else ())
+        ]))
+        temporary = self.path.with_suffix('.new')
+        try:
+            descriptor = os.open(
+                temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+                | os.O_CLOEXEC, 0o600)
+            try:
+                if lockf is not None:
+                    lockf(descriptor, LOCK_EX | LOCK_NB)
+                if os.write(descriptor, lines) != len(lines):
+                    raise OSError('the file took a part of the lines only')
+                os.replace(temporary, self.path)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        except OSError as error:
+            raise self._failure(error) from error
+        os.close(self._descriptor)
+        self._descriptor = descriptor
+        self._size = len(lines)
+        self._limit = max(_SMALL, _GROWTH * self._size)
+
+    def _failure(self, error: OSError) -> ServerError:
+        notes = ''.join(f' ({note})' for note in
+                        getattr(error, '__notes__', ()))
+        return ServerError(
+            f'the journal {self.path} cannot be written: {error}{notes}. '
+            'Without it a server that is killed would lose or repeat '
+            'batches, so none is served. It is put elsewhere, or switched '
+            f'off, by journal=PATH or {SWITCH}')
+
+    def close(self) -> None:
+        """Close the file, which stays for the server's successor."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,122 @@
+"""The socket on which a server listens."""
+from __future__ import annotations
+
+import errno
+import os
+import time
+from typing import Any
+
+import zmq
+
+from fuel.server.rejected import RejectedPeers
+from fuel.wire.wakeup import WakeUp
+
+# Milliseconds without a sign of life after which a connection is cut.
+HEARTBEAT = 200, 800
+# Seconds that a port may be busy.
+_BUSY = 2.0
+
+
+class Listener:
+    """A bound ROUTER socket, with encryption and a count of rejected peers.
+
+    Parameters
+    ----------
+    host : str
+        ``'*'`` for every interface.
+    port : int
+        0 takes a free one.
+    curve : str or path or None
+        Directory of keys.
+    counts : dict
+        Where rejected peers are counted.
+    largest : int
+        Bytes of the largest message that a client may send.
+
+    Attributes
+    ----------
+    address : str
+        Such as ``'tcp://127.0.0.1:5557'``.
+    router : zmq.Socket
+    keys : ServerKeys or None
+
+    Raises
+    ------
+    zmq.ZMQError
+        If the port stays busy, or the host is not one of this machine's.
+    OSError
+        If there are no keys.
+
+    """
+
+    def __init__(self, host: str, port: int,
+                 curve: str | os.PathLike[str] | None,
+                 counts: dict[str, int], largest: int) -> None:
+        self.keys = None
+        if curve is not None:
+            from fuel.wire.curve import ServerKeys
+            self.keys = ServerKeys(curve)
+        self._context: zmq.Context[Any] = zmq.Context()
+        self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        self.rejected = RejectedPeers(self.router, counts)
+        self._is_closed = False
+        try:
+            self._configure(largest)
+            self._bind(host, port)
+        except BaseException:
+            self.close(linger=0)
+            self._context.term()
+            raise
+
+    def _configure(self, largest: int) -> None:
+        router = self.router
+        router.linger = 1000
+        router.router_mandatory = 1
+        # What is under way is bounded by what clients ask for.
+        router.sndhwm = router.rcvhwm = 0
+        router.maxmsgsize = largest
+        router.heartbeat_ivl, router.heartbeat_timeout = HEARTBEAT
+        router.heartbeat_ttl = HEARTBEAT[1]
+        if self.keys is not None:
+            self.keys.protect(self._context, router)
+
+    def _bind(self, host: str, port: int) -> None:
+        deadline = time.monotonic() + _BUSY
+        while True:
+            try:
+                self.router.bind(f'tcp://{host}:{port or "*"}')
+                break
+            except zmq.ZMQError as error:
+                if error.errno != errno.EADDRINUSE \
+                        or time.monotonic() > deadline:
+                    error.add_note(
+                        f'while binding tcp://{host}:{port or "*"}')
+                    raise
+                time.sleep(0.05)
+        self.endpoint = self.router.getsockopt_string(zmq.LAST_ENDPOINT)
+        self.address = self.endpoint.replace('//0.0.0.0:', '//*:')
+
+    def make_poller(self, wake_up: WakeUp) -> zmq.Poller:
+        """Return a poller of the socket, its events and a wake-up."""
+        poller = zmq.Poller()
+        for source in (self.router, self.rejected.monitor,
+                       wake_up.descriptor):
+            poller.register(source, zmq.POLLIN)
+        return poller
+
+    def unbind(self) -> None:
+        """Free the port; clients that are connected stay so."""
+        self.router.unbind(self.endpoint)
+
+    def close(self, linger: int | None = None) -> None:
+        """Close the socket; closing again does nothing."""
+        if not self._is_closed:
+            self._is_closed = True
+            self.rejected.close()
+            self.router.close(linger)
+            if self.keys is not None:
+                self.keys.stop()
+
+    def end(self) -> None:
+        """Wait until all is sent, and free the rest."""
+        self._context.term()

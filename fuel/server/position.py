@@ -1,0 +1,82 @@
+"""The position of a client, as it comes from a saved state or a peer."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fuel.exceptions import StateMismatchError
+from fuel.typing import State
+from fuel.wire.header import Fields, WireError, get_field
+from fuel.wire.index_sets import IndexSet, from_ranges
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a client stands, or the client whose state it restored.
+
+    Attributes
+    ----------
+    run : str
+        Names the epochs of the server that it read from.
+    epoch : int
+        Number of the epoch.
+    client : str
+        The client that saved the position.
+    is_over : bool
+        Whether the epoch was finished or left: the next one is wanted.
+    index : int
+        Batch before which the pipeline's state is known.
+    state : dict or None
+        That state.
+    done : IndexSet
+        Batches that the client delivered to its user.
+
+    """
+
+    run: str
+    epoch: int
+    client: str
+    is_over: bool
+    index: int
+    state: State | None
+    done: IndexSet
+
+
+def check_position(fields: Fields | None) -> Position | None:
+    """Return a position that anybody may have sent, checked field by field.
+
+    Parameters
+    ----------
+    fields : dict or None
+        From the message ``join``; None if the client has no position.
+
+    Raises
+    ------
+    StateMismatchError
+        If a field is none that a client saves; it is named.
+
+    """
+    if fields is None:
+        return None
+    try:
+        position = Position(
+            get_field(fields, 'run', str), get_field(fields, 'epoch', int),
+            get_field(fields, 'client', str, ''),
+            get_field(fields, 'over', bool, False),
+            get_field(fields, 'index', int, 0),
+            get_field(fields, 'state', dict, None),
+            _indices(fields.get('done', [])))
+        if len(position.run) > 64 or len(position.client) > 64:
+            raise WireError("the fields 'run' and 'client' have at most 64 "
+                            'characters')
+    except WireError as error:
+        raise StateMismatchError(
+            f'the saved position in the epoch of a server: {error}'
+        ) from None
+    return position
+
+
+def _indices(ranges: object) -> IndexSet:
+    try:
+        return from_ranges(ranges)
+    except WireError as error:
+        raise WireError(f"the field 'done': {error}") from None
