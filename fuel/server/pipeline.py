@@ -94,7 +94,8 @@ class Pipeline:
                 self.stream, self._encode, state=request['state'],
                 after=request['after'], expected=sizes)
         except Exception as error:  # noqa: BLE001 - sent to the clients
-            return Result(BROKEN, request, {'error': describe_error(error)}, [])
+            return Result(
+                BROKEN, request, {'error': describe_error(error)}, [])
         base: State | Exception | None = self._maker.base
         why = None
         if isinstance(base, Exception):
