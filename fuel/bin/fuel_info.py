@@ -11,7 +11,7 @@ from fuel.bin._listing import human_size
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._preview import draw_preview
 from fuel.bin._registries import check_settings
-from fuel.datasets.hdf5.files import open_hdf5
+from fuel.datasets.hdf5.open_files import open_hdf5
 
 __all__ = ['main']
 

@@ -134,7 +134,8 @@ class CSVDataset(Dataset):
             options['quotechar'] = self.quote
         file = raw_file_at(self.path)
         self.records = CSVFile(file, RecordIndex(
-            self.path, self.quote, self.delimiter), self.encoding, **options)
+            file, self.quote, self.delimiter), self.encoding, **options)
+        file.check()
 
     def _sample(self, count: int) -> list[list[str]]:
         count = min(count, len(self.records.index))

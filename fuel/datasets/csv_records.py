@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from fuel.storage.raw_file import RawFile
 
-# Bytes of the file that are looked at at once.
-BLOCK = 1 << 20
 # Records as near as this are read with one call.
 NEAR = 1 << 12
 
@@ -41,12 +39,12 @@ class RecordIndex:
 
     """
 
-    def __init__(self, path: str, quote: str | None,
+    def __init__(self, raw: RawFile, quote: str | None,
                  delimiter: str = ',') -> None:
         starts, lines = array('q'), array('q')
         position, number, is_open = 0, 0, False
         mark = quote.encode() if quote else None
-        with open(path, 'rb', buffering=BLOCK) as file:
+        with raw.open() as file:
             for line in file:
                 number += 1
                 if not is_open and line.strip(b'\r\n'):
@@ -60,7 +58,7 @@ class RecordIndex:
                 position += len(line)
         if is_open:
             raise ValueError(
-                f'{path}, line {lines[-1]}: a quoted cell begins here and '
+                f'{raw.path}, line {lines[-1]}: a quoted cell begins here and '
                 f'does not end; if the file does not quote, pass quote=None')
         starts.append(position)
         self.starts = numpy.frombuffer(starts, numpy.int64)

@@ -140,8 +140,24 @@ def checked_subset(subset: Any) -> Any:
 class Selection:
     """Which rows of each source a data set has, and in what order.
 
-    A pickle holds the number of examples alone: the rows are in the file.
+    A pickle holds the number of examples alone: the rows are in the file,
+    unless they were assigned.
+
+    Attributes
+    ----------
+    orders : list of slice or numpy.ndarray
+    subsets : list of Subset or None
+        None in a pickle.
+    num_examples : int
+    identity : tuple of int or None
+        Of the file that says so.
+    is_assigned : bool
+        Whether the rows were assigned by a subclass.
+
     """
+
+    identity: tuple[int, ...] | None = None
+    is_assigned = False
 
     def __init__(self, sources: Sequence[str], subsets: Sequence[Subset],
                  given: Any) -> None:
@@ -163,7 +179,14 @@ class Selection:
                     for source, n in zip(sources, lengths, strict=True)))
         self.num_examples: int = lengths[0]
 
+    def has_rows_of(self, other: Selection) -> bool:
+        """Tell whether two selections have the same rows in one order."""
+        return (len(self.orders) == len(other.orders)
+                and all(map(same, self.orders, other.orders)))
+
     def __getstate__(self) -> dict[str, Any]:
+        if self.is_assigned:
+            return vars(self)
         return {'orders': [], 'subsets': None,
                 'num_examples': self.num_examples}
 

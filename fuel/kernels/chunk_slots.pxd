@@ -7,7 +7,7 @@ cdef class Clock:
 
 
 cdef class Slots:
-    cdef readonly Py_ssize_t num_chunks, chunk_nbytes
+    cdef readonly Py_ssize_t num_chunks, chunk_nbytes, num_held
     cdef readonly cnp.ndarray last_used
     cdef int64_t *used
     cdef list chunks

@@ -12,6 +12,7 @@ class Clock:
 class Slots:
     num_chunks: int
     chunk_nbytes: int
+    num_held: int
     last_used: NDArray[numpy.int64]
     def __init__(self, num_chunks: int, chunk_nbytes: int) -> None: ...
     def __len__(self) -> int: ...

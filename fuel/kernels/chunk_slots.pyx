@@ -41,6 +41,8 @@ cdef class Slots:
     ----------
     last_used : numpy.ndarray, shape (num_chunks,), dtype int64
         When each chunk was last needed.
+    num_held : int
+        How many slots hold a chunk.
 
     """
 
@@ -63,7 +65,9 @@ cdef class Slots:
     def __setitem__(self, Py_ssize_t chunk, decoded):
         if decoded is not None:
             self.check(decoded)
-        self.chunks[self.checked(chunk)] = decoded
+        before = self.chunks[self.checked(chunk)]
+        self.chunks[chunk] = decoded
+        self.num_held += (decoded is not None) - (before is not None)
 
     def checked(self, Py_ssize_t chunk):
         """Return a number if it is that of a chunk."""

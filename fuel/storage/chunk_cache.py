@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Hashable
-from concurrent.futures import Future
 
 import numpy
 from numpy.typing import NDArray
@@ -122,7 +121,6 @@ class ChunkStore:
     ----------
     slots : Slots
         Each chunk, if it is remembered, and when it was last needed.
-    used_bytes : int
     num_decoded : int
         How many times a chunk was decoded.
 
@@ -132,11 +130,20 @@ class ChunkStore:
                  chunk_nbytes: int) -> None:
         self.cache = cache
         self.slots = Slots(num_chunks, chunk_nbytes)
-        self.used_bytes = 0
         self.num_decoded = 0
         self._chunk_nbytes = chunk_nbytes
         self._buffers = Buffers(chunk_nbytes)
-        self._coming: dict[int, Future[Decoded]] = {}
+        # Of the chunks that are being decoded; gone with who holds them.
+        self._decoding: weakref.WeakValueDictionary[int, threading.Lock] = (
+            weakref.WeakValueDictionary())
+        # Chunks that are being copied into their buffers.
+        self._filling: set[int] = set()
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes of the chunks that are remembered (int)."""
+        return self._chunk_nbytes * (
+            self.slots.num_held + len(self._filling))
 
     def get(self, chunk: int, decode: Callable[[int], Decoded]) -> Decoded:
         """Return a chunk; decode it if no thread does already."""
@@ -144,31 +151,31 @@ class ChunkStore:
             remembered = self.slots[chunk]
             if remembered is not None:
                 return remembered
-            coming = self._coming.get(chunk)
-            mine = coming is None
-            if coming is None:
-                coming = self._coming[chunk] = Future()
-        if mine:
-            try:
-                coming.set_result(self._keep(chunk, decode(chunk)))
-            except BaseException as error:  # noqa: BLE001 (raised below)
-                coming.set_exception(error)
-            finally:
-                with self.cache.lock:
-                    self._coming.pop(chunk, None)
-        return coming.result()
+            lock = self._decoding.setdefault(chunk, threading.Lock())
+        # Released however this ends, by Ctrl-C too.
+        with lock:
+            remembered = self.slots[chunk]
+            if remembered is not None:
+                return remembered
+            return self._keep(chunk, decode(chunk))
 
     def _keep(self, chunk: int, decoded: Decoded) -> Decoded:
-        with self.cache.lock:
-            self.num_decoded += 1
-            if not self.cache.make_room(self._chunk_nbytes):
-                return decoded
-            self.used_bytes += self._chunk_nbytes
-            buffer = self._buffers.take()
-        buffer[:] = decoded
-        with self.cache.lock:
-            self.slots[chunk] = buffer
-        return buffer
+        """Return a decoded chunk, remembered if there is room."""
+        try:
+            with self.cache.lock:
+                self.num_decoded += 1
+                if not self.cache.make_room(self._chunk_nbytes):
+                    return decoded
+                self._filling.add(chunk)
+                buffer = self._buffers.take()
+            buffer[:] = decoded
+            with self.cache.lock:
+                self.slots[chunk] = buffer
+                self._filling.discard(chunk)
+            return buffer
+        finally:
+            # Unless all went well.
+            self._filling.discard(chunk)
 
     def remembered(self) -> NDArray[numpy.intp]:
         """Return the numbers of the chunks that are remembered."""
@@ -183,13 +190,13 @@ class ChunkStore:
         if forgotten is not None:
             self._buffers.give_back(forgotten)
         self.slots[chunk] = None
-        self.used_bytes -= self._chunk_nbytes
         return self._chunk_nbytes
 
     def abandon(self) -> None:
         """Forget what other threads are decoding: a child made by a fork
         does not have those threads."""
-        self._coming.clear()
+        self._decoding.clear()
+        self._filling.clear()
 
 
 def _unlock_after_fork() -> None:

@@ -21,7 +21,7 @@ from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
 from fuel.storage.filter_lengths import check_lengths
 from fuel.storage.filters import decode, is_known
-from fuel.storage.layout import Layout, fill_value, name_of
+from fuel.storage.layout import Layout, fill_value, name_of, stored_type
 from fuel.storage.mapped import DirectReader
 from fuel.storage.prefetch import Background
 from fuel.storage.raw_file import raw_file
@@ -60,7 +60,7 @@ class DecodedReader(DirectReader):
                  cache_bytes: int) -> None:
         super().__init__(
             raw_file(dataset), name_of(dataset), dataset.shape,
-            dataset.dtype, layout.chunk_shape, fill_value(dataset))
+            stored_type(dataset), layout.chunk_shape, fill_value(dataset))
         self.layout = layout
         self._filters = layout.filters
         self._chunk_shape = layout.chunk_shape or ()
@@ -68,6 +68,9 @@ class DecodedReader(DirectReader):
         self._table = read_chunk_table(dataset, self._file)
         self._num_stored = int((self._table.addresses != MISSING).sum())
         self._known = is_known(layout.filters)
+        if layout.is_ragged and not self._known:
+            raise ValueError('its rows have variable length, behind filters '
+                             'that HDF5 alone knows')
         self._background = Background()
         # Without a name a data set cannot be told from others of the file.
         name = dataset.name or object()
@@ -190,7 +193,7 @@ class DecodedReader(DirectReader):
         # A chunk at the edge may have been left as it is, without a mask;
         # a filtered one of exactly this size is rare.
         doubtful = nbytes == self._tiles.chunk_nbytes and not mask
-        if doubtful:
+        if doubtful and not self._dataset.dtype.hasobject:
             return self._decode_with_h5py(chunk)
         try:
             if not self._known:

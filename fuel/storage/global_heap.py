@@ -75,7 +75,8 @@ class Heap:
             If there is no such object, or it has another length.
 
         """
-        if not nbytes:
+        if not (nbytes or address or number):
+            # An empty value has no object, but an empty string may have one.
             return b''
         size, data = self._collection(address, USUAL + nbytes)
         found = find_object(data, size, number, self._whole)

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fuel.kernels import native, take
 from fuel.storage.errors import raise_lack
-from fuel.storage.layout import Layout, name_of
+from fuel.storage.layout import Layout, name_of, obstacle_of_file
+from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Places, Reader
 
 # A list that covers at least this part of its range is picked from the
@@ -36,6 +37,9 @@ class OrdinaryReader(Reader):
         self.layout = layout
         self._filters = layout.filters
         self._dataset = dataset
+        # Checked after each read, where HDF5 reads a local file.
+        self._file = (None if obstacle_of_file(dataset)
+                      else raw_file(dataset))
         self._rows_at_first = len(self)
         elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)
@@ -65,8 +69,10 @@ class OrdinaryReader(Reader):
                 f'opened, and it was resized since: open it again') from None
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        if not rows.size:
-            return numpy.empty((0, *self.shape[1:]), self.dtype)
+        if not rows.size or 0 in self.shape[1:]:
+            if rows.size:
+                self._check_rows(int(rows.min()), int(rows.max()))
+            return numpy.empty((len(rows), *self.shape[1:]), self.dtype)
         if (rows[1:] > rows[:-1]).all():
             return self._read_increasing(rows)
         unique, places = numpy.unique(rows, return_inverse=True)
@@ -86,9 +92,10 @@ class OrdinaryReader(Reader):
         return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        if start == stop:
-            return numpy.empty((0, *self.shape[1:]), self.dtype)
-        self._check_rows(start, stop - 1)
+        if start < stop:
+            self._check_rows(start, stop - 1)
+        if start == stop or 0 in self.shape[1:]:
+            return numpy.empty((stop - start, *self.shape[1:]), self.dtype)
         data = self._select(slice(start, stop))
         if len(data) < stop - start:
             # By another thread, since the rows were checked.
@@ -99,13 +106,19 @@ class OrdinaryReader(Reader):
     def _select(self, selection: Any) -> NDArray[Any]:
         try:
             data: NDArray[Any] = self._dataset[selection]
+        except ValueError:
+            # Of a file that was overwritten and closed.
+            self._check_file()
+            raise
         except (OSError, RuntimeError) as error:
+            self._check_file()
             raise_lack(error, self.path, self.name, self._filters)
             first = (selection.start if isinstance(selection, slice)
                      else int(selection[0]))
             raise self._damaged(
                 first, f'HDF5 cannot read it or a later row of the batch: '
                 f'{error}') from error
+        self._check_file()
         if not self._is_ragged:
             return native(data)
         # A plain object array, without h5py's note of the elements' type.
@@ -114,6 +127,10 @@ class OrdinaryReader(Reader):
             result[place] = (element.byteswap() if self._is_swapped
                              else native(element))
         return result.reshape(data.shape)
+
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
 
 
 def _copy_objects(batch: NDArray[Any]) -> NDArray[Any]:

@@ -115,7 +115,7 @@ def discover(dataset: h5py.Dataset) -> Layout:
             for place in range(properties.get_nfilters()))
     is_ragged = dataset.dtype.kind == 'O'
     obstacle = (obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
-                or (_obstacle_of_ragged(dataset, filters) if is_ragged
+                or (_obstacle_of_ragged(dataset) if is_ragged
                     else _obstacle_of_type(dataset.dtype,
                                            dataset.id.get_type()))
                 or _obstacle_of_storage(dataset, storage))
@@ -175,18 +175,15 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
     return ''
 
 
-def _obstacle_of_ragged(dataset: h5py.Dataset,
-                        filters: tuple[Filter, ...]) -> str:
+def _obstacle_of_ragged(dataset: h5py.Dataset) -> str:
     """Return why rows of variable length cannot be found without HDF5."""
-    handle = h5py.h5i.get_file_id(dataset.id)
-    if filters or not addressing(handle)[1]:
-        return 'its rows have variable length, behind a filter or in odd form'
-    if dataset.id.get_create_plist().fill_value_defined() == (
-            h5py.h5d.FILL_VALUE_USER_DEFINED):
-        return 'its rows have variable length and a fill value'
+    if not addressing(h5py.h5i.get_file_id(dataset.id))[1]:
+        return 'its rows have variable length, in odd form'
     strings = h5py.check_string_dtype(dataset.dtype)
     if strings is not None and strings.length is None:
         return ''
+    if _is_filled(dataset):
+        return 'its rows have variable length and a fill value'
     elements = elements_of(dataset)
     if elements is None:
         return f'its type, {dataset.dtype}, is not stored as plain bytes'
@@ -217,15 +214,28 @@ def stored_type(dataset: h5py.Dataset) -> numpy.dtype[Any]:
 MOST_FILL_NBYTES = 1 << 16
 
 
+# In the place of a reference to what is the fill value of a source of
+# variable length: no place in a file, nor like damage.
+FILLED = 0, int.from_bytes(b'fillfill', 'big'), 0
+
+
 def fill_value(dataset: h5py.Dataset) -> Any:
     """Return what is in the place of chunks that were never written."""
     dtype = stored_type(dataset)
     room = numpy.zeros(1 + MOST_FILL_NBYTES // dtype.itemsize, dtype)
     value = room[:1].reshape(())
-    properties = dataset.id.get_create_plist()
-    if properties.fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED:
-        properties.get_fill_value(value)
+    if _is_filled(dataset):
+        if dataset.dtype.kind == 'O':
+            value[...] = FILLED
+        else:
+            dataset.id.get_create_plist().get_fill_value(value)
     return value[()]
+
+
+def _is_filled(dataset: h5py.Dataset) -> bool:
+    """Whether the file defines a fill value of the data set."""
+    return bool(dataset.id.get_create_plist().fill_value_defined()
+                == h5py.h5d.FILL_VALUE_USER_DEFINED)
 
 
 def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:

@@ -37,7 +37,7 @@ def open_npy(path: str, name: str) -> Reader:
             f'{path}, source {name!r}: this is a .npz file, which has '
             f'sources of its own: pass its path alone')
     file = raw_file_at(path)
-    with open(path, 'rb') as stream:
+    with file.open() as stream:
         return _reader(file, name, stream, 0, f'{path}, source {name!r}')
 
 
@@ -58,7 +58,7 @@ def open_npz(path: str) -> dict[str, Reader]:
     file = raw_file_at(path)
     readers: dict[str, Reader] = {}
     try:
-        with zipfile.ZipFile(path) as archive:
+        with file.open() as stream, zipfile.ZipFile(stream) as archive:
             for entry in archive.infolist():
                 if entry.filename.endswith('.npy'):
                     name = entry.filename.removesuffix('.npy')

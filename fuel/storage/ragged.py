@@ -7,8 +7,15 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
+from fuel.storage.decoded import DecodedReader
 from fuel.storage.global_heap import Heap, addressing
-from fuel.storage.layout import Layout, elements_of, name_of, native_type
+from fuel.storage.layout import (
+    FILLED,
+    Layout,
+    elements_of,
+    name_of,
+    native_type,
+)
 from fuel.storage.mapped import map_dataset
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader
@@ -17,13 +24,17 @@ from fuel.storage.reader import Reader
 class RaggedReader(Reader):
     """Rows of variable length: arrays or strings in an array of objects."""
 
-    def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        self._references = map_dataset(dataset, layout)
+    def __init__(self, dataset: h5py.Dataset, layout: Layout,
+                 cache_bytes: int) -> None:
+        self._references: Reader = (
+            DecodedReader(dataset, layout, cache_bytes) if layout.filters
+            else map_dataset(dataset, layout))
         self._file = raw_file(dataset)
         super().__init__(self._file.path, name_of(dataset), dataset.shape,
                          numpy.dtype(object))
         self.layout = layout
         self._elements = elements_of(dataset)
+        self._fill = dataset.fillvalue
         self._base, _ = addressing(h5py.h5i.get_file_id(dataset.id))
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
@@ -61,6 +72,8 @@ class RaggedReader(Reader):
     def _value(self, heap: Heap, count: int, address: int,
                number: int) -> Any:
         elements = self._elements
+        if (count, address, number) == FILLED:
+            return self._fill
         if elements is None:
             # HDF5 ends strings at the first zero.
             return heap.read(address, number, count).partition(b'\0')[0]

@@ -7,6 +7,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
+from typing import IO
 
 import h5py
 
@@ -21,9 +22,9 @@ _files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
     weakref.WeakValueDictionary())
 
 
-def raw_file(dataset: h5py.Dataset) -> RawFile:
+def raw_file(node: h5py.Dataset | h5py.File) -> RawFile:
     """Return the file of a data set, one object for all who read it."""
-    handle = h5py.h5i.get_file_id(dataset.id)
+    handle = h5py.h5i.get_file_id(node.id)
     return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
 
 
@@ -38,14 +39,15 @@ def raw_file_at(path: str) -> RawFile:
 
 def _shared(path: str, descriptor: int) -> RawFile:
     with _lock:
-        identity = _identity(os.fstat(descriptor))
+        identity = identity_of(os.fstat(descriptor))
         file = _files.get(identity)
         if file is None:
             file = _files[identity] = RawFile(path, descriptor)
         return file
 
 
-def _identity(status: os.stat_result) -> tuple[int, ...]:
+def identity_of(status: os.stat_result) -> tuple[int, ...]:
+    """Return what tells a file in one state from all others."""
     return (status.st_dev, status.st_ino, status.st_size,
             status.st_mtime_ns)
 
@@ -100,7 +102,7 @@ class RawFile:
         self._memory: mmap.mmap | None = None
         self._state = file_state(self._descriptor)
         self.size = self._state[0]
-        self.identity = _identity(os.fstat(self._descriptor))
+        self.identity = identity_of(os.fstat(self._descriptor))
 
     @property
     def memory(self) -> mmap.mmap:
@@ -112,6 +114,23 @@ class RawFile:
                 self._memory = mmap.mmap(self._descriptor, self.size,
                                          access=mmap.ACCESS_READ)
         return self._memory
+
+    def open(self) -> IO[bytes]:
+        """Open the file again, for reading from its beginning.
+
+        Raises
+        ------
+        DamagedFileError
+            If another file has its name, or it is in another state.
+
+        """
+        stream = open(self.path, 'rb')  # noqa: SIM115 (the caller's)
+        if identity_of(os.fstat(stream.fileno())) != self.identity:
+            stream.close()
+            raise DamagedFileError(
+                f'{self.path} was changed while it was being opened: open '
+                f'the data set again')
+        return stream
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Return bytes of the file.

@@ -54,10 +54,10 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     try:
         if layout.reader == 'mapped':
             return map_dataset(dataset, layout)
+        budget = default_budget() if cache_bytes is None else cache_bytes
         if layout.reader == 'ragged':
-            return RaggedReader(dataset, layout)
+            return RaggedReader(dataset, layout, budget)
         if layout.reader == 'decoded':
-            budget = default_budget() if cache_bytes is None else cache_bytes
             return DecodedReader(dataset, layout, budget)
     except ValueError as error:
         layout = dataclasses.replace(layout, obstacle=str(error))

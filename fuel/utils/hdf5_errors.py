@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
@@ -69,9 +70,19 @@ def naming_file(path: str, source: str = '') -> Iterator[None]:
 
 
 def names_file(function: F) -> F:
-    """Let :func:`naming_file` watch a function of an open file."""
+    """Let :func:`naming_file` watch a function of an open file.
+
+    A call that the function cannot take is an error of the caller's.
+    """
+    signature = inspect.signature(function)
+
     @functools.wraps(function)
     def watched(h5file: Any, *args: Any, **kwargs: Any) -> Any:
+        signature.bind(h5file, *args, **kwargs)
+        if not hasattr(h5file, 'filename'):
+            raise TypeError(
+                f'h5file must be an open h5py.File, got {h5file!r} '
+                f'({type(h5file).__name__})')
         with naming_file(h5file.filename):
             return function(h5file, *args, **kwargs)
     return watched  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 """H5PYDataset: splits, subsets, sources, requests, errors."""
 import pathlib
+import pickle
 
 import h5py
 import numpy
@@ -15,6 +16,7 @@ from support.hdf5_files import (
 )
 
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.row_orders import OrderedSubset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.utils import Subset
@@ -158,13 +160,14 @@ def test_static_methods_list_splits_and_sources_the_same_each_time(tmp_path):
     with h5py.File(path) as file:
         assert H5PYDataset.get_all_splits(file) == ('train', 'extra')
         assert H5PYDataset.get_all_sources(file) == ('a', 'z')
-        assert H5PYDataset.get_provided_sources(
-            file, ('train',)) == ('a', 'z')
-        assert H5PYDataset.get_provided_sources(
-            file, ('train', 'extra')) == ('z',)
+        assert ('a', 'z') == H5PYDataset.get_provided_sources(file, 'train')
+        assert ('z',) == H5PYDataset.get_provided_sources(
+            file, split='extra')
+        assert () == H5PYDataset.get_provided_sources(file, 'test')
         assert H5PYDataset.get_vlen_sources(file) == ()
         assert H5PYDataset.get_axis_labels(file) == {'a': ('',), 'z': ('',)}
-        subset, = H5PYDataset.get_subsets(file, ('extra',), ('z',))
+        subset, = H5PYDataset.get_subsets(
+            file, splits=('extra',), sources=('z',))
         assert isinstance(subset, Subset)
         assert subset.list_or_slice == slice(3, 5)
     assert H5PYDataset.interface_version == '0.3'
@@ -178,8 +181,9 @@ def test_provided_sources_stay_empty_once_empty_a7(tmp_path):
         ('two', 'a', 0, 0, None, False), ('two', 'b', 0, 2, None, True),
         ], a=numpy.arange(4), b=numpy.arange(4))
     with h5py.File(path) as file:
-        assert H5PYDataset.get_provided_sources(
-            file, ('one', 'two', 'one')) == ()
+        assert [('a',), ('b',)] == [
+            H5PYDataset.get_provided_sources(file, split)
+            for split in ('one', 'two')]
     with pytest.raises(ValueError, match="no source is in all of the splits "
                                          r"\('one', 'two'\)"):
         H5PYDataset(path, ('one', 'two'))
@@ -727,7 +731,9 @@ def test_hooks_are_called_through_self(path):
         def load(self):
             called.append('load')
             super().load()
-            self.data_sources[0] = self.data_sources[0] + 1000
+            if self.load_in_memory:
+                first, *rest = self.data_sources
+                self.data_sources = first + 1000, *rest
 
         def _in_memory_get_data(self, state=None, request=None):
             called.append('_in_memory_get_data')
@@ -758,7 +764,9 @@ def test_data_sources_of_lists_are_read_row_by_row(path):
     class Listed(H5PYDataset):
         def load(self):
             super().load()
-            self.data_sources = [data.tolist() for data in self.data_sources]
+            if self.load_in_memory:
+                self.data_sources = [
+                    data.tolist() for data in self.data_sources]
 
     dataset = Listed(path, ('train',), load_in_memory=True)
     assert dataset.get_data(None, [2, 1]) == ([[4, 5], [2, 3]], [[20], [10]])
@@ -790,7 +798,121 @@ def test_source_may_be_a_group_for_a_subclass(tmp_path):
         plain.get_data(None, [0])
 
 
+class Odd(H5PYDataset):
+    """The examples with odd numbers."""
+
+    def load(self):
+        self.subsets = [Subset(range(1, 80, 2), 100)] * 2
+        super().load()
+
+
+def test_subsets_may_be_assigned_by_a_subclass(path):
+    """Also in `load`, which the constructor calls in any case."""
+    for load_in_memory in False, True:
+        dataset = Odd(path, ('train',), load_in_memory=load_in_memory)
+        assert 40 == dataset.num_examples
+        assert list(range(40)) == list(
+            dataset.example_iteration_scheme.get_request_iterator())
+        assert [[30], [790]] == dataset.get_data(None, [1, 39])[1].tolist()
+        again = pickle.loads(pickle.dumps(dataset))
+        assert list(range(1, 80, 2)) == again.subsets[0].list_or_slice
+        assert [[30], [790]] == again.get_data(None, [1, 39])[1].tolist()
+        again.close(None)
+        dataset.close(None)
+
+
+@IN_MEMORY
+def test_assigned_subsets_are_what_is_read_from_then_on(path, load_in_memory):
+    """Whether the examples are in memory or not, and keep their order."""
+    with H5PYDataset(path, ('train',), load_in_memory=load_in_memory
+                     ) as dataset:
+        assert [[0]] == dataset.get_data(None, [0])[1].tolist()
+        order = numpy.array([7, 3, 5])
+        dataset.subsets = [OrderedSubset(order, 100)] * 2
+        assert 3 == dataset.num_examples
+        assert [[70], [50]] == dataset.get_data(None, [0, 2])[1].tolist()
+        with pytest.raises(ValueError, match='different lengths'):
+            dataset.subsets = [Subset([1], 100), Subset([1, 2], 100)]
+        assert 3 == dataset.num_examples
+
+
+def test_attributes_that_do_not_apply_are_none(path):
+    """In memory: tuples and no handle; on disk: nothing in memory."""
+    on_disk = H5PYDataset(path, ('train',))
+    assert on_disk.data_sources is on_disk.source_shapes is None
+    assert on_disk.in_memory_subset is on_disk.external_file_handle is None
+    in_memory = H5PYDataset(path, ('train',), load_in_memory=True)
+    assert type(in_memory.data_sources) is tuple
+    assert (None, None) == in_memory.source_shapes
+    assert 80 == in_memory.in_memory_subset.num_examples
+    with h5py.File(path, 'r') as handle:
+        given = H5PYDataset(handle, ('train',))
+        assert given.external_file_handle is handle
+        again = pickle.loads(pickle.dumps(given))
+        assert again.external_file_handle is None
+
+
+def test_pickled_subset_that_is_not_ascending_keeps_its_order(tmp_path):
+    """Each member of `subsets` by itself, too."""
+    path = write(tmp_path / 'x.hdf5', [
+        ('train', 'a', 0, 0, [4, 0, 2], True),
+        ('train', 'b', 0, 3, None, True)],
+        a=numpy.arange(5), b=numpy.arange(5))
+    dataset = H5PYDataset(path, ('train',))
+    subset = pickle.loads(pickle.dumps(dataset.subsets[0]))
+    assert [4, 0, 2] == subset.order.tolist()
+    assert [0, 2, 4] == subset.list_or_slice
+    dataset.subsets = [subset, dataset.subsets[1]]
+    data = dataset.get_data(request=slice(0, 3))
+    assert [[4, 0, 2], [0, 1, 2]] == [part.tolist() for part in data]
+
+
+@IN_MEMORY
+def test_source_named_twice_gives_the_same_data_twice(
+        path, load_in_memory):
+    """Not twice as many rows, and no array of another's."""
+    names = ('targets', 'features', 'targets')
+    with H5PYDataset(path, ('test', 'train'), sources=names,
+                     load_in_memory=load_in_memory) as dataset:
+        assert (100, names) == (dataset.num_examples, dataset.sources)
+        for request in [5, 20], slice(5, 7), 5:
+            first, _, third = dataset.get_data(None, request)
+            assert_array_equal(first, third)
+            assert not numpy.shares_memory(first, third)
+    with h5py.File(path) as file:
+        subsets = H5PYDataset.get_subsets(file, ('train',), ('targets',) * 2)
+    assert [80, 80] == [subset.num_examples for subset in subsets]
+
+
 # --- bad input ------------------------------------------------------------
+
+@pytest.mark.parametrize('call, text', [
+    (lambda file: H5PYDataset.get_provided_sources(file), 'split'),
+    (lambda file: H5PYDataset.get_provided_sources(file, ('train',)),
+     'name of one split'),
+    (lambda file: H5PYDataset.get_subsets(file, ('train',)), 'sources'),
+    (lambda file: H5PYDataset.get_all_splits(file, 1), 'argument'),
+    (lambda file: H5PYDataset.get_all_splits(file.filename), 'h5py.File'),
+    (lambda file: H5PYDataset.get_vlen_sources(None), 'h5py.File'),
+    (lambda file: H5PYDataset.get_axis_labels(1), 'h5py.File')])
+def test_wrong_call_of_a_static_method_raises_typeerror(path, call, text):
+    """The file is not to blame."""
+    with h5py.File(path) as file, pytest.raises(TypeError, match=text):
+        call(file)
+
+
+def test_get_subsets_unknown_names_raise_valueerror(path):
+    """Of splits as of sources, and a string in the place of a tuple."""
+    with h5py.File(path) as file:
+        for splits, sources, text in [
+                (('trian',), ('targets',), "no split 'trian'"),
+                (('train',), ('target',), "no source 'target'"),
+                ('train', ('targets',), r"write \('train',\)"),
+                (('train',), 'targets', r"write \('targets',\)"),
+                (5, ('targets',), 'splits must be a tuple')]:
+            with pytest.raises(ValueError, match=text):
+                H5PYDataset.get_subsets(file, splits, sources)
+
 
 def test_which_sets_string_raises_valueerror(path):
     """A string is not taken for a tuple of letters."""

@@ -19,7 +19,7 @@ from support.processes import run_python
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.datasets.hdf5.files import shared_file
+from fuel.datasets.hdf5.open_files import shared_file
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream

@@ -1,5 +1,6 @@
 """Decoded chunks: decoded once while remembered, within a budget."""
 import gc
+import linecache
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel import config
-from fuel.storage import open_reader
+from fuel.storage import chunk_cache, open_reader
 from fuel.storage.buffers import SLAB, Buffers
 from fuel.storage.chunk_cache import ChunkCache, default_budget
 from fuel.storage.decoded import DecodedReader
@@ -274,7 +275,7 @@ def test_spawned_child_reads_for_itself(path):
     script = textwrap.dedent("""
         import sys
         import h5py
-        from fuel.storage import open_reader
+        from fuel.storage import chunk_cache, open_reader
         with h5py.File(sys.argv[1], 'r') as file:
             whole = file['x'][...]
             assert (whole == open_reader(file['x']).read(slice(None))).all()
@@ -308,3 +309,78 @@ def test_memory_stays_within_the_budget_over_epochs(tmp_path):
                 reader.read(numpy.arange(start, start + 8))
             levels.append(private())
     assert max(levels[3:]) - levels[2] < 8 << 20
+
+
+class InterruptError(Exception):
+    """What a step was interrupted by."""
+
+
+def interrupted(function, number):
+    """Call a function and interrupt it before its line of that number;
+    return whether it has so many."""
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        if frame.f_code.co_filename != chunk_cache.__file__:
+            return None
+        source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        # Locks are released by C, which no signal comes between.
+        if event == 'line' and not source.lstrip().startswith('with '):
+            if seen == number:
+                seen += 1
+                raise InterruptError
+            seen += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    except InterruptError:
+        pass
+    finally:
+        sys.settrace(before)
+    return seen > number
+
+
+@pytest.mark.parametrize('budget', [0, CHUNK, 3 * CHUNK])
+def test_interrupt_at_any_step_leaves_the_cache_in_order(file, budget):
+    """Other threads go on, and the budget is what it was."""
+    number, is_long_enough = 0, True
+    while is_long_enough:
+        reader = open_reader(file['x'], budget)
+        is_long_enough = interrupted(lambda: reader.read(5), number)  # noqa: B023
+        done = threading.Event()
+
+        def read():
+            reader.read(5)  # noqa: B023
+            done.set()  # noqa: B023
+
+        threading.Thread(target=read, daemon=True).start()
+        assert done.wait(10)
+        for row in range(0, 160, 8):
+            reader.read(row)
+        held = sum(one is not None for one in reader.store.slots)
+        assert budget == held * CHUNK == reader.store.cache.used
+        del reader
+        number += 1
+    assert number > 5
+
+
+def test_lack_of_memory_leaves_the_budget_as_it_was(file, monkeypatch):
+    """What could not be remembered does not count."""
+    reader = open_reader(file['x'], 4 * CHUNK)
+    with monkeypatch.context() as patch:
+        patch.setattr(Buffers, 'take', _lack)
+        for row in range(0, 160, 8):
+            with pytest.raises(MemoryError):
+                reader.read(row)
+    assert 0 == reader.store.cache.used
+    reader.read(slice(None))
+    assert 4 * CHUNK == reader.store.cache.used
+    assert 4 == len(reader.store.remembered())
+
+
+def _lack(self):
+    raise MemoryError

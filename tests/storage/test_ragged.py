@@ -41,7 +41,10 @@ def test_arrays_of_variable_length_are_read_directly(tmp_path_factory, data):
     lengths = data.draw(st.lists(st.sampled_from([0, 1, 5, 300, 5000, 70000]),
                                  min_size=1, max_size=12))
     options = data.draw(st.sampled_from([
-        {}, {'chunks': (1,)}, {'chunks': (5,), 'maxshape': (None,)}]))
+        {}, {'chunks': (1,)}, {'chunks': (5,), 'maxshape': (None,)},
+        {'chunks': (3,), 'compression': 'gzip', 'maxshape': (None,)},
+        {'chunks': (4,), 'compression': 'lzf', 'shuffle': True,
+         'maxshape': (None,)}]))
     rng = numpy.random.RandomState(0)
     rows = [rng.randint(0, 2, length).astype('u1').astype(
         dtype if dtype.names is None else 'u1') for length in lengths]
@@ -109,6 +112,7 @@ def test_strings_of_variable_length_equal_those_of_h5py(tmp_path, encoding):
 
 
 @pytest.mark.parametrize('field, value, text', [
+    ('count', 0, '10 bytes instead of 0'),
     ('count', 300, 'bytes instead of'),
     ('count', 2 ** 32 - 1, 'bytes instead of'),
     ('address', 2 ** 63 - 1, 'ends before'),
@@ -247,3 +251,71 @@ def test_attributes_of_other_types_are_refused(tmp_path):
         for name in 'number', 'ragged':
             with pytest.raises(ValueError, match='strings or references'):
                 check_attribute(file['x'], name)
+
+
+@settings(max_examples=60, deadline=None,
+          suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_strings_of_variable_length_with_a_fill_value_are_read(
+        tmp_path_factory, data):
+    """Also those in chunks that were never written, which HDF5 refuses to
+    read from a file that is not open for writing."""
+    rows = data.draw(st.lists(st.none() | st.text('ab', max_size=9),
+                              min_size=1, max_size=12))
+    options = data.draw(st.sampled_from([
+        {}, {'chunks': (2,), 'maxshape': (None,)},
+        {'chunks': (3,), 'compression': 'gzip', 'maxshape': (None,)}]))
+    path = tmp_path_factory.mktemp('filled') / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (len(rows),), h5py.string_dtype(),
+                                fillvalue='filled', **options)
+        for place, row in enumerate(rows):
+            if row is not None:
+                x[place] = row
+    expected = [b'filled' if row is None else row.encode() for row in rows]
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        assert expected == reader.read(slice(None)).tolist()
+        order = numpy.arange(len(rows))[::-1]
+        assert expected[::-1] == reader.read(order).tolist()
+
+
+@pytest.mark.parametrize('dtype', ['>i2', '>f4', '>f8', '>u8', '>c8'])
+def test_big_endian_rows_of_variable_length_keep_their_values(
+        tmp_path, dtype):
+    """As they were written, whichever way they are read: h5py gives them
+    with their bytes swapped."""
+    rows = [numpy.array([1, 2, 300][:length], dtype) for length in (3, 0, 2)]
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (3,), h5py.vlen_dtype(numpy.dtype(dtype)))
+        # In the machine's order, which h5py converts as it should.
+        for place, row in enumerate(rows):
+            x[place] = row.astype(row.dtype.newbyteorder('='))
+        reader = open_reader(file['x'])
+        assert 'h5py' == reader.layout.reader
+        found = [reader.read(slice(None))]
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        assert 'ragged' == reader.layout.reader
+        found.append(reader.read(slice(None)))
+    for batch in found:
+        assert [row.tolist() for row in rows] == [
+            row.tolist() for row in batch]
+
+
+def test_ragged_rows_of_some_hundred_elements_behind_a_user_block(tmp_path):
+    """Objects larger than what is read of a collection at first."""
+    rows = [numpy.arange(place, place + 300 + 37 * place)
+            for place in range(40)]
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w', userblock_size=1024) as file:
+        x = file.create_dataset('x', (40,), h5py.vlen_dtype('<i8'))
+        for place, row in enumerate(rows):
+            x[place] = row
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        assert 'ragged' == reader.layout.reader
+        whole = file['x'][...]
+        check_rows(reader, rows, slice(None))
+        check_rows(reader, list(whole), numpy.array([39, 0, 17, 17]))

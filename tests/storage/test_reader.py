@@ -1,6 +1,7 @@
 """Readers give what plain h5py gives, whatever the file is like."""
 import itertools
 import os
+import struct
 
 import h5py
 import numpy
@@ -15,7 +16,11 @@ from support.storage_strategies import (
     write,
 )
 
+from fuel import config
+from fuel.exceptions import DamagedFileError
 from fuel.storage import chunk_table, open_reader
+from fuel.storage.mapped import MappedReader
+from fuel.storage.raw_file import RawFile
 
 LIBRARIES = ['earliest', 'latest']
 
@@ -316,3 +321,105 @@ def test_data_set_resized_while_in_use_is_read_as_it_is_now(tmp_path):
         assert [1, 9] == reader.read(numpy.array([1, 9])).tolist()
         assert [8, 9] == reader.read(slice(8, 10)).tolist()
         assert not reader.read(slice(3, 3)).size
+
+
+@pytest.mark.parametrize('options', [
+    {}, {'chunks': (5, 8, 1)}, {'chunks': (5, 8, 1), 'compression': 'gzip'}])
+def test_rows_without_elements_are_read(tmp_path, options):
+    """Rows of shape (8, 0), in any order, and an index out of range."""
+    path = tmp_path / 'a.hdf5'
+    if options:
+        options['maxshape'] = (None, 8, None)
+    with h5py.File(path, 'w') as file:
+        file.create_dataset('x', (100, 8, 0), 'f4', **options)
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        for rows in (numpy.array([90, 3, 3, 50]), numpy.array([7]),
+                     numpy.arange(0, 100, 30), slice(2, 90), slice(3, 3),
+                     numpy.empty(0, numpy.intp), 99):
+            check_rows(reader, file['x'], rows)
+        for rows in numpy.array([3, 100]), numpy.array([-1]), 100:
+            with pytest.raises(IndexError, match="'x': rows must lie in 0 to"):
+                reader.read(rows)
+
+
+@pytest.mark.parametrize('options', [
+    {}, {'chunks': (7, 3)}, {'chunks': (7, 3), 'compression': 'gzip'}])
+@pytest.mark.parametrize('kind', [
+    'fewer bits', 'bits with an offset', 'spaces', 'nulls'])
+def test_odd_types_give_the_values_of_h5py(tmp_path, kind, options):
+    """Integers that leave bits of their bytes free, strings that are padded
+    in Fortran's way: HDF5 has to convert them."""
+    values_ = numpy.arange(60).reshape(20, 3)
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        if kind in ('spaces', 'nulls'):
+            stored = h5py.h5t.C_S1.copy()
+            stored.set_size(6)
+            stored.set_strpad(h5py.h5t.STR_SPACEPAD if kind == 'spaces'
+                              else h5py.h5t.STR_NULLPAD)
+            data = numpy.char.add(b'a ', values_.astype('S2')).astype('S6')
+        else:
+            stored = h5py.h5t.STD_I16LE.copy()
+            stored.set_precision(9)
+            stored.set_offset(5 if kind == 'bits with an offset' else 0)
+            data = values_.astype('<i2') - 30
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        if options:
+            properties.set_chunk(options['chunks'])
+            if 'compression' in options:
+                properties.set_deflate(4)
+        dataset = h5py.Dataset(h5py.h5d.create(
+            file.id, b'x', stored, h5py.h5s.create_simple((20, 3)),
+            properties))
+        dataset[...] = data
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        assert data.tolist() == file['x'][...].tolist()
+        for rows in slice(None), numpy.array([19, 3, 3, 0]), 7:
+            check_rows(reader, file['x'], rows)
+
+
+@pytest.mark.parametrize('compression', [None, 'gzip'])
+def test_shape_made_smaller_in_the_header_alone_is_read(
+        tmp_path, compression):
+    """The index then lists chunks that no row is in."""
+    path = tmp_path / 'a.hdf5'
+    with h5py.File(path, 'w') as file:
+        file.create_dataset(
+            'x', data=numpy.arange(777 * 4).reshape(777, 4), chunks=(10, 4),
+            compression=compression, maxshape=(None, 4))
+    content = path.read_bytes()
+    # The length of the first axis, then that of the second.
+    before = struct.pack('<QQ', 777, 4)
+    assert 1 == content.count(before)
+    path.write_bytes(content.replace(before, struct.pack('<QQ', 333, 4)))
+    with h5py.File(path, 'r') as file:
+        reader = open_reader(file['x'])
+        assert 333 == len(reader) == len(file['x'])
+        assert reader.layout.reader != 'h5py'
+        for rows in slice(None), numpy.array([332, 0, 100]), 332:
+            check_rows(reader, file['x'], rows)
+        with pytest.raises(IndexError, match='0 to 332'):
+            reader.read(numpy.array([333]))
+
+
+def test_disk_error_of_one_of_several_threads_raises(tmp_path, monkeypatch):
+    """Whichever part of the batch it was; the others say that they are
+    right."""
+    path = tmp_path / 'a.hdf5'
+    nbytes = 3 * MappedReader.THREADS_FROM
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.ones((nbytes >> 16, 1 << 16), 'u1')
+    # A failing disk changes neither size nor time.
+    monkeypatch.setattr(RawFile, 'check', lambda self: None)
+    monkeypatch.setattr(config, 'num_threads', 3)
+    for remaining in .9, .5, .1:
+        with h5py.File(path, 'r') as file:
+            reader = open_reader(file['x'])
+            os.truncate(path, int(remaining * nbytes))
+            for rows in slice(None), numpy.arange(len(reader))[::-1]:
+                with pytest.raises(DamagedFileError, match='disk could not'):
+                    reader.read(rows)
+            del reader
+        os.truncate(path, nbytes + (1 << 16))

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import h5py
 import numpy
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.direct import direct_batches
-from fuel.datasets.hdf5.files import FileAccess, access_to
+from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.prefetch import requests_ahead
@@ -71,12 +72,15 @@ class H5PYDataset(SplitFormat, Dataset):
     which_sets : tuple of str
     user_given_subset : slice or list of int
     subsets : list of Subset
-        For each source, its rows in ascending order.
-    data_sources : list of numpy.ndarray, or None if not in memory
-    source_shapes : list of numpy.ndarray or None, or None if not in memory
+        For each source, its rows in ascending order. Subclasses may assign
+        others.
+    data_sources : tuple of numpy.ndarray, or None if not in memory
+    source_shapes : tuple of numpy.ndarray or None, or None if not in memory
         The shapes of the examples of variable-length sources.
-    in_memory_subset : Subset
-        All of the examples in memory.
+    in_memory_subset : Subset or None
+        All of the examples in memory, None if they are not.
+    external_file_handle : h5py.File or None
+        The open handle that was given in the place of a path.
     vlen_sources : tuple of str
         The sources with examples of variable shape.
     default_axis_labels : dict
@@ -134,6 +138,7 @@ class H5PYDataset(SplitFormat, Dataset):
 
     data_sources: Any
     source_shapes: Any
+    in_memory_subset: Subset | None = None
     # What reads plain batches, as long as nothing changes. Not kept with the
     # file, which the copies of a data set share.
     _direct: Batches | None = None
@@ -156,12 +161,9 @@ class H5PYDataset(SplitFormat, Dataset):
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
-            self.example_iteration_scheme = SequentialExampleScheme(
-                self.num_examples)
-            if load_in_memory:
-                self.load()
-            else:
+            if not load_in_memory:
                 self.data_sources = self.source_shapes = None
+            self.load()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -203,6 +205,18 @@ class H5PYDataset(SplitFormat, Dataset):
         selection = self._selected()
         assert selection.subsets is not None
         return selection.subsets
+
+    @subsets.setter
+    def subsets(self, subsets: Sequence[Subset]) -> None:
+        before = self._selection
+        selection = Selection(self.sources, subsets, slice(None))
+        selection.is_assigned = True
+        self._set_selection(selection)
+        if before and not before.has_rows_of(selection):
+            # Loaded again when they are needed.
+            for name in ('_data_sources', '_source_shapes'):
+                if self.load_in_memory:
+                    vars(self).pop(name, None)
 
     @property
     def rows_are_examples(self) -> bool:
@@ -278,13 +292,23 @@ class H5PYDataset(SplitFormat, Dataset):
         before = self._selection
         with self._reading() as h5file:
             subsets = self.get_subsets(h5file, self.which_sets, self.sources)
-        selection = Selection(self.sources, subsets, self.user_given_subset)
-        if before and before.num_examples != selection.num_examples:
+            selection = Selection(
+                self.sources, subsets, self.user_given_subset)
+            selection.identity = self._access.open().identity
+        if (before and not before.is_assigned
+                and before.num_examples != selection.num_examples):
             raise StateMismatchError(
                 f'{self.path!r} had {before.num_examples} examples when the '
-                f'data set was pickled, and now has '
-                f'{selection.num_examples}: it is another file, or was made '
-                'again; make the data set again too')
+                f'data set was made, and now has {selection.num_examples}: '
+                'it is another file, or was made again; make the data set '
+                'again too')
+        return self._set_selection(selection)
+
+    def _set_selection(self, selection: Selection) -> Selection:
+        if (self._selection is None or self._selection.num_examples
+                != selection.num_examples):
+            self.example_iteration_scheme = SequentialExampleScheme(
+                selection.num_examples)
         self._selection = selection
         self._direct = None
         return selection
@@ -295,8 +319,10 @@ class H5PYDataset(SplitFormat, Dataset):
         (`vlen_sources`), and their labels (`default_axis_labels`)."""
         with self._reading() as h5file:
             check_splits(h5file, self.which_sets)
-            self.provides_sources = self.get_provided_sources(
-                h5file, self.which_sets)
+            common = set.intersection(*[
+                set(self.get_provided_sources(h5file, split))
+                for split in self.which_sets])
+            self.provides_sources = tuple(sorted(common))
             if not self.provides_sources:
                 raise ValueError(
                     f'no source is in all of the splits {self.which_sets} '
@@ -307,7 +333,8 @@ class H5PYDataset(SplitFormat, Dataset):
     def load(self) -> None:
         """Read the examples into memory, if that is where they should be.
 
-        Sets `data_sources` and `source_shapes`.
+        Sets `data_sources` and `source_shapes`. The constructor calls it
+        in any case.
         """
         self._direct = None
         if not self.load_in_memory:
@@ -315,8 +342,8 @@ class H5PYDataset(SplitFormat, Dataset):
             return
         with self._reading():
             data, shapes = self._read(slice(None))
-        self.data_sources = data
-        self.source_shapes = shapes
+        self.data_sources = tuple(data)
+        self.source_shapes = tuple(shapes)
         self.in_memory_subset = Subset(slice(None), self.num_examples)
 
     @contextmanager
@@ -326,6 +353,7 @@ class H5PYDataset(SplitFormat, Dataset):
         opened = self._access.open()
         try:
             yield opened.file
+            opened.check()
         finally:
             if not was_open:
                 self._access.close()
@@ -338,13 +366,17 @@ class H5PYDataset(SplitFormat, Dataset):
         return opened.file
 
     @property
-    def _external_file_handle(self) -> Any:
+    def external_file_handle(self) -> h5py.File | None:
+        """The handle that was given in the place of a path, if any."""
         return self._access.external
 
-    @_external_file_handle.setter
-    def _external_file_handle(self, handle: Any) -> None:
+    @external_file_handle.setter
+    def external_file_handle(self, handle: h5py.File | None) -> None:
         self._access.external = handle
         self._direct = None
+
+    # As subclasses and scripts know it.
+    _external_file_handle = external_file_handle
 
     def _out_of_memory_open(self) -> None:
         self._access.open()
@@ -527,6 +559,9 @@ class H5PYDataset(SplitFormat, Dataset):
         shapes, and the rows of the examples."""
         opened = self._access.open()
         selection, sources = self._selected(), self.sources
+        if selection.identity not in (None, opened.identity):
+            # The file was changed while it was closed.
+            selection = self._select()
         kept = self._access.kept
         if (kept is None or kept[0] is not opened
                 or kept[1] is not selection or kept[2] is not sources):

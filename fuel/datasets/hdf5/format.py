@@ -13,6 +13,7 @@ from fuel.datasets.hdf5.labels import axis_labels, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources,
     all_splits,
+    checked_names,
     provided_sources,
     split_subsets,
 )
@@ -64,26 +65,44 @@ class SplitFormat:
         return _split_array(split_dict)
 
     @staticmethod
-    @names_file
-    def get_all_splits(h5file: Any) -> tuple[str, ...]:
+    def get_all_splits(h5file: h5py.File) -> tuple[str, ...]:
         """Return the names of a file's splits, in its order."""
         return all_splits(h5file)
 
     @staticmethod
-    @names_file
-    def get_all_sources(h5file: Any) -> tuple[str, ...]:
+    def get_all_sources(h5file: h5py.File) -> tuple[str, ...]:
         """Return the names of a file's sources, in alphabetical order."""
         return all_sources(h5file)
 
     @staticmethod
-    @names_file
-    def get_provided_sources(h5file: Any, which_sets: Any) -> tuple[str, ...]:
-        """Return the sources that all of some splits have."""
-        return provided_sources(h5file, which_sets)
+    def get_provided_sources(h5file: h5py.File,
+                             split: str) -> tuple[str, ...]:
+        """Return the names of the sources that a split has.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+        split : str
+
+        Returns
+        -------
+        tuple of str
+            In alphabetical order; empty if there is no such split.
+
+        Raises
+        ------
+        TypeError
+            If `split` is no string.
+
+        """
+        if not isinstance(split, str):
+            raise TypeError('split must be the name of one split, got '
+                            f'{split!r} ({type(split).__name__})')
+        return provided_sources(h5file, split)
 
     @staticmethod
     @names_file
-    def get_vlen_sources(h5file: Any) -> tuple[str, ...]:
+    def get_vlen_sources(h5file: h5py.File) -> tuple[str, ...]:
         """Return the sources whose examples have a shape each.
 
         Returns
@@ -97,7 +116,8 @@ class SplitFormat:
 
     @staticmethod
     @names_file
-    def get_axis_labels(h5file: Any) -> dict[str, Any]:
+    def get_axis_labels(
+            h5file: h5py.File) -> dict[str, tuple[str, ...] | None]:
         """Return the labels of the axes of each source.
 
         Returns
@@ -112,19 +132,33 @@ class SplitFormat:
                 for source in all_sources(h5file)}
 
     @staticmethod
-    @names_file
-    def get_subsets(h5file: Any, which_sets: Any,
-                    sources: Any) -> list[Subset]:
+    def get_subsets(h5file: h5py.File, splits: Sequence[str],
+                    sources: Sequence[str]) -> list[Subset]:
         """Return the rows that the sources have in some splits.
+
+        Parameters
+        ----------
+        h5file : h5py.File
+        splits : tuple of str
+            Concatenated in this order.
+        sources : tuple of str
+            One may be named several times.
+
+        Returns
+        -------
+        list of Subset
+            One for each of `sources`.
 
         Raises
         ------
         ValueError
-            For sources of unequal length within a split, and for rows that
-            are not there.
+            For unknown splits or sources, for sources of unequal length
+            within a split, and for rows that are not there.
 
         """
-        return split_subsets(h5file, which_sets, sources)
+        return split_subsets(
+            h5file, checked_names(splits, 'splits'),
+            checked_names(sources, 'sources', 'source'))
 
 
 def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]

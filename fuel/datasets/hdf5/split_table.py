@@ -79,52 +79,49 @@ def _text(value: Any) -> str:
     return value.decode('utf8') if isinstance(value, bytes) else str(value)
 
 
+@names_file
 def all_splits(h5file: h5py.File) -> tuple[str, ...]:
     """Return the names of all splits, in the order of the attribute."""
     return tuple(dict.fromkeys(part.split for part in read_parts(h5file)))
 
 
+@names_file
 def all_sources(h5file: h5py.File) -> tuple[str, ...]:
     """Return the names of all sources, in alphabetical order."""
     return tuple(sorted({part.source for part in read_parts(h5file)}))
 
 
-def provided_sources(h5file: h5py.File,
-                     which_sets: Sequence[str]) -> tuple[str, ...]:
-    """Return the sources that all of some splits have, in alphabetical
-    order."""
-    parts = read_parts(h5file)
-    check_splits(h5file, which_sets)
-    common = {part.source for part in parts}
-    for split in which_sets:
-        common &= {part.source for part in parts
-                   if part.split == split and part.available}
-    return tuple(sorted(common))
+@names_file
+def provided_sources(h5file: h5py.File, split: str) -> tuple[str, ...]:
+    """Return the sources that a split has, in alphabetical order."""
+    return tuple(sorted({part.source for part in read_parts(h5file)
+                         if part.split == split and part.available}))
 
 
-def checked_names(which_sets: Any) -> tuple[str, ...]:
-    """Return the argument `which_sets` as a tuple.
+def checked_names(names: object, argument: str = 'which_sets',
+                  kind: str = 'split') -> tuple[str, ...]:
+    """Return names of splits, or sources, as a tuple.
 
     Raises
     ------
     ValueError
-        If it is a string or no tuple, or empty.
+        If they are a string or no tuple, or empty.
 
     """
-    if isinstance(which_sets, (str, bytes)):
+    if isinstance(names, (str, bytes)):
         raise ValueError(
-            'which_sets must be a tuple of split names, got the string '
-            f'{which_sets!r}: write ({which_sets!r},)')
-    if not isinstance(which_sets, Iterable):
+            f'{argument} must be a tuple of {kind} names, got the string '
+            f'{names!r}: write ({names!r},)')
+    if not isinstance(names, Iterable):
         raise ValueError(
-            'which_sets must be a tuple of split names, got '
-            f'{which_sets!r}; H5PYDataset.get_all_splits(file) tells which '
-            'splits a file has')
-    names = tuple(which_sets)
-    if not names:
-        raise ValueError('which_sets must name at least one split, got '
-                         f'{which_sets!r}')
-    return names
+            f'{argument} must be a tuple of {kind} names, got {names!r}; '
+            f'H5PYDataset.get_all_{kind}s(file) returns the {kind}s of a '
+            f'file')
+    checked = tuple(names)
+    if not checked:
+        raise ValueError(
+            f'{argument} must name at least one {kind}, got {names!r}')
+    return checked
 
 
 @names_file
@@ -140,6 +137,7 @@ def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
                 f'{", ".join(map(repr, known)) or "of nothing"}')
 
 
+@names_file
 def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
                   sources: Sequence[str]) -> list[Subset]:
     """Return the rows of each source, split after split.
@@ -170,8 +168,9 @@ def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
     for split in which_sets:
         found = _orders_of_split(h5file, parts, split, sources)
         _check_lengths(h5file, split, {s: found[s] for s in sources})
-        for source in sources:
-            orders[source].append(found[source])
+        # Not for each of `sources`, which may name one twice.
+        for source, order in orders.items():
+            order.append(found[source])
     return [as_subset(concatenate(orders[source]),
                       _num_rows(h5file, source, parts))
             for source in sources]

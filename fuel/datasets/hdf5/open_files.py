@@ -6,7 +6,6 @@ go closes it. So a file closes neither too early nor never, however often
 """
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
@@ -15,15 +14,12 @@ from typing import Any
 import h5py
 
 from fuel.datasets.hdf5.labels import scale
+from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader, open_reader
-from fuel.utils import find_in_data_path
+from fuel.storage.layout import obstacle_of_file
+from fuel.storage.raw_file import identity_of, raw_file
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
-
-logger = logging.getLogger(__name__)
-
-# With these drivers a name is that of one local file.
-_LOCAL_DRIVERS = (None, 'sec2', 'stdio', 'core', 'direct')
 
 
 class OpenFile:
@@ -35,6 +31,16 @@ class OpenFile:
         The open handle.
     owned : bool
         Whether `file` is closed when nobody holds this object any more.
+    driver : str, optional
+        HDF5 driver that was asked for.
+
+    Attributes
+    ----------
+    place : tuple of int or str
+        Device and inode, or the name of a file that is no local one.
+    identity : tuple of int or None
+        Device, inode, size and time of the last change. None for a file
+        that this process writes to, and one that is not local.
 
     Notes
     -----
@@ -42,8 +48,21 @@ class OpenFile:
 
     """
 
-    def __init__(self, file: h5py.File, owned: bool) -> None:
+    def __init__(self, file: h5py.File, owned: bool,
+                 driver: str | None = None) -> None:
         self.file = file
+        self.path = os.fsdecode(file.filename)
+        self.owned = owned
+        self.driver = driver
+        self.place, self.identity = _state_of(self.path)
+        # Shared with the readers, which check it after each read.
+        self._raw = None if obstacle_of_file(file) else raw_file(file)
+        if self._raw is not None:
+            self.place, self.identity = (
+                self._raw.identity[:2], self._raw.identity)
+        elif file.id.get_intent() != h5py.h5f.ACC_RDONLY:
+            self.identity = None
+        self._is_outdated = False
         self._id = file.id
         self._pid = os.getpid()
         self._readers: dict[tuple[str, bool, int | None], Reader] = {}
@@ -56,6 +75,25 @@ class OpenFile:
         # h5py sets the number to 0 when it closes the file; to ask HDF5
         # would take ten times as long, for each batch.
         return self._id.id != 0 and self._pid == os.getpid()
+
+    def check(self) -> None:
+        """Raise DamagedFileError if the file is not what it was when
+        opened."""
+        if self._raw is not None:
+            self._raw.check()
+        if self._is_outdated:
+            raise DamagedFileError(
+                f'{self.path} was overwritten while it was in use, so old '
+                f'and new rows would be mixed: open the data set again')
+
+    def retire(self) -> None:
+        """Close a file that was overwritten: a new handle would share what
+        HDF5 knows of the old content."""
+        self._is_outdated = True
+        if self.owned:
+            self.file.close()
+        elif self.usable:
+            raise _overwritten(self.path)
 
     def reader(self, source: str, of_shapes: bool = False,
                cache_bytes: int | None = None) -> Reader:
@@ -82,6 +120,8 @@ class OpenFile:
                 if of_shapes:
                     dataset = scale(dataset, 'shapes')
                 reader = open_reader(dataset, cache_bytes)
+            # What HDF5 knew of the source is about the file as it was.
+            self.check()
             self._readers[key] = reader
         return reader
 
@@ -101,144 +141,52 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
     return dataset
 
 
-class FileAccess:
-    """How one data set comes by its file.
-
-    Parameters
-    ----------
-    path : str
-        Path or name of the file, as the user gave it.
-    driver : str or None
-        HDF5 driver.
-    external : h5py.File, optional
-        A handle the user opened; it is used while it is open, and never
-        closed here.
-    must_exist : bool, optional
-        Whether to look for the file now, not when it is opened. Defaults to
-        True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no handle and no such file.
-
-    Notes
-    -----
-    A pickle holds the path alone. When it is gone on the machine that loads
-    the pickle, the file is searched by its name in the data path.
-
-    """
-
-    def __init__(self, path: str, driver: str | None,
-                 external: h5py.File | None = None,
-                 must_exist: bool = True) -> None:
-        self.path = path
-        self.driver = driver
-        self._absolute_path = os.path.abspath(path)
-        self._opened: OpenFile | None = None
-        self._external: OpenFile | None = None
-        # What the data set looked up in the open file.
-        self.kept: Any = None
-        self.external = external
-        if (must_exist and external is None and self._is_local
-                and not os.path.exists(path)):
-            raise FileNotFoundError(
-                f'there is no file {self._absolute_path!r}; a file in the '
-                'data path is given as '
-                f'find_in_data_path({os.path.basename(path)!r})')
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, '_opened': None, '_external': None,
-                'kept': None}
-
-    @property
-    def external(self) -> h5py.File | None:
-        """The handle the user opened, if any."""
-        return None if self._external is None else self._external.file
-
-    @external.setter
-    def external(self, file: h5py.File | None) -> None:
-        self._external = None if file is None else OpenFile(file, owned=False)
-
-    @property
-    def current(self) -> OpenFile | None:
-        """The open file that would be read, or None."""
-        for opened in (self._external, self._opened):
-            if opened is not None and opened.usable:
-                return opened
-        return None
-
-    def open(self) -> OpenFile:
-        """Return the open file, opened if needed.
-
-        The caller keeps it open by holding on to it.
-        """
-        opened = self.current
-        if opened is None:
-            if self._only_in_memory:
-                assert self._external is not None
-                return self._external
-            opened = self._opened = shared_file(self._locate(), self.driver)
-        return opened
-
-    def close(self) -> None:
-        """Let go of the file; to be called as often as one likes."""
-        self._opened = self.kept = None
-
-    @property
-    def _is_local(self) -> bool:
-        return self.driver in _LOCAL_DRIVERS
-
-    @property
-    def _only_in_memory(self) -> bool:
-        # After a fork, a file that exists nowhere else: the child has its
-        # own copy of the memory.
-        return (self._external is not None and bool(self._external.file)
-                and self._is_local and not os.path.exists(self.path))
-
-    def _locate(self) -> str:
-        """Return the path to open, that of the local copy if there is one."""
-        if not self._is_local:
-            return self.path
-        for path in (self._absolute_path, self.path):
-            if os.path.exists(path):
-                return _local_copy(path)
-        try:
-            path = find_in_data_path(os.path.basename(self.path))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f'there is no file {self._absolute_path!r} any more, and '
-                f'none of its name in the data path: {error}') from error
-        logger.warning('%s is gone, reading %s instead',
-                       self._absolute_path, path)
-        return _local_copy(path)
-
-
 class _Registry:
     """The files that this process has open."""
 
     def __init__(self) -> None:
-        self._files: weakref.WeakValueDictionary[Any, OpenFile] = (
-            weakref.WeakValueDictionary())
+        self._files: weakref.WeakSet[OpenFile] = weakref.WeakSet()
         self._opening = threading.Lock()
         self._inherited: list[OpenFile] = []
+
+    def add(self, opened: OpenFile) -> OpenFile:
+        """Register an open file."""
+        self._files.add(opened)
+        return opened
 
     def get(self, path: str, driver: str | None) -> OpenFile:
         """Return the open file, opened if it is not."""
         with self._opening:
-            key = (os.getpid(), _identity(path), driver)
-            opened = self._files.get(key)
-            if opened is None or not opened.usable:
-                opened = OpenFile(open_hdf5(path, driver), owned=True)
-                self._files[key] = opened
+            found = self._find(path, driver)
+            if found is not None:
+                return found
+            opened = self.add(OpenFile(
+                open_hdf5(path, driver), owned=True, driver=driver))
+            if opened.identity and (
+                    opened.file.id.get_filesize() != opened.identity[2]):
+                opened.file.close()
+                raise _overwritten(path)
             return opened
+
+    def _find(self, path: str, driver: str | None) -> OpenFile | None:
+        """Return the file if it is open; retire handles of older states."""
+        place, identity = _state_of(path)
+        found = None
+        for opened in list(self._files):
+            if not opened.usable or opened.place != place:
+                continue
+            if opened.identity not in (None, identity):
+                opened.retire()
+            elif opened.owned and opened.driver == driver:
+                found = opened
+        return found
 
     def start_in_child(self) -> None:
         """Begin anew after a fork."""
         # Another thread of the parent may have held the lock.
         self._opening = threading.Lock()
         # The parent's files are kept, so that the child never closes them.
-        self._inherited.extend(self._files.values())
+        self._inherited.extend(self._files)
         self._files.clear()
 
 
@@ -264,19 +212,23 @@ def shared_file(path: str, driver: str | None = None) -> OpenFile:
     return _registry.get(path, driver)
 
 
-def _local_copy(path: str) -> str:
-    from fuel.utils.cache import cache_file
-
-    return cache_file(path)
-
-
-def _identity(path: str) -> Any:
-    # A file that took the place of another has an inode of its own.
+def _state_of(path: str) -> tuple[tuple[int, ...] | str,
+                                    tuple[int, ...] | None]:
+    """Return the place of a file and its identity; its name and None if it
+    is no local one."""
     try:
         status = os.stat(path)
     except OSError:
-        return path
-    return status.st_dev, status.st_ino
+        return path, None
+    return (status.st_dev, status.st_ino), identity_of(status)
+
+
+def _overwritten(path: str) -> DamagedFileError:
+    return DamagedFileError(
+        f'{path} was overwritten while an h5py.File of it is open in this '
+        f'process, and HDF5 would mix old and new content: close that '
+        f'handle first (to replace a file in use, rename the new one onto '
+        f'it)')
 
 
 def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
@@ -299,33 +251,6 @@ def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
         # With a number, OSError becomes the subclass that belongs to it.
         number = getattr(error, 'errno', None)
         raise (OSError(number, text) if number else OSError(text)) from error
-
-
-def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
-    """Return the access to a file given as a path or an open handle.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If the handle is closed.
-
-    """
-    if isinstance(file_or_path, h5py.File):
-        if not file_or_path:
-            raise ValueError(
-                f'file_or_path must be a path or an open h5py.File, got '
-                f'{file_or_path!r}: give the path, or open the file again')
-        return FileAccess(os.fsdecode(file_or_path.filename), driver,
-                          file_or_path)
-    try:
-        path = os.fsdecode(file_or_path)
-    except TypeError:
-        raise TypeError(
-            'file_or_path must be a path or an open h5py.File, got '
-            f'{file_or_path!r}') from None
-    return FileAccess(path, driver)
 
 
 def _diagnosis(path: str, error: Exception) -> str:
@@ -352,3 +277,8 @@ def _diagnosis(path: str, error: Exception) -> str:
 def _close(file: h5py.File, pid: int) -> None:
     if pid == os.getpid():
         file.close()
+
+
+def external_file(file: h5py.File) -> OpenFile:
+    """Return a handle of the user's, which is never closed here."""
+    return _registry.add(OpenFile(file, owned=False))
