@@ -20,8 +20,14 @@ from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
 from fuel.storage.filter_lengths import check_lengths
-from fuel.storage.filters import decode, is_known
-from fuel.storage.layout import Layout, fill_value, name_of, stored_type
+from fuel.storage.filters import decode
+from fuel.storage.layout import (
+    Layout,
+    fill_value,
+    is_known,
+    name_of,
+    stored_type,
+)
 from fuel.storage.mapped import DirectReader
 from fuel.storage.prefetch import Background
 from fuel.storage.raw_file import raw_file
@@ -68,9 +74,6 @@ class DecodedReader(DirectReader):
         self._table = read_chunk_table(dataset, self._file)
         self._num_stored = int((self._table.addresses != MISSING).sum())
         self._known = is_known(layout.filters)
-        if layout.is_ragged and not self._known:
-            raise ValueError('its rows have variable length, behind filters '
-                             'that HDF5 alone knows')
         self._background = Background()
         # Without a name a data set cannot be told from others of the file.
         name = dataset.name or object()

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
-from fuel.storage.layout import Filter
+from fuel.storage.layout import BZIP2, Filter
 
 try:
     # An optional package, half as fast again as zlib.
@@ -19,26 +19,7 @@ try:
 except ImportError:
     deflate = None  # type: ignore[assignment]
 
-# A plug-in, which waits for ever for the end of a chunk that is cut.
-BZIP2 = 307
-COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF, BZIP2)
-KNOWN = (*COMPRESSORS, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
-
 Decoder = Callable[[bytes, int], NDArray[numpy.uint8]]
-
-
-def is_known(filters: tuple[Filter, ...]) -> bool:
-    """Tell whether :func:`decode` can undo a pipeline.
-
-    It must compress or check: HDF5 may have left chunks at the data set's
-    edge as they are, without a word, and that only shows in their size. And
-    it must compress once: the size between two compressors is not known,
-    and nothing may be decoded without a bound.
-    """
-    codes = [one.code for one in filters]
-    return (all(code in KNOWN for code in codes)
-            and any(code != h5py.h5z.FILTER_SHUFFLE for code in codes)
-            and sum(code in COMPRESSORS for code in codes) <= 1)
 
 
 def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],

@@ -28,6 +28,11 @@ FILTER_NAMES = {
     32017: 'sz', 32018: 'fcidecomp', 32024: 'sz3', 32028: 'sperr',
 }
 
+# A plug-in, which waits for ever for the end of a chunk that is cut.
+BZIP2 = 307
+COMPRESSORS = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF, BZIP2)
+KNOWN = (*COMPRESSORS, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
+
 LAYOUT_NAMES = {
     h5py.h5d.COMPACT: 'compact',
     h5py.h5d.CONTIGUOUS: 'contiguous',
@@ -60,6 +65,20 @@ class Filter:
         if self.code == h5py.h5z.FILTER_DEFLATE and self.options:
             return f'{self.name} {self.options[0]}'
         return self.name
+
+
+def is_known(filters: tuple[Filter, ...]) -> bool:
+    """Tell whether Fuel can undo a pipeline.
+
+    It must compress or check: HDF5 may have left chunks at the data set's
+    edge as they are, without a word, and that only shows in their size. And
+    it must compress once: the size between two compressors is not known,
+    and nothing may be decoded without a bound.
+    """
+    codes = [one.code for one in filters]
+    return (all(code in KNOWN for code in codes)
+            and any(code != h5py.h5z.FILTER_SHUFFLE for code in codes)
+            and sum(code in COMPRESSORS for code in codes) <= 1)
 
 
 @dataclass(frozen=True)
@@ -115,7 +134,7 @@ def discover(dataset: h5py.Dataset) -> Layout:
             for place in range(properties.get_nfilters()))
     is_ragged = dataset.dtype.kind == 'O'
     obstacle = (obstacle_of_file(dataset) or _obstacle_of_shape(dataset)
-                or (_obstacle_of_ragged(dataset) if is_ragged
+                or (_obstacle_of_ragged(dataset, filters) if is_ragged
                     else _obstacle_of_type(dataset.dtype,
                                            dataset.id.get_type()))
                 or _obstacle_of_storage(dataset, storage))
@@ -175,8 +194,11 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
     return ''
 
 
-def _obstacle_of_ragged(dataset: h5py.Dataset) -> str:
+def _obstacle_of_ragged(dataset: h5py.Dataset,
+                        filters: tuple[Filter, ...]) -> str:
     """Return why rows of variable length cannot be found without HDF5."""
+    if filters and not is_known(filters):
+        return 'its rows have variable length, behind unusual filters'
     if not addressing(h5py.h5i.get_file_id(dataset.id))[1]:
         return 'its rows have variable length, in odd form'
     strings = h5py.check_string_dtype(dataset.dtype)

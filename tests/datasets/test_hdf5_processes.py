@@ -177,7 +177,7 @@ def test_pickle_leaves_the_data_out_and_loads_them_when_read(path):
         again = pickle.loads(state)
         if load_in_memory:
             assert again.data_sources[1].shape == (80, 1)
-            assert again.source_shapes == [None, None]
+            assert again.source_shapes == (None, None)
         else:
             assert again.data_sources is None
         assert again.subsets[0].list_or_slice == slice(0, 80)

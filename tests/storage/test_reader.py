@@ -16,7 +16,6 @@ from support.storage_strategies import (
     write,
 )
 
-from fuel import config
 from fuel.exceptions import DamagedFileError
 from fuel.storage import chunk_table, open_reader
 from fuel.storage.mapped import MappedReader
@@ -413,7 +412,7 @@ def test_disk_error_of_one_of_several_threads_raises(tmp_path, monkeypatch):
         file['x'] = numpy.ones((nbytes >> 16, 1 << 16), 'u1')
     # A failing disk changes neither size nor time.
     monkeypatch.setattr(RawFile, 'check', lambda self: None)
-    monkeypatch.setattr(config, 'num_threads', 3)
+    monkeypatch.setenv('FUEL_NUM_THREADS', '3')
     for remaining in .9, .5, .1:
         with h5py.File(path, 'r') as file:
             reader = open_reader(file['x'])
