@@ -1,4 +1,5 @@
 """Numbers of one type made into numbers of another, in one pass."""
+cimport numpy as cnp
 from cython cimport floating
 
 from libc.stdint cimport (
@@ -87,31 +88,78 @@ ctypedef fused number:
     double
 
 
-cdef void convert(const number[::1] source, floating[::1] target,
+cdef void convert(const number *source, floating *target, Py_ssize_t size,
                   double scale, double shift) noexcept nogil:
-    cdef Py_ssize_t place, size = source.shape[0]
+    cdef Py_ssize_t place
     if number is uint8_t and floating is float:
-        if size:
-            fuel_convert_pixels(&source[0], &target[0], size, scale, shift)
+        fuel_convert_pixels(source, target, size, scale, shift)
     else:
         for place in range(size):
             target[place] = <floating>(<double>source[place] * scale + shift)
 
 
-def scale_and_shift(const number[::1] source, floating[::1] target,
+cdef bint convert_kind(char kind, int width, const void *source,
+                       floating *target, Py_ssize_t size, double scale,
+                       double shift) noexcept nogil:
+    """Convert numbers of a kind and width; return whether there are such."""
+    if kind == b'u' or kind == b'b':
+        if width == 1:
+            convert(<const uint8_t *>source, target, size, scale, shift)
+        elif width == 2:
+            convert(<const uint16_t *>source, target, size, scale, shift)
+        elif width == 4:
+            convert(<const uint32_t *>source, target, size, scale, shift)
+        else:
+            convert(<const uint64_t *>source, target, size, scale, shift)
+    elif kind == b'i':
+        if width == 1:
+            convert(<const int8_t *>source, target, size, scale, shift)
+        elif width == 2:
+            convert(<const int16_t *>source, target, size, scale, shift)
+        elif width == 4:
+            convert(<const int32_t *>source, target, size, scale, shift)
+        else:
+            convert(<const int64_t *>source, target, size, scale, shift)
+    elif kind == b'f' and width == 4:
+        convert(<const float *>source, target, size, scale, shift)
+    elif kind == b'f' and width == 8:
+        convert(<const double *>source, target, size, scale, shift)
+    else:
+        return False
+    return True
+
+
+def scale_and_shift(cnp.ndarray source not None, cnp.ndarray target not None,
                     double scale, double shift):
     """Write ``source * scale + shift``, computed in doubles, to `target`.
 
-    The caller sees to it that both have the same length.  Returns whether
-    all went well: False if something overflowed or was not a number any
-    more, which needs a closer look.
+    Returns whether all went well: False if the arrays are not both in C
+    order and native byte order, if there is no loop for their types, or if
+    something overflowed or was not a number any more, which needs a closer
+    look.
     """
-    cdef int trouble
+    cdef int trouble, number = cnp.PyArray_TYPE(target)
+    cdef int width = <int>cnp.PyArray_ITEMSIZE(source)
+    cdef char kind = (<cnp.dtype>cnp.PyArray_DESCR(source)).kind
+    cdef Py_ssize_t size = cnp.PyArray_SIZE(source)
+    cdef bint is_known
+    if not (cnp.PyArray_ISCARRAY_RO(source) and cnp.PyArray_ISCARRAY(target)
+            and cnp.PyArray_SIZE(target) == size):
+        return False
+    if number != cnp.NPY_FLOAT and number != cnp.NPY_DOUBLE:
+        return False
     with nogil:
         feclearexcept(FE_OVERFLOW | FE_INVALID)
-        convert(source, target, scale, shift)
+        if number == cnp.NPY_FLOAT:
+            is_known = convert_kind(
+                kind, width, cnp.PyArray_DATA(source),
+                <float *>cnp.PyArray_DATA(target), size, scale, shift)
+        else:
+            is_known = convert_kind(
+                kind, width, cnp.PyArray_DATA(source),
+                <double *>cnp.PyArray_DATA(target), size, scale, shift)
         trouble = fetestexcept(FE_OVERFLOW | FE_INVALID)
-    return trouble == 0
+    return is_known and trouble == 0
 
 
 def take_pixels(const uint8_t[:, ::1] array, const Py_ssize_t[::1] indices,

@@ -14,6 +14,8 @@ __all__ = ['scale_and_shift', 'take_as']
 # Elements converted at a time where NumPy does it: 64 KB of doubles, which
 # stay in the processor's cache.
 BLOCK = 8192
+# Classes of the types that the kernel writes.
+FLOATS = (type(numpy.dtype('float32')), type(numpy.dtype('float64')))
 
 
 def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
@@ -54,6 +56,10 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
     array([-0.5       ,  0.00196078,  0.5       ], dtype=float32)
 
     """
+    if dtype.__class__ in FLOATS:
+        target = empty(array.shape, dtype)
+        if _convert.scale_and_shift(array, target, scale, shift):
+            return target
     dtype = numpy.dtype(dtype).newbyteorder('=')
     for given in (array.dtype, dtype):
         if given.kind not in 'biuf' or given.itemsize > 8:

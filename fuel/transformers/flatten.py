@@ -61,6 +61,9 @@ class Flatten(SourcewiseTransformer):
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
         """Return a batch as a matrix, shape (batch, feature)."""
+        if type(source_batch) is numpy.ndarray and source_batch.ndim > 1:
+            return source_batch.reshape(
+                len(source_batch), math.prod(source_batch.shape[1:]))
         batch = as_array(source_batch)
         if batch.ndim == 1 and is_ragged(batch):
             return map_elements(numpy.ravel, source_batch)

@@ -96,6 +96,8 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
 def _as_operand(name: str, value: Any) -> Any:
     """Return a scalar of any kind as a Python number, an array as it is."""
+    if type(value) in (int, float):
+        return value
     if isinstance(value, (list, tuple, numpy.ndarray)):
         array = numpy.asarray(value)
         if array.ndim:
@@ -116,6 +118,8 @@ def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
 
     `dtype` is what results are stored in that would be float64.
     """
+    if type(data) is numpy.ndarray and data.ndim and not data.dtype.hasobject:
+        return _compute(data, scale, shift, dtype)
     array = as_array(data)
     if is_ragged(array):
         return map_elements(
