@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING
 
 from fuel.client.connection import Connection, Delivery, LostError
 from fuel.client.received import as_exception, take_data
-from fuel.epochs.checkpoints import Checkpoint
 from fuel.exceptions import ServerError
-from fuel.kernels.prefetch_buffer import PendingItem
 from fuel.typing import Batch, State
 from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
 from fuel.wire.index_sets import IndexSet, from_ranges
+from fuel.workers.session import RemoteSession
 
 if TYPE_CHECKING:
     from fuel.client.stream import ServerDataStream
 
 
-class ServerEpoch(PendingItem):
+class ServerSession(RemoteSession['ServerDataStream']):
     """One epoch of a server, as far as this client is concerned.
 
     Parameters
@@ -25,20 +24,20 @@ class ServerEpoch(PendingItem):
     resume : dict, optional
         The position to continue from; with `over`, that of the epoch that
         this one follows.
+    finished : bool, optional
+        Whether that epoch is over, and nothing is to be received.
 
     Attributes
     ----------
-    finished : bool
-        Whether the server has ended the epoch.
     left : bool
         Whether nobody reads it any more.
 
     """
 
-    def __init__(self, resume: State | None = None) -> None:
-        self.resume = resume
+    def __init__(self, resume: State | None = None,
+                 finished: bool = False) -> None:
+        super().__init__(resume, finished)
         self.connection: Connection | None = None
-        self.finished = False
         self.left = False
         self._final: State | None = None
         self._run = ''
@@ -48,38 +47,13 @@ class ServerEpoch(PendingItem):
         self._delivered = IndexSet()
         # All batches below it were delivered by some client.
         self._floor = 0
-        # Before which batches the state of the pipeline is known.
-        self._checkpoints: list[Checkpoint] = []
+        self._first: tuple[int, State | None] = 0, None
         self._generation = 0
 
-    def get(self, stream: ServerDataStream) -> Batch:
-        """Return the next batch."""
-        try:
-            if self.finished:
-                raise StopIteration
-            if self.held is None or self.left:
-                self._receive(stream)
-        except StopIteration:
-            if not self.is_asked:
-                self.is_over = True
-            raise
-        assert self.held is not None
-        data, error, _ = self.held
-        if not self.is_asked:
-            self.claim()
-        if error is not None:
-            raise error
-        batch: Batch = data
-        return batch
-
-    def _receive(self, stream: ServerDataStream) -> None:
+    def receive(self, stream: ServerDataStream) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
-        self._count_delivered()
-        while self.held is None or self.left:
-            if self.left:
-                raise ServerError(
-                    'this epoch was left by reset() or close(): make a new '
-                    'epoch iterator')
+        while self.held is None:
+            self._check_left()
             connection = None
             try:
                 connection = self._connect(stream)
@@ -95,13 +69,25 @@ class ServerEpoch(PendingItem):
                     self._generation = 0
                 raise
 
+    def take(self, stream: ServerDataStream) -> Batch:
+        """Return the next batch; see :class:`RemoteSession`."""
+        if not self.finished:
+            self._check_left()
+        return super().take(stream)
+
+    def _check_left(self) -> None:
+        if self.left:
+            raise ServerError(
+                'this epoch was left by reset() or close(): make a new epoch '
+                'iterator')
+
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
             self._generation = 0
             self.connection = stream._connection_for(self)
         connection = self.connection
         if not self._generation:
-            joined = connection.join(self.position())
+            joined = connection.join(self.state())
             self._generation = joined['generation']
             if 'epoch' in joined:
                 self._on_joined(connection, joined)
@@ -114,9 +100,9 @@ class ServerEpoch(PendingItem):
         start = get_field(joined, 'start', int)
         base = get_field(joined, 'base', dict, None)
         if (run, epoch) != (self._run, self._epoch) or base is None:
-            self._checkpoints = []
-        if base is not None:
-            self._checkpoints.append(Checkpoint(start, base, []))
+            self.states.clear()
+            self._first = start, base
+        self.states.add(start, base)
         self._run, self._epoch = run, epoch
         self._client = connection.client
         self._floor = get_field(joined, 'floor', int, 0)
@@ -128,7 +114,6 @@ class ServerEpoch(PendingItem):
         fields = delivery.fields
         kind = fields['type']
         if kind == 'end':
-            self.finished = True
             self._final = get_field(fields, 'state', dict, None)
             raise StopIteration
         if kind == 'broken':
@@ -148,54 +133,45 @@ class ServerEpoch(PendingItem):
             release=[slot for slot, reuse in connection.leases.returned()
                      if reuse])
 
-    def _count_delivered(self) -> None:
-        """Count what the user has got since the last time."""
-        if self.receipt is None:
-            return
-        fields, base = self.receipt
+    def count(self, receipt: tuple[Fields, State | None]) -> None:
+        """Count a batch, or error, that the user has got."""
+        fields, base = receipt
         index = get_field(fields, 'index', int)
         self._floor = get_field(fields, 'floor', int, 0)
         self._delivered.add(index)
         steps = fields.get('changes')
         if base is not None and steps is not None:
-            self._checkpoints.append(Checkpoint(index + 1, base, steps))
-        best = self._best_checkpoint()
-        if best is not None:
-            # The first, too: what is known to be delivered may become less.
-            self._checkpoints = [
-                self._checkpoints[0], best, *(
-                    one for one in self._checkpoints
-                    if one.index > best.index)]
-        self.receipt = None
+            self.states.add(index + 1, base, steps)
+        self.states.keep_from(self._front())
 
-    def _best_checkpoint(self) -> Checkpoint | None:
-        """Return the last state before which all batches are delivered."""
-        front = self._delivered.first_missing(self._floor)
-        return max((one for one in self._checkpoints if one.index <= front),
-                   key=lambda one: one.index, default=None)
+    def _front(self) -> int:
+        """Return the first batch not known to be delivered."""
+        return self._delivered.first_missing(self._floor)
 
-    def position(self) -> State | None:
+    def state(self) -> State | None:
         """Return where another client, or another server, may continue."""
         if not self._epoch:
-            return self.resume
-        self._count_delivered()
+            resume: State | None = self.resume
+            return resume
+        self.commit_delivered()
         saved: State = {
             'run': self._run, 'epoch': self._epoch, 'client': self._client,
             'over': self.is_over,
             # For people who read it: servers do not believe it.
-            'floor': self._delivered.first_missing(self._floor),
-            'index': 0, 'state': None, 'done': []}
+            'floor': self._front(), 'index': 0, 'state': None, 'done': []}
         if self.is_over:
             return {**saved, 'state': self._final}
-        best = self._best_checkpoint()
-        if best is not None:
-            saved.update(index=best.index, state=best.state())
-        return {**saved, 'done': self._delivered.ranges()}
+        index, state = self.states.latest(self._front())
+        if state is None and self._first[0] <= self._front():
+            # It had been further: a client has gone back since.
+            index, state = self._first
+        return {**saved, 'index': index, 'state': state,
+                'done': self._delivered.ranges()}
 
-    def follower(self) -> State | None:
+    def last_state(self) -> State | None:
         """Return the position that the epoch after this one follows."""
-        position = self.position()
-        return None if position is None else {**position, 'over': True}
+        state = self.state()
+        return None if state is None else {**state, 'over': True}
 
     def leave(self) -> None:
         """Tell the server that nobody reads this epoch any more."""
@@ -206,12 +182,3 @@ class ServerEpoch(PendingItem):
         if connection is not None and connection.is_usable() \
                 and self._generation:
             connection.mention(type='leave', join=connection.join_number)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _restored, (self.position(), self.finished)
-
-
-def _restored(resume: State | None, finished: bool) -> ServerEpoch:
-    epoch = ServerEpoch(resume)
-    epoch.finished = finished
-    return epoch

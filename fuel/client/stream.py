@@ -7,18 +7,16 @@ from typing import Any
 
 from fuel import config
 from fuel.client.connection import Connection, Options
-from fuel.client.session import ServerEpoch
+from fuel.client.session import ServerSession
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
-from fuel.streams import AbstractDataStream
+from fuel.iterator import DataIterator
 from fuel.utils.checks import positive
-
-# Seconds to wait for a thread that was asked to stop before asking again.
-_WAIT = 0.1
+from fuel.workers.remote_stream import RemoteStream, session_of
 
 
-class ServerDataStream(AbstractDataStream):
+class ServerDataStream(RemoteStream):
     """A stream that comes from a server in another process.
 
     Parameters
@@ -81,9 +79,6 @@ class ServerDataStream(AbstractDataStream):
 
     """
 
-    epoch_attributes = ('feed',)
-    feed: ServerEpoch
-
     def __init__(self, sources: Any, produces_examples: bool | None = None,
                  host: str = 'localhost', port: int = 5557, hwm: int = 10,
                  axis_labels: Any = None, *, rank: int | None = None,
@@ -104,7 +99,6 @@ class ServerDataStream(AbstractDataStream):
         self.curve = curve
         if produces_examples is not None:
             self._produces_examples = bool(produces_examples)
-        self._after: Any = None
 
     def _set_deadlines(self, timeout: float | None, reconnect: float | None,
                        stalled: float | None) -> None:
@@ -180,12 +174,12 @@ class ServerDataStream(AbstractDataStream):
         self._made.append(connection)
         return connection
 
-    def _connection_for(self, feed: ServerEpoch) -> Connection:
+    def _connection_for(self, session: ServerSession) -> Connection:
         """Return a connection that no other running epoch uses."""
         with runtime_of(self).lock:
             used = [other.connection
-                    for other in vars(self).setdefault('_feeds', [])
-                    if other is not feed
+                    for other in vars(self).setdefault('_sessions', [])
+                    if other is not session
                     and not (other.left or other.finished)]
             for connection in self._connections():
                 if connection not in used:
@@ -204,46 +198,34 @@ class ServerDataStream(AbstractDataStream):
         if request is not None:
             raise ValueError('the server decides what comes next, so there '
                              f'are no requests; got {request!r}')
-        if 'feed' not in vars(self):
-            self.feed = self._open_feed()
-        return self.feed.get(self)
+        return self._take(self)
 
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over a new epoch of the server.
-
-        See :meth:`AbstractDataStream.get_epoch_iterator`.
-        """
+    def _open_session(self) -> ServerSession:
         runtime = runtime_of(self)
-        with runtime.lock:
-            if runtime.is_left() and 'feed' in vars(self):
-                self.feed.leave()
-            self.feed = self._open_feed()
-            return super().get_epoch_iterator(as_dict)
-
-    def _open_feed(self) -> ServerEpoch:
-        runtime = runtime_of(self)
-        if runtime.pending is not None:
-            pending = runtime.pending
+        last = self._last_session() or vars(self).get('session')
+        if last is not None and runtime.is_left():
+            last.leave()
+        pending = runtime.pending
+        resume = self._after
+        if pending is not None:
             resume = pending['leftover']
             if resume is not None and pending['epoch'] != RUNNING:
                 resume = {**resume, 'over': True}
-        elif 'feed' in vars(self):
-            resume = self.feed.follower()
-        else:
-            resume = self._after
-        feed = ServerEpoch(resume)
-        feeds = vars(self).setdefault('_feeds', [])
-        feeds[:] = [other for other in feeds
-                    if not (other.left or other.finished)]
-        feeds.append(feed)
-        return feed
+        elif last is not None:
+            resume = last.last_state()
+        session = ServerSession(resume)
+        sessions = vars(self).setdefault('_sessions', [])
+        sessions[:] = [other for other in sessions
+                       if not (other.left or other.finished)]
+        sessions.append(session)
+        return session
 
     def get_leftover(self) -> Any:
         """Return where the server stood when the last batch was handed out.
 
         See :meth:`AbstractDataStream.get_leftover`.
         """
-        return self.feed.position() if 'feed' in vars(self) else None
+        return self.session.state() if 'session' in vars(self) else None
 
     def set_leftover(self, leftover: Any) -> None:
         """Do nothing: the epoch was begun with the left-over already."""
@@ -252,22 +234,19 @@ class ServerDataStream(AbstractDataStream):
         if not epoch.finished:
             return super()._state_of(epoch)
         state = super()._state_of(epoch)
-        return {**state, 'leftover': vars(epoch)['feed'].position()}
+        return {**state, 'leftover': session_of(epoch).state()}
 
-    def _adopt_epoch(self, epoch: Epoch, iterator: Any) -> None:
+    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         super()._adopt_epoch(epoch, iterator)
-        feed = epoch.attributes.get('feed')
-        # A finished epoch lets go of its attributes, but not of this.
-        vars(epoch)['feed'] = feed
-        epoch.pending_item = feed
-        if feed is not None:
+        session = session_of(epoch)
+        if session is not None:
             # An iterator that is dropped leaves the epoch to the others.
-            weakref.finalize(iterator, feed.leave).atexit = False
+            weakref.finalize(iterator, session.leave).atexit = False
 
     def reset(self) -> None:
         """Leave the present epoch; the next one is clean."""
-        if 'feed' in vars(self):
-            self.feed.leave()
+        if 'session' in vars(self):
+            self.session.leave()
 
     def next_epoch(self) -> None:
         """Leave the present epoch; the next one is clean."""
@@ -278,19 +257,15 @@ class ServerDataStream(AbstractDataStream):
 
         A thread that waits for a batch gets an error.
         """
-        lock = runtime_of(self).lock
         self._disconnect()
-        while not lock.acquire(timeout=_WAIT):
-            # Another thread has it, and may have connected meanwhile.
-            self._disconnect()
-        try:
+        # Another thread that has the lock may have connected meanwhile.
+        if self._lock_to_close(self._disconnect):
             self._made = []
-        finally:
-            lock.release()
+            runtime_of(self).lock.release()
 
     def _disconnect(self) -> None:
-        for feed in list(vars(self).get('_feeds', [])):
-            feed.leave()
+        for session in list(vars(self).get('_sessions', [])):
+            session.leave()
         for connection in list(vars(self).get('_made', [])):
             connection.close()
             if connection.finalizer is not None:
@@ -299,10 +274,8 @@ class ServerDataStream(AbstractDataStream):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ('_made', '_feeds'):
+        for name in ('_made', '_sessions'):
             state.pop(name, None)
-        if 'feed' in vars(self):
-            state['_after'] = self.feed.follower()
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ def test_batches_asked_for_again_come_in_order():
             seen.append(number_of(batch))
             if place % 7 == 0:
                 # As after Ctrl-C.
-                client.feed._generation = 0
+                client.session._generation = 0
     assert seen == list(range(NUM_BATCHES))
 
 

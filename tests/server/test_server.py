@@ -500,7 +500,7 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
         next(epoch)
         time.sleep(0.1)
         assert handed <= len(made) <= handed + min(hwm) + 1
-        assert len(epoch.epoch.attributes['feed'].connection.queue
+        assert len(epoch.epoch.attributes['session'].connection.queue
                    ) <= min(hwm)
 
 

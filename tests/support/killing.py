@@ -19,7 +19,7 @@ PLACES = {
     'server state': ('fuel.epochs.state_delta', 'StateDelta', 'changes'),
     'client send': ('fuel.client.connection', 'Connection', '_send'),
     'client receive': ('fuel.client.connection', 'Connection', '_handle'),
-    'client take': ('fuel.client.session', 'ServerEpoch', '_count_delivered'),
+    'client take': ('fuel.client.session', 'ServerSession', 'count'),
     'save': (__name__, None, 'save'),
 }
 
