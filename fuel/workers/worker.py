@@ -35,6 +35,9 @@ from fuel.workers.remote_errors import unpickle_error
 
 # Seconds that a worker has to end by itself.
 _PATIENCE = 2.0
+_NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
+              'that are not forked import your script, so what it does must '
+              "stand under if __name__ == '__main__':")
 _UNPICKLABLE = ('the pipeline in the worker process raised an error that '
                 'cannot be pickled: ')
 
@@ -159,6 +162,11 @@ class Worker:
             close_in_children(ours)
             try:
                 process.start()
+            except (ConnectionError, EOFError) as error:
+                ours.close()
+                raise WorkerError(
+                    f'the fork server ended before it started a worker of '
+                    f'{name}. {_NOT_BEGUN}') from error
             except BaseException:
                 ours.close()
                 raise
@@ -353,10 +361,7 @@ class Worker:
                 'there was one, is in its standard error. A new epoch '
                 'iterator starts a new worker')
         if code == 1 and not self._has_answered:
-            hint = ('It did not even begin; its standard error says why. '
-                    'Workers that are not forked import your script, so '
-                    'what it does must stand under '
-                    "if __name__ == '__main__':")
+            hint = _NOT_BEGUN
         return WorkerError(
             f'the worker process {self.pid} of {self.name} ended {how} '
             f'before the epoch did. {hint}')
