@@ -75,6 +75,11 @@ class DataIterator(BufferedIterator):
         """
         return self.epoch.get_position(self.data_stream)
 
+    def only_counts(self) -> bool:
+        """Tell whether nothing but counts changes in the stage's state."""
+        return (type(self) is DataIterator
+                and self.data_stream._only_counts(self.epoch))
+
     def state_dict(self) -> dict[str, Any]:
         """Return where the iterator stands, as plain data ready for JSON.
 

@@ -6,6 +6,8 @@ import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from fuel.utils.forks import Step, at_fork, for_each
+
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
 
@@ -32,6 +34,11 @@ class Runtime:
         self.start: Any = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending = pending
+        _all.add(self)
+
+    def unlock(self) -> None:
+        """Replace the lock, which a thread of the parent may have held."""
+        self.lock = threading.RLock()
 
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)
@@ -41,6 +48,10 @@ class Runtime:
         return (self.epoch is not None and (
             self.epoch.finished
             or self.iterator is None or self.iterator() is None))
+
+
+_all: weakref.WeakSet[Runtime] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, Runtime.unlock))
 
 
 def runtime_of(stream: Any) -> Runtime:

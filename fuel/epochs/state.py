@@ -84,14 +84,20 @@ def as_state(position: Any) -> dict[str, Any]:
         'format': FORMAT,
         'stream': fingerprint(position.stream),
         'epoch': RUNNING,
-        'position': position.position,
-        'requested': position.requested,
-        'scheme': _checked(position.start),
-        'dataset': _checked(position.dataset_position),
-        'rng': generator_state(position.rng),
-        'leftover': _checked(position.leftover),
+        **dict(position_fields(position)),
         'children': [as_state(child) for child in position.children],
     }
+
+
+def position_fields(position: Position) -> list[tuple[str, Any]]:
+    """Return the parts of a stage's state that change within an epoch."""
+    return [
+        ('position', position.position),
+        ('requested', position.requested),
+        ('scheme', _checked(position.start)),
+        ('dataset', _checked(position.dataset_position)),
+        ('rng', generator_state(position.rng)),
+        ('leftover', _checked(position.leftover))]
 
 
 def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:

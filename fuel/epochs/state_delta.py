@@ -1,19 +1,20 @@
-"""States of a pipeline, told by what changed since the first."""
+"""Differences of a pipeline's state from its first."""
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fuel.utils import rng_state
+from fuel.epochs.state import Position, as_state, position_fields
+from fuel.typing import State
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
-    from fuel.epochs.state import Position
 
-# A path and the new value there.
-Changes = list[tuple[list[Any], Any]]
+# Keys and indices that lead to a value, and the new value there.
+Path = list[Any]
+Changes = list[tuple[Path, Any]]
 
 
-def changes(old: Any, new: Any) -> Changes:
+def changes(old: object, new: object) -> Changes:
     """Return what to change in `old` to have `new`.
 
     Parameters
@@ -32,29 +33,59 @@ def changes(old: Any, new: Any) -> Changes:
     return found
 
 
-def _compare(old: Any, new: Any, path: list[Any], found: Changes) -> None:
-    if type(old) is type(new) and old == new:
+def _compare(old: Any, new: Any, path: Path, found: Changes) -> None:
+    if old is new:
         return
-    if isinstance(old, dict) and isinstance(new, dict) \
+    if isinstance(new, Exception):
+        raise new
+    if isinstance(new, Position):
+        _compare_position(old, new, path, found)
+    elif isinstance(old, dict) and isinstance(new, dict) \
             and old.keys() == new.keys():
         for key in old:
             _compare(old[key], new[key], [*path, key], found)
     elif isinstance(old, list) and isinstance(new, list) \
-            and len(old) == len(new) and _hold_dicts(old, new):
-        for place, (before, after) in enumerate(
-                zip(old, new, strict=True)):
-            _compare(before, after, [*path, place], found)
-    else:
+            and len(old) == len(new) and _hold_stages(new):
+        for place in range(len(old)):
+            _compare(old[place], new[place], [*path, place], found)
+    elif not _is_same(old, new):
         found.append((path, new))
 
 
-def _hold_dicts(*lists: list[Any]) -> bool:
-    return all(isinstance(element, dict)
-               for elements in lists for element in elements)
+def _hold_stages(elements: list[Any]) -> bool:
+    return all(isinstance(element, (dict, Position)) for element in elements)
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Tell whether two plain values are equal, and of the same types."""
+    if type(old) is not type(new) or old != new:
+        return False
+    if isinstance(old, dict):
+        return all(_is_same(old[key], new[key]) for key in old)
+    if isinstance(old, (list, tuple)):
+        return (list(map(type, old)) == list(map(type, new))
+                and (not _hold_containers(old)
+                     or all(map(_is_same, old, new))))
+    return True
+
+
+def _hold_containers(elements: Any) -> bool:
+    return not {dict, list, tuple}.isdisjoint(map(type, elements))
+
+
+def _compare_position(old: Any, new: Position, path: Path,
+                      found: Changes) -> None:
+    """Compare the state of a stage with a later position of it."""
+    if not isinstance(old, dict) or len(old['children']) != len(new.children):
+        found.append((path, as_state(new)))
+        return
+    for key, value in position_fields(new):
+        _compare(old[key], value, [*path, key], found)
+    _compare(old['children'], new.children, [*path, 'children'], found)
 
 
 class StateDelta:
-    """How the state of an epoch iterator changes from its first.
+    """The difference of an epoch iterator's state from its first.
 
     Attributes
     ----------
@@ -65,11 +96,11 @@ class StateDelta:
 
     def __init__(self, iterator: Any) -> None:
         self.base = _state_of(iterator)
-        self._position = None
         self._counters: list[_Counter] | None = None
+        self._streams: list[object] | None = None
         if isinstance(self.base, dict) and hasattr(iterator, 'get_position'):
-            self._position = iterator.get_position()
             self._counters = _find_counters(iterator)
+            self._streams = _streams_of(iterator.get_position())
 
     def changes(self, iterator: Any) -> Changes | Exception | None:
         """Return what has changed since the first state.
@@ -87,65 +118,62 @@ class StateDelta:
             counted = _count(self._counters)
             if counted is not None:
                 return counted
-        if self._position is not None:
-            found: Changes = []
-            position = iterator.get_position()
-            if _compare_positions(
-                    self.base, self._position, position, [], found):
-                return found
-        state = _state_of(iterator)
-        return (state if isinstance(state, Exception)
-                else changes(self.base, state))
+        try:
+            if self._streams is not None:
+                position = iterator.get_position()
+                if _streams_of(position) == self._streams:
+                    return changes(self.base, position)
+            return changes(self.base, iterator.state_dict())
+        except Exception as error:  # noqa: BLE001 - raised if it is wanted
+            return error
 
 
-def _state_of(iterator: Any) -> Any:
+def _state_of(iterator: Any) -> State | Exception:
     try:
-        return iterator.state_dict()
-    except Exception as error:  # noqa: BLE001 - told to who wants a state
+        state: State = iterator.state_dict()
+    except Exception as error:  # noqa: BLE001 - raised if it is wanted
         return error
+    return state
+
+
+def _streams_of(position: object) -> list[object]:
+    """Return the streams whose positions these are, which have no states."""
+    if not isinstance(position, Position):
+        return []
+    return [position.stream, *(
+        stream for child in position.children
+        for stream in _streams_of(child))]
 
 
 class _Counter(NamedTuple):
     """A stage of whose state nothing but two numbers changes."""
 
     epoch: Epoch
-    child: Any
-    position: list[Any]
-    requested: list[Any] | None
+    child: object
+    position: Path
+    requested: Path | None
 
 
 def _find_counters(iterator: Any) -> list[_Counter] | None:
-    """Return the stages of a pipeline that only counts, None of any other.
+    """Return the stages of a pipeline that only count, None of any other.
 
     Most pipelines do: no stage keeps something from one batch to the next,
     or draws at random.  Then two numbers a stage say it all.
     """
-    from fuel.iterator import DataIterator
-    from fuel.streams import AbstractDataStream
-
     counters: list[_Counter] = []
-    path: list[Any] = []
-    while True:
-        if type(iterator) is not DataIterator:
+    path: Path = []
+    while iterator is not None:
+        if not getattr(iterator, 'only_counts', bool)():
             return None
-        epoch, stream = iterator.epoch, iterator.data_stream
-        if epoch.attributes.keys() - {'child_epoch_iterator', 'data_state'} \
-                or epoch.attributes.get('data_state') is not None \
-                or rng_state.is_generator(getattr(stream, 'rng', None)) \
-                or any(getattr(type(stream), hook)
-                       is not getattr(AbstractDataStream, hook)
-                       for hook in ('get_leftover', 'get_child_position',
-                                    '_child_positions', '_state_of')):
-            return None
+        epoch = iterator.epoch
         child = epoch.attributes.get('child_epoch_iterator')
         counters.append(_Counter(
             epoch, child, [*path, 'position'],
             None if epoch.request_iterator is None
             else [*path, 'requested']))
-        if child is None:
-            return counters
         path = [*path, 'children', 0]
         iterator = child
+    return counters
 
 
 def _count(counters: list[_Counter]) -> Changes | None:
@@ -163,39 +191,15 @@ def _count(counters: list[_Counter]) -> Changes | None:
     return found
 
 
-def _compare_positions(base: Any, first: Position, position: Position,
-                       path: list[Any], found: Changes) -> bool:
-    """Find what changed in a state without making all of the new one."""
-    if isinstance(position, (dict, Exception)) or isinstance(first, dict) \
-            or position.stream is not first.stream \
-            or position.start is not base['scheme'] \
-            or position.rng is not None or first.rng is not None \
-            or len(position.children) != len(first.children):
-        return False
-    for key, value in (('position', position.position),
-                       ('requested', position.requested),
-                       ('dataset', position.dataset_position),
-                       ('leftover', position.leftover)):
-        if isinstance(value, Exception):
-            return False
-        if value is not base[key]:
-            _compare(base[key], value, [*path, key], found)
-    return all(
-        _compare_positions(
-            state, before, now, [*path, 'children', place], found)
-        for place, (state, before, now) in enumerate(
-            zip(base['children'], first.children, position.children,
-                strict=True)))
-
-
-def changed(old: Any, steps: Changes) -> Any:
+def changed(old: State, steps: Changes) -> State:
     """Return a copy of `old` with the changes made; `old` stays."""
+    new = old
     for path, value in steps:
-        old = _replaced(old, path, value)
-    return old
+        new = _replaced(new, path, value)
+    return new
 
 
-def _replaced(old: Any, path: list[Any], value: Any) -> Any:
+def _replaced(old: Any, path: Path, value: object) -> Any:
     if not path:
         return value
     copy = old.copy()

@@ -443,6 +443,18 @@ class AbstractDataStream:
         """
         return None
 
+    def _only_counts(self, epoch: Epoch) -> bool:
+        """Tell whether nothing but counts changes in the stage's state."""
+        kept = epoch.attributes
+        return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
+                and kept.get('data_state') is None
+                and not rng_state.is_generator(getattr(self, 'rng', None))
+                and not any(
+                    getattr(type(self), hook)
+                    is not getattr(AbstractDataStream, hook)
+                    for hook in ('get_leftover', 'get_child_position',
+                                 '_child_positions', '_state_of')))
+
     def _child_positions(self) -> list[Any]:
         position = self.get_child_position()
         if position is not None:
