@@ -16,6 +16,7 @@ from fuel.transformers.merge import Merge
 from fuel.transformers.padding import Padding
 from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
+from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.sourcewise import (
     AgnosticSourcewiseTransformer,
     SourcewiseTransformer,
@@ -32,8 +33,9 @@ __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
     'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'ExpectsAxisLabels',
     'Filter', 'FilterSources', 'Flatten', 'ForceFloatX', 'Mapping', 'Merge',
-    'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift', 'SortMapping',
-    'SourcewiseTransformer', 'Transformer', 'Unpack']
+    'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift',
+    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer',
+    'Transformer', 'Unpack']
 
 # Most programs do without processes, so these are imported when asked for.
 _LAZY = ('BackgroundProcess', 'MultiProcessing')

@@ -9,12 +9,12 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
-from fuel.transformers.seeded import SeededStage
+from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import as_labels, check_known, labels_of
 from fuel.utils.checks import positive
 
 
-class BucketBatch(SeededStage):
+class BucketBatch(SeededTransformer):
     """Makes batches of examples of similar lengths, of limited size.
 
     Little of a batch is padding then, and all batches are of about one
@@ -66,7 +66,8 @@ class BucketBatch(SeededStage):
 
     """
 
-    epoch_attributes = (*SeededStage.epoch_attributes, '_pool', '_number')
+    epoch_attributes = (
+        *SeededTransformer.epoch_attributes, '_pool', '_number')
     _pool: _Pool | None = None
     _number = 0
 

@@ -8,13 +8,13 @@ import numpy
 
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
-from fuel.transformers.seeded import SeededStage
+from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
 
-class NoiseStage(SeededStage, SourcewiseTransformer):
+class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """A stage that changes the numbers of its sources at random.
 
     Subclasses implement ``_apply(array, generator)``.

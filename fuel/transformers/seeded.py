@@ -1,4 +1,4 @@
-"""What new random stages share: one generator for each item of an epoch.
+"""A base for random stages: one random generator for each item of an epoch.
 
 The generator depends on the seed, the epoch and the number of the item in
 it, and on nothing that was drawn before. So the draws of an item can be made
@@ -16,13 +16,17 @@ from fuel.epochs.runtime import runtime_of
 from fuel.transformers.base import Transformer, length_of
 
 
-class SeededStage(Transformer):
-    """A stage that draws at random.
+class SeededTransformer(Transformer):
+    """A stage that draws at random, from a seed.
+
+    Subclasses implement :meth:`transform_example`, :meth:`transform_batch`
+    or both, and draw from :meth:`generator`.
 
     Parameters
     ----------
     *args, **kwargs
-        Of the next class.
+        See :class:`Transformer`, or the class that comes next among the
+        bases.
     seed : int, optional
         Default is ``config.default_seed``. Stages of different classes draw
         independently with equal seeds; give two stages of one class two
@@ -33,6 +37,30 @@ class SeededStage(Transformer):
     seed : int
     rng : numpy.random.Generator
         Draws a key for each epoch.
+
+    Notes
+    -----
+    The draws for an item depend on the seed, the epoch and the number of the
+    item alone. So the stage resumes exactly, and several workers may share
+    it.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> class Mask(SeededTransformer):
+    ...     def transform_batch(self, batch):
+    ...         mask = self.generator().random(batch[0].shape) < .5
+    ...         return (batch[0] * mask,)
+    >>> stream = DataStream(IndexableDataset(numpy.ones((4, 3))),
+    ...                     iteration_scheme=SequentialScheme(4, 2))
+    >>> def total(stage):
+    ...     return sum(batch.sum() for batch, in stage.get_epoch_iterator())
+    >>> total(Mask(stream, False, seed=5)) == total(
+    ...     Mask(stream, False, seed=5))
+    True
 
     """
 
@@ -70,7 +98,7 @@ class SeededStage(Transformer):
     def one_to_one(self) -> bool:
         """Whether each item is made of one of `data_stream` alone (bool)."""
         return set(self.epoch_attributes) <= {
-            *SeededStage.epoch_attributes}
+            *SeededTransformer.epoch_attributes}
 
     def skip(self, count: int) -> None:
         """Skip items, and what would be drawn for them."""
@@ -83,7 +111,19 @@ class SeededStage(Transformer):
         return length_of(self.data_stream)
 
     def generator(self, *more: int) -> numpy.random.Generator:
-        """Return the generator of the present item."""
+        """Return the random generator of the present item.
+
+        Parameters
+        ----------
+        *more : int
+            Numbers for a generator of its own, such as that of a source.
+
+        Returns
+        -------
+        numpy.random.Generator
+            At each call one that begins anew.
+
+        """
         return numpy.random.default_rng([self._key, self._item, *more])
 
     def get_leftover(self) -> dict[str, int]:

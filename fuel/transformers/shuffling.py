@@ -8,7 +8,7 @@ import numpy
 
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
-from fuel.transformers.seeded import SeededStage
+from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
 from fuel.utils.checks import positive
 
@@ -20,7 +20,7 @@ DRAWN_AT_ONCE = 256
 MARKS = 8
 
 
-class ShuffleBuffer(SeededStage):
+class ShuffleBuffer(SeededTransformer):
     """Shuffles a stream of examples that can only be read in order.
 
     Each example is held back by a random number of steps; what is held back
@@ -68,7 +68,7 @@ class ShuffleBuffer(SeededStage):
 
     """
 
-    epoch_attributes = (*SeededStage.epoch_attributes, '_held')
+    epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
     _held: _Held
 
     def __init__(self, data_stream: Any, buffer_size: int,

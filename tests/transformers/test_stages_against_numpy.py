@@ -594,5 +594,5 @@ def test_every_public_stage_is_held_against_numpy(module):
     elsewhere = {
         'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
         'BackgroundProcess', 'ExpectsAxisLabels', 'MultiProcessing',
-        'SourcewiseTransformer', 'Transformer'}
+        'SeededTransformer', 'SourcewiseTransformer', 'Transformer'}
     assert set(module.__all__) - elsewhere <= globals().keys()

@@ -15,10 +15,10 @@ from fuel.transformers.image.base import (
     in_form_of,
     is_stacked,
 )
-from fuel.transformers.seeded import SeededStage
+from fuel.transformers.seeded import SeededTransformer
 
 
-class RandomHorizontalFlip(SeededStage, ImageStage):
+class RandomHorizontalFlip(SeededTransformer, ImageStage):
     """Exchanges left and right in some of the images, at random.
 
     Parameters

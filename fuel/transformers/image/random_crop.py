@@ -30,7 +30,7 @@ from fuel.transformers.image.resampling import (
     check_filter,
     resize_image,
 )
-from fuel.transformers.seeded import SeededStage
+from fuel.transformers.seeded import SeededTransformer
 
 
 class RandomFixedSizeCrop(ImageStage):
@@ -156,7 +156,7 @@ class RandomFixedSizeCrop(ImageStage):
         return top, left
 
 
-class RandomResizedCrop(SeededStage, FixedSizeStage):
+class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     """Cuts random parts out of images and resizes them to a fixed size.
 
     The usual augmentation for classifying photographs: parts of various
