@@ -54,7 +54,7 @@ def run_python(code, **environment):
 
 
 def test_defaults_without_any_source_are_those_of_the_manual():
-    """R45: floatX and data_path have defaults."""
+    """`floatX` and `data_path` have defaults."""
     os.environ.pop('FUEL_DATA_PATH')
     config = fuel.config
     assert 'float64' == config.floatX
@@ -76,7 +76,7 @@ def test_data_path_default_is_never_created(own_home):
 
 @pytest.mark.parametrize('text', ['', '\n', '# nothing\n', '---\n'])
 def test_file_empty_says_nothing(write_fuelrc, text):
-    """R45, A10: an empty file is fine."""
+    """An empty file is fine."""
     write_fuelrc(text)
     assert 'float64' == fuel.config.floatX
 
@@ -103,7 +103,7 @@ def test_precedence_each_place_hides_the_next(write_fuelrc, monkeypatch):
 
 
 def test_import_reads_no_file(write_fuelrc):
-    """A10: a broken file is told of when a setting is read, not before,
+    """A broken file is told of when a setting is read, not before,
     and the YAML parser is not loaded until then."""
     write_fuelrc('{')
     code = ('import sys, fuel\n'

@@ -99,7 +99,7 @@ def test_shuffled_scheme_first_orders_are_the_old_ones():
 
 
 def test_shuffled_schemes_default_seed_is_read_when_made():
-    """Two schemes agree (R43, kept); `config.default_seed` affects new ones.
+    """Two schemes agree; `config.default_seed` affects new ones.
     """
     assert requests_of(ShuffledScheme(50, 7)) == requests_of(
         ShuffledScheme(50, 7))
@@ -220,7 +220,7 @@ def test_shuffled_scheme_with_a_module_follows_its_seed(module):
 
 
 def test_shuffled_scheme_pickle_is_small():
-    """R43: a pickle holds what the order is drawn from, not the order."""
+    """A pickle holds what the order is drawn from, not the order."""
     scheme = ShuffledScheme(10 ** 6, 100)
     iterator = scheme.get_request_iterator()
     for _ in range(10):
@@ -251,7 +251,7 @@ def test_request_iterator_has_a_length_hint():
     ({'num_examples': 0, 'times': 3}, []),
 ], ids=str)
 def test_constant_scheme_sizes(arguments, expected):
-    """Zero is no way of saying "for ever" (R41, A14)."""
+    """Zero is no way of saying "for ever"."""
     scheme = ConstantScheme(4, **arguments)
     assert expected == requests_of(scheme)
     assert len(expected) == scheme.num_requests
@@ -293,7 +293,7 @@ def test_concatenated_scheme_kind_is_that_of_its_parts():
     lambda examples: ShuffledScheme(examples, 2),
     SequentialExampleScheme, ShuffledExampleScheme])
 def test_scheme_over_an_iterator_used_twice_raises(make):
-    """R42: a second epoch over an iterator is an error, not empty."""
+    """A second epoch over an iterator is an error, not empty."""
     scheme = make(iter([3, 1, 2]))
     assert 3 == len(str(requests_of(scheme)).replace(
         '[', '').replace(']', '').split(','))

@@ -849,7 +849,7 @@ def test_state_after_an_error_goes_on_behind_the_bad_request():
 
 
 def test_state_is_small_whatever_the_number_of_examples():
-    """R43: counts and a generator, for a million examples too."""
+    """Counts and a generator, for a million examples too."""
     stream = DataStream(IndexableDataset(range(10 ** 6)),
                         iteration_scheme=ShuffledScheme(10 ** 6, 100))
     epoch = stream.get_epoch_iterator()

@@ -88,7 +88,7 @@ def _encode_array(kind: str, array: NDArray[Any], buffers: Buffers) -> Any:
         order = 'F'
         flat = array.T
     else:
-        # Not ascontiguousarray, which makes one dimension of none (R7).
+        # Not ascontiguousarray, which makes one dimension of none.
         flat = array if array.flags.c_contiguous else _copy(array)
     if array.nbytes:
         buffers.append(flat.reshape(-1).view(numpy.uint8))

@@ -65,7 +65,7 @@ def test_convert_layout_options_reach_the_file(iris):
     (['iris', '--compression', 'zip'], 'expected lzf, gzip'),
     (['iris', '--chunk-rows', '0'], 'expected a positive number')])
 def test_convert_user_mistakes_print_usage(iris, capsys, arguments, text):
-    """R59, A9: a mistake ends with usage and what to do, not a traceback."""
+    """A mistake ends with usage and what to do, not a traceback."""
     with pytest.raises(SystemExit, match='2'):
         main(arguments)
     error = capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_convert_user_mistakes_print_usage(iris, capsys, arguments, text):
 
 
 def test_convert_bad_input_leaves_the_old_file(iris, capsys):
-    """R57: the previous output is untouched."""
+    """The previous output is untouched."""
     assert 0 == main(['iris'])
     before = (iris / 'iris.hdf5').read_bytes()
     (iris / 'iris.data').write_bytes(raw_data.PAGE)

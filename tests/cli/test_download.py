@@ -23,7 +23,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize('arguments, text', [
     ([], 'usage: fuel-download'), (['no-such-set'], 'invalid choice')])
 def test_download_user_mistakes_print_usage(capsys, arguments, text):
-    """R59: `args` count, and a mistake ends with usage."""
+    """`args` count, and a mistake ends with usage."""
     with pytest.raises(SystemExit, match='2'):
         main(arguments)
     assert text in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_download_other_packages_are_found(here, monkeypatch, capsys):
 
 
 def test_download_needs_only_what_it_uses():
-    """R60: no HDF5, image or scientific package is imported."""
+    """No HDF5, image or scientific package is imported."""
     code = ('import sys, fuel.bin.fuel_download as f\n'
             'try: f.main(["mnist", "--help"])\n'
             'except SystemExit: pass\n'

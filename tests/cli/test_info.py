@@ -45,7 +45,7 @@ def test_info_of_an_untagged_file_says_unknown(tmp_path, capsys):
 
 @pytest.mark.parametrize('content', [None, b'', raw_data.PAGE])
 def test_info_of_no_hdf5_file_is_an_error(tmp_path, capsys, content):
-    """R59: `args` count; the file is named."""
+    """`args` count; the file is named."""
     path = tmp_path / 'a.hdf5'
     if content is not None:
         path.write_bytes(content)
@@ -98,7 +98,7 @@ def test_info_as_text_tells_layout_and_sizes(tmp_path, monkeypatch, capsys):
 
 
 def test_info_reads_split_fields_of_shape_one(tmp_path, capsys):
-    """R40: files with fields of the shape (1,) exist."""
+    """Files with fields of the shape (1,) exist."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
         h5file['x'] = numpy.zeros((5, 2))
         row = numpy.zeros(1, dtype=[

@@ -131,7 +131,7 @@ each_name = pytest.mark.parametrize(
 
 @each_name
 def test_old_name_can_be_imported(module, name):
-    """R61: a script's imports work as they did."""
+    """A script's imports work as they did."""
     assert hasattr(importlib.import_module(module), name)
 
 
@@ -145,7 +145,7 @@ def test_old_class_pickles_under_a_public_path(module, name):
 
 
 def test_every_module_imports_without_a_warning():
-    """R61: on this Python, in a fresh interpreter, compiled ones too."""
+    """On this Python, in a fresh interpreter, compiled ones too."""
     names = [info.name for info in pkgutil.walk_packages(
         fuel.__path__, 'fuel.')]
     assert {'fuel.datasets.hdf5', 'fuel.kernels.rows'} <= set(names)

@@ -39,7 +39,7 @@ def arrays_in(data):
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)
 def test_data_handed_out_can_be_overwritten(name, files):
-    """A20: writing into a batch changes no other batch and no later epoch.
+    """Writing into a batch changes no other batch and no later epoch.
     """
     with pipelines.build(name, files) as stream:
         expected = [[pipelines.digest(data)

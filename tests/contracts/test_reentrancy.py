@@ -15,7 +15,7 @@ def epochs_of(name, folder, count):
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
 def test_two_interleaved_epochs_are_both_whole(name, files):
-    """R1, R3, A5: in turns two iterators give what they give alone."""
+    """In turns two iterators give what they give alone."""
     expected = epochs_of(name, files, 2)
     with pipelines.build(name, files) as stream:
         first = stream.get_epoch_iterator()
@@ -52,7 +52,7 @@ def test_two_epochs_in_two_threads_are_both_whole(name, files):
 
 @pytest.mark.parametrize('name', pipelines.DRAWING_NOTHING)
 def test_an_abandoned_epoch_leaves_nothing_behind(name, files):
-    """R17, A5, A17: after leaving an epoch the next one is whole."""
+    """After leaving an epoch the next one is whole."""
     expected = epochs_of(name, files, 2)[1]
     with pipelines.build(name, files) as stream:
         next(stream.get_epoch_iterator())

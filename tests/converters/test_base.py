@@ -230,7 +230,7 @@ class BadArray(Pieces):
 
 
 def test_converted_file_failing_leaves_the_old_one(tmp_path):
-    """R57: bad input does not destroy what was there before."""
+    """Bad input does not destroy what was there before."""
     (tmp_path / 'a.hdf5').write_bytes(b'old')
     with pytest.raises(RuntimeError, match='bad input'):
         write(tmp_path, BadArray())

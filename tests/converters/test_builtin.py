@@ -211,7 +211,7 @@ SPOILERS = {
 
 @pytest.mark.parametrize('spoil', SPOILERS)
 def test_spoiled_input_leaves_the_old_file(kind, made, spoil, capsys):
-    """R57: whichever raw file is a page, cut short or empty, the error names
+    """Whichever raw file is a page, cut short or empty, the error names
     a file and the previous output is untouched."""
     name = convert(kind)
     with open(name, 'rb') as h5file:

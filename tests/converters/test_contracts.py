@@ -102,7 +102,7 @@ def test_train_set_producer_sends_headers_and_images(train):
 
 @pytest.mark.parametrize('which', ['train', 'valid'])
 def test_unused_patches_are_an_error(train, which):
-    """R54: what fails after the last image is not lost."""
+    """What fails after the last image is not lost."""
     archive, _ = train
     socket = Socket()
     if which == 'train':
@@ -222,7 +222,7 @@ def test_extract_patch_images_tells_sets_by_folder():
 
 
 def test_read_devkit_keeps_large_identifiers(tmp_path):
-    """A15: children's identifiers go up to 1676."""
+    """Children's identifiers go up to 1676."""
     raw_data.ilsvrc2010(tmp_path)
     synsets, costs, groundtruth = ilsvrc2010.read_devkit(
         str(tmp_path / ilsvrc2010.DEVKIT_ARCHIVE))
@@ -242,7 +242,7 @@ def test_read_devkit_keeps_large_identifiers(tmp_path):
 @pytest.mark.parametrize('name', ['ILSVRC2012_img_test.tar',
                                   'ILSVRC2012_img_test_v10102019.tar'])
 def test_ilsvrc2012_counts_images_of_its_folder(tmp_path, monkeypatch, name):
-    """R55, A1: the archive is looked for beside the others, under either
+    """The archive is looked for beside the others, under either
     name, and directories are no images."""
     (tmp_path / 'raw').mkdir()
     (tmp_path / 'cwd').mkdir()
@@ -367,7 +367,7 @@ def test_silhouettes_size_and_files_are_checked(tmp_path):
 
 
 def test_adult_columns_do_not_depend_on_the_hash_seed(tmp_path):
-    """R56, A8: two runs give the same file, and columns match over
+    """Two runs give the same file, and columns match over
     splits."""
     raw_data.adult(tmp_path)
     found = set()

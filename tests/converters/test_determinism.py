@@ -26,7 +26,7 @@ def converted(folder):
 
 @pytest.mark.timeout(200)
 def test_sets_do_not_depend_on_cores_and_hash_seed(tmp_path, monkeypatch):
-    """R56 and others: the same bytes, whatever the order of sets of strings
+    """The same bytes, whatever the order of sets of strings
     and of the threads that end."""
     for kind, (_, _, make) in raw_data.SETS.items():
         (tmp_path / 'raw' / kind).mkdir(parents=True)

@@ -59,7 +59,7 @@ def test_iris_missing_is_an_os_error(tmp_path):
     (b'1,2,3,4,5,Iris-setosa\n', 'four numbers'),
     (b'\xff\xfe\n', 'line 1')])
 def test_iris_bad_input_leaves_the_old_file(tmp_path, content, text):
-    """R57, R58: the line is named, and nothing is written."""
+    """The line is named, and nothing is written."""
     (tmp_path / 'iris.data').write_bytes(content)
     (tmp_path / 'iris.hdf5').write_bytes(b'old')
     with pytest.raises(BadInputFile, match=text):
@@ -136,7 +136,7 @@ def lose_a_row(content):
     (damage, 'not a sound gzip file'), (lose_a_row, 'for the shape'),
     (lambda content: gzip.compress(b'\0\0'), 'header of 16 bytes')])
 def test_mnist_bad_input_leaves_the_old_file(tmp_path, spoil, text):
-    """R57: the file is named, and nothing is written."""
+    """The file is named, and nothing is written."""
     raw_data.mnist(tmp_path)
     (tmp_path / IMAGES).write_bytes(spoil((tmp_path / IMAGES).read_bytes()))
     (tmp_path / 'mnist.hdf5').write_bytes(b'old')

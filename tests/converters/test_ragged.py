@@ -13,7 +13,7 @@ from fuel.datasets import H5PYDataset
 @pytest.mark.parametrize('start', [0, 3])
 def test_ragged_batch_of_equal_lengths_is_written_a21(tmp_path, shapes,
                                                       start):
-    """A21: all elements of equal length, or only one, are no special case
+    """All elements of equal length, or only one, are no special case
     of the last batch of a converter."""
     path = tmp_path / 'a.hdf5'
     images = [numpy.arange(a * b, dtype='uint8').reshape(a, b)
@@ -34,7 +34,7 @@ def test_ragged_batch_of_equal_lengths_is_written_a21(tmp_path, shapes,
 
 
 def test_ragged_rows_of_equal_lengths_are_written_anywhere_a21(tmp_path):
-    """A21, for rows that are given one by one."""
+    """For rows that are given one by one."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
         source = h5file.create_dataset('x', (4,), h5py.vlen_dtype('int32'))
         write_rows(source, numpy.array([3, 0]), [numpy.array([1, 2]),

@@ -34,7 +34,7 @@ def test_dataset_sources_default_to_all():
 @pytest.mark.parametrize('sources', [('targets', 'features'),
                                      ['targets', 'features'], ('targets',)])
 def test_filter_sources_keeps_the_order_of_sources(sources):
-    """A19: the data come in the order of the names that were asked for."""
+    """The data come in the order of the names that were asked for."""
     dataset = Random(sources=sources)
     assert sources == dataset.sources
     data = dataset.filter_sources(('f', 't'))
@@ -187,7 +187,7 @@ def test_iterable_dataset_get_data_needs_a_state_and_no_request():
 
 
 def test_iterable_dataset_over_an_iterator_read_twice_raises():
-    """R42: the second epoch over a generator is an error, not empty."""
+    """The second epoch over a generator is an error, not empty."""
     dataset = IterableDataset({'x': (i for i in range(3)), 'y': [1, 2, 3]})
     stream = DataStream(dataset)
     assert 3 == len(list(stream.get_epoch_iterator()))
@@ -297,7 +297,7 @@ def test_examples_of_other_classes_stay_what_they_are(get, example):
     ids=['indexable', 'list', 'batch', 'slice', 'iterable'])
 @pytest.mark.parametrize('order', '<>')
 def test_examples_that_are_records_are_the_users_own(get, order):
-    """A20: a record, which NumPy takes as a view, changes no data set."""
+    """A record, which NumPy takes as a view, changes no data set."""
     rows = numpy.zeros(3, [('a', order + 'i4'), ('b', order + 'f8')])
     rows['a'] = 1, 2, 3
     record, = get(rows)
@@ -343,7 +343,7 @@ def test_indexable_dataset_of_lists_returns_lists(request_):
 
 @pytest.mark.parametrize('dtype', ['i1', 'u1', 'i2', 'u4', 'i8', 'u8', '>i4'])
 def test_indexable_dataset_integer_arrays_are_requests(dtype):
-    """R38: an index array of any width is as good as a list."""
+    """An index array of any width is as good as a list."""
     dataset = IndexableDataset({'x': numpy.arange(5), 'y': list('abcde')})
     x, y = dataset.get_data(None, numpy.array([4, 0, 4], dtype))
     assert [4, 0, 4] == x.tolist()
@@ -441,7 +441,7 @@ def test_indexable_dataset_has_an_example_stream():
     (10, None), (None, 30), (10, 30), (0, 0), (None, None)])
 @pytest.mark.parametrize('named', [True, False])
 def test_indexable_dataset_start_and_stop(start, stop, named):
-    """R31, A2: the offset applies once, and counts in `num_examples`."""
+    """The offset applies once, and counts in `num_examples`."""
     rows = numpy.arange(50)
     dataset = IndexableDataset({'x': rows} if named else rows,
                                start=start, stop=stop)

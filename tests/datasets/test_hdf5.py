@@ -70,7 +70,7 @@ def test_h5pydataset_split_gives_sources_in_alphabetical_order(dataset):
 
 @IN_MEMORY
 def test_h5pydataset_sources_order_is_the_users_a19(path, load_in_memory):
-    """A19: targets asked for first come first, under their own name."""
+    """Targets asked for first come first, under their own name."""
     dataset = H5PYDataset(path, ('train',), sources=('targets', 'features'),
                           load_in_memory=load_in_memory)
     targets, features = dataset.get_data(None, [3])
@@ -109,7 +109,7 @@ def test_h5pydataset_axis_labels_argument_wins(path):
 @pytest.mark.parametrize('form', [NEW_FORM, OLD_FORM])
 def test_h5pydataset_reads_both_forms_of_the_split_attribute_r40(
         tmp_path, form):
-    """R40: fields of shape (1,), as NumPy writes them today from the old
+    """Fields of shape (1,), as NumPy writes them today from the old
     recipe, are read like scalar ones."""
     path = write(tmp_path / 'x.hdf5', [
         ('train', 'x', 0, 6, None, True), ('test', 'x', 6, 10, None, True),
@@ -126,7 +126,7 @@ def test_h5pydataset_reads_both_forms_of_the_split_attribute_r40(
 
 
 def test_create_split_array_has_scalar_fields_r40():
-    """R40: files written today have the same split attribute as old ones:
+    """Files written today have the same split attribute as old ones:
     seven fields, byte strings, scalar start and stop."""
     array = H5PYDataset.create_split_array({
         'train': {'b': (0, 5, None, 'first'), 'a': (0, 5)},
@@ -174,7 +174,7 @@ def test_static_methods_list_splits_and_sources_the_same_each_time(tmp_path):
 
 
 def test_provided_sources_stay_empty_once_empty_a7(tmp_path):
-    """A7: the intersection over splits does not start again after it was
+    """The intersection over splits does not start again after it was
     empty; the error names the splits."""
     path = write(tmp_path / 'x.hdf5', [
         ('one', 'a', 0, 2, None, True), ('one', 'b', 0, 0, None, False),
@@ -189,11 +189,11 @@ def test_provided_sources_stay_empty_once_empty_a7(tmp_path):
         H5PYDataset(path, ('one', 'two'))
 
 
-# --- R29: pairs stay pairs ------------------------------------------------
+# --- pairs stay pairs ------------------------------------------------
 
 @IN_MEMORY
 def test_splits_pair_sources_by_position_r29(tmp_path, load_in_memory):
-    """R29: train features (0, 10) with targets (10, 20), test the other way
+    """Train features (0, 10) with targets (10, 20), test the other way
     round; both splits together still pair feature 0 with target 10."""
     path = write(tmp_path / 'x.hdf5', [
         ('train', 'f', 0, 10, None, True), ('train', 't', 10, 20, None, True),
@@ -211,7 +211,7 @@ def test_splits_pair_sources_by_position_r29(tmp_path, load_in_memory):
 @IN_MEMORY
 def test_index_splits_of_different_order_keep_it_r29(
         tmp_path, load_in_memory):
-    """R29: indices [7, 1, 4] and [1, 4, 7] give the pairs 7-100, 1-400 and
+    """Indices [7, 1, 4] and [1, 4, 7] give the pairs 7-100, 1-400 and
     4-700; `subsets` stays the sorted view."""
     path = write(tmp_path / 'x.hdf5', [
         ('train', 'f', -1, -1, [7, 1, 4], True),
@@ -227,7 +227,7 @@ def test_index_splits_of_different_order_keep_it_r29(
 
 
 def test_index_split_beside_a_range_keeps_its_order_r29(tmp_path):
-    """R29: a source with a range and one with indices are paired by
+    """A source with a range and one with indices are paired by
     position as well."""
     path = write(tmp_path / 'x.hdf5', [
         ('train', 'f', 2, 5, None, True),
@@ -266,7 +266,7 @@ def test_order_does_not_depend_on_the_sources_asked_for(tmp_path):
 
 @IN_MEMORY
 def test_which_sets_concatenates_in_the_order_given_a7(path, load_in_memory):
-    """A7: ('test', 'train') begins with the test examples."""
+    """('test', 'train') begins with the test examples."""
     dataset = H5PYDataset(path, ('test', 'train'),
                           load_in_memory=load_in_memory)
     targets = dataset.get_data(request=slice(0, 100))[1].ravel()
@@ -277,7 +277,7 @@ def test_which_sets_concatenates_in_the_order_given_a7(path, load_in_memory):
 
 @IN_MEMORY
 def test_overlapping_splits_are_concatenated_a7(tmp_path, load_in_memory):
-    """A7: two splits that share rows are put after each other, not
+    """Two splits that share rows are put after each other, not
     merged."""
     path = write(tmp_path / 'x.hdf5', [
         ('a', 'x', 0, 6, None, True), ('b', 'x', 4, 8, None, True),
@@ -323,7 +323,7 @@ def test_subsets_of_unequal_length_from_an_override_raise_valueerror(path):
     (range(0, 80, 30), [0, 30, 60])])
 def test_subset_picks_examples_sorted_and_unique(
         path, load_in_memory, subset, rows):
-    """R30, as documented: slices, and lists that are sorted and unique."""
+    """Slices, and lists that are sorted and unique."""
     dataset = H5PYDataset(path, ('train',), subset=subset,
                           load_in_memory=load_in_memory)
     assert dataset.num_examples == len(rows)
@@ -344,7 +344,7 @@ def test_subset_counts_positions_of_the_concatenated_splits(path):
     [], (), numpy.array([], dtype=int), slice(0, 0), slice(7, 7),
     slice(None, 0)], ids=repr)
 def test_subset_empty_raises_valueerror_r30_a7(path, empty):
-    """R30, A7: subset=[] does not mean everything."""
+    """`subset=[]` does not mean everything."""
     with pytest.raises(ValueError, match='subset must name at least one'):
         H5PYDataset(path, ('train',), subset=empty)
 
@@ -374,7 +374,7 @@ REQUESTS = [
 @pytest.mark.parametrize('request_', REQUESTS, ids=repr)
 def test_list_requests_give_rows_in_order_r37_r38(
         path, load_in_memory, sort_indices, request_):
-    """R37, R38: duplicates, any order and index arrays of any type give the
+    """Duplicates, any order and index arrays of any type give the
     rows asked for, with sort_indices or without."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory,
                           sort_indices=sort_indices)
@@ -425,7 +425,7 @@ def test_integer_request_gives_one_example(path, load_in_memory, index):
     ids=lambda value: repr(value)[:20])
 def test_requests_out_of_range_or_of_another_kind_raise_valueerror_r38(
         path, load_in_memory, request_, text):
-    """R38: whatever is no request is refused with what to do."""
+    """Whatever is no request is refused with what to do."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)
     with pytest.raises(ValueError, match=text):
         dataset.get_data(None, request_)
@@ -447,7 +447,7 @@ def test_get_data_hooks_refuse_impossible_requests(path):
 # --- files and handles ----------------------------------------------------
 
 def test_get_data_works_without_open_and_close_twice_is_harmless_r32(path):
-    """R32: closing a stream twice neither breaks nor closes another one."""
+    """Closing a stream twice neither breaks nor closes another one."""
     first = DataStream(H5PYDataset(path, ('train',)),
                        iteration_scheme=SequentialScheme(80, 40))
     second = DataStream(H5PYDataset(path, ('train',)),
@@ -466,7 +466,7 @@ def test_get_data_works_without_open_and_close_twice_is_harmless_r32(path):
 
 
 def test_handle_is_kept_from_one_epoch_to_the_next_r39(path):
-    """R39: the file stays open between epochs."""
+    """The file stays open between epochs."""
     stream = DataStream(H5PYDataset(path, ('train',)),
                         iteration_scheme=ShuffledScheme(80, 40))
     list(stream.get_epoch_iterator())
@@ -549,7 +549,7 @@ def test_private_open_and_close_may_be_called_by_subclasses(path):
 @pytest.mark.parametrize('request_', [3, slice(2, 5), [4, 2], [4, 4],
                                       numpy.arange(3)], ids=repr)
 def test_data_are_the_users_own_a20(path, load_in_memory, request_):
-    """A20: overwriting what came changes neither the data set nor the file
+    """Overwriting what came changes neither the data set nor the file
     nor what comes next."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)
     with open(path, 'rb') as file:

@@ -188,7 +188,7 @@ def test_pickle_leaves_the_data_out_and_loads_them_when_read(path):
 
 def test_unpickled_data_set_searches_the_data_path_r35(
         path, own_home, caplog):
-    """R35: on a machine where the recorded path is gone, the file is found
+    """On a machine where the recorded path is gone, the file is found
     by its name in the data path."""
     state = pickle.dumps(H5PYDataset(path, ('train',)))
     os.rename(path, own_home / 'data' / 'pairs.hdf5')
@@ -204,7 +204,7 @@ def test_unpickled_data_set_searches_the_data_path_r35(
 
 def test_pickle_holds_the_original_path_not_the_cached_one_r35(
         path, tmp_path):
-    """R35: with a local cache, the copy is read and the original is what
+    """With a local cache, the copy is read and the original is what
     the pickle remembers."""
     cache = tmp_path / 'cache'
     cache.mkdir()
@@ -316,7 +316,7 @@ def test_working_directory_may_change(path, monkeypatch, tmp_path):
 
 @needs_fork
 def test_forked_child_uses_a_handle_of_its_own_r36(large):
-    """R36: parent and children read at once, each through its own handle,
+    """Parent and children read at once, each through its own handle,
     and all get the right rows."""
     dataset = H5PYDataset(large, ('train',))
     stream = DataStream(dataset, iteration_scheme=ShuffledScheme(600, 50))
@@ -407,7 +407,7 @@ def test_closed_stream_of_chunks_leaves_the_file_to_others(
 
 @needs_fork
 def test_forked_child_that_closes_leaves_the_parents_file_open_r36(path):
-    """R36: what a child closes or loses is not the parent's handle."""
+    """What a child closes or loses is not the parent's handle."""
     dataset = H5PYDataset(path, ('train',))
     dataset.open()
     handle = dataset._file_handle

@@ -81,11 +81,11 @@ def test_text_file_preprocess_gets_lines_with_their_ends(write):
 @pytest.mark.parametrize('encoding', [None, 'utf-8', 'latin-1', 'utf-16'])
 def test_text_file_compressed_words_are_known_r44_a11(
         write, suffix, encoding):
-    """R44, A11: compressed text gave bytes, and every word was unknown."""
+    """Compressed text is decoded before words are looked up."""
     path = write('a.txt' + suffix, 'é a\nb\n', encoding or 'utf-8')
     dataset = TextFile([path], WORDS, **PLAIN, encoding=encoding)
     assert [[9, 5], [0]] == read(dataset)
-    # A11: the encoding was lost on unpickling.
+    # The encoding is kept by a pickle.
     assert [[9, 5], [0]] == read(pickle.loads(pickle.dumps(dataset)))
 
 

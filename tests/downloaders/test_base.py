@@ -104,7 +104,7 @@ def test_download_with_a_nameless_handle_works(server, tmp_path):
 
 @pytest.mark.parametrize('fault', ['404', '500'])
 def test_download_of_an_error_page_writes_nothing(server, fault):
-    """R46: the status is looked at before anything is written."""
+    """The status is looked at before anything is written."""
     handle = io.BytesIO()
     with pytest.raises(DownloadError, match=fault):
         download(server.url(fault + '/data.bin'), handle)
@@ -112,7 +112,7 @@ def test_download_of_an_error_page_writes_nothing(server, fault):
 
 
 def test_download_with_encoding_unpacks(server):
-    """R50: a packed body is longer than its Content-Length says."""
+    """A packed body may be longer than its Content-Length says."""
     handle = io.BytesIO()
     download(server.url('gzip/data.bin'), handle)
     assert CONTENT == handle.getvalue()
@@ -131,7 +131,7 @@ def test_download_with_encoding_unpacks(server):
     ('attachment; filename="a\x00b"', 'ab'),
     ('attachment', 'd')])
 def test_filename_from_header_is_a_bare_name(monkeypatch, header, expected):
-    """R48: a name that a server sends is never used as a path."""
+    """A name that a server sends is never used as a path."""
     monkeypatch.setattr(base, 'requests', Requests(
         b'', {'Content-Disposition': header}))
     assert expected == filename_from_url('http://a/b/c/d?e=f')
@@ -186,7 +186,7 @@ def test_default_downloader_creates_the_folder(server, tmp_path):
 
 
 def test_default_downloader_without_name_asks_the_server(server, tmp_path):
-    """A name of None is that of Content-Disposition; A12: the caller's list
+    """A name of None is that of Content-Disposition; the caller's list
     stays as it was."""
     names = [None]
     default_downloader(str(tmp_path), [server.url('named/data.bin')], names)
@@ -195,7 +195,7 @@ def test_default_downloader_without_name_asks_the_server(server, tmp_path):
 
 
 def test_default_downloader_hostile_name_stays_inside(server, tmp_path):
-    """R48: '../../pwned.txt' is written into the folder, as 'pwned.txt'."""
+    """'../../pwned.txt' is written into the folder, as 'pwned.txt'."""
     folder = tmp_path / 'a' / 'b'
     default_downloader(str(folder), [server.url('hostile/data.bin')], [None])
     assert ['pwned.txt'] == os.listdir(folder)

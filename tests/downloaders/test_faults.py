@@ -84,7 +84,7 @@ FAILURES = [
 @pytest.mark.parametrize('path, known, text, requests', FAILURES)
 def test_fault_leaves_the_old_file(server, folder, slept, path, known, text,
                                    requests):
-    """R46, R47, R49: an error tells what came, and the file under the final
+    """An error tells what came, and the file under the final
     name is what it was."""
     patience = .3 if path == 'stall' else 20.
     with pytest.raises(DownloadError, match=text):
@@ -103,7 +103,7 @@ def test_retries_wait_twice_as_long_each_time(server, folder, slept):
 
 @pytest.mark.parametrize('eighths', range(1, 8))
 def test_cut_at_each_eighth_is_resumed(server, folder, slept, eighths):
-    """R47: a transfer that breaks off goes on where it was, with Range."""
+    """A transfer that breaks off goes on where it was, with Range."""
     assert CONTENT == fetch(server, folder, f'cutonce/{eighths}')
     ranges = [headers.get('Range') for _, headers in server.requests]
     assert [None, f'bytes={len(CONTENT) * eighths // 8}-'] == ranges
@@ -126,7 +126,7 @@ def test_server_without_ranges_restarts(server, folder, slept, known):
 @pytest.mark.parametrize('path', ['gzip', 'nolength', 'mislabelled'])
 def test_unusual_but_right_replies_are_understood(server, folder, slept,
                                                   path):
-    """R50: packed for the way, of unknown length, or said to be packed
+    """Packed for the way, of unknown length, or said to be packed
     although it is not: the file comes out right."""
     assert CONTENT == fetch(server, folder, path)
 
@@ -346,7 +346,7 @@ class Reply:
     [b' ' * 100, b'<html>'], [b'\xef\xbb\xbf<!doctype html>']])
 def test_page_that_comes_in_pieces_is_refused(folder, slept, monkeypatch,
                                               pieces):
-    """R46: a page is known by its first bytes, however these arrive."""
+    """A page is known by its first bytes, however these arrive."""
     monkeypatch.setattr('fuel.downloaders.base.requests.get',
                         lambda url, **kwargs: Reply(pieces))
     with pytest.raises(DownloadError, match='got a web page'):
@@ -375,7 +375,7 @@ def test_server_that_crawls_is_given_up(server, folder):
     ('crawlpacked', 'only 0 bytes came'), ('crawlchunk', 'only 4 bytes came')])
 def test_server_that_crawls_with_what_is_no_content_is_given_up(
         server, folder, path, text):
-    """R49: where each byte comes in time, but no read ever returns."""
+    """Where each byte comes in time, but no read ever returns."""
     with pytest.raises(DownloadError, match=text):
         fetch(server, folder, path, {}, slow_seconds=.3, connect_timeout=.2,
               read_timeout=10., attempts=2)
@@ -384,7 +384,7 @@ def test_server_that_crawls_with_what_is_no_content_is_given_up(
 
 
 def test_name_from_a_server_that_crawls_is_given_up(server, tmp_path):
-    """R49: nor does the question for a name wait for ever."""
+    """Nor does the question for a name wait for ever."""
     from fuel.downloaders.base import filename_from_url
     slow = Options(slow_seconds=.2, connect_timeout=.2)
     with pytest.raises(DownloadError, match='no answer'):

@@ -123,7 +123,7 @@ def test_convert_images_any_array_equals_two_passes(
 @pytest.mark.parametrize('threads', [1, 2, 3, 8])
 def test_kernels_large_batch_same_on_any_number_of_threads(
         threads, monkeypatch):
-    """R26: batches are split over threads, and give the same bytes."""
+    """Batches are split over threads, and give the same bytes."""
     for module in (pixels, windows):
         monkeypatch.setattr(module, 'MIN_BYTES', 1 << 16)
     split = []

@@ -76,7 +76,7 @@ def test_pad_sequences_arrays_equals_the_loop(batch, mask_dtype):
 
 
 def test_pad_sequences_floats_after_integers_are_not_cut_r18():
-    """R18: the type is that of the batch, not of its first sequence."""
+    """The type is that of the batch, not of its first sequence."""
     padded, _ = pad_sequences([[1, 2], [1.5, 2.5, 3.5]])
     assert_array_equal([[1, 2, 0], [1.5, 2.5, 3.5]], padded)
     padded, _ = pad_sequences([[7, 8.5], [2]])

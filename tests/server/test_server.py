@@ -1,7 +1,7 @@
 """A client gets what the stream itself would give: exactly, and no wait is
 without end.
 
-R1-R10: epochs have an identity, nothing that was buffered is lost, several
+Epochs have an identity, nothing that was buffered is lost, several
 clients share exactly, errors arrive, the server stops and listens locally.
 """
 import gc
@@ -105,7 +105,7 @@ def test_epochs_equal_those_of_the_stream(serve, connect, shared_memory):
 @pytest.mark.parametrize('leave', ['del', 'reset', 'next_epoch', 'close'])
 def test_abandoned_epoch_leaves_a_clean_next_one(
         serve, connect, taken, leave):
-    """R1: not the tail of the old one, and the order that follows."""
+    """Not the tail of the old one, and the order that follows."""
     client, reference = connect(serve()), build()
     epoch, expected = (
         client.get_epoch_iterator(), reference.get_epoch_iterator())
@@ -128,7 +128,7 @@ def test_abandoned_epoch_leaves_a_clean_next_one(
 @MEMORY
 def test_state_continues_after_what_was_handed_out(
         serve, connect, taken, shared_memory):
-    """R2: in another client of another server, whatever was buffered."""
+    """In another client of another server, whatever was buffered."""
     reference = build()
     expected = reference.get_epoch_iterator()
     client = connect(serve(), shared_memory=shared_memory)
@@ -159,7 +159,7 @@ def test_state_of_a_finished_epoch_begins_the_next(serve, connect):
 
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_iterator_goes_on(serve, connect, protocol):
-    """R2, issue 319: on the same server, after the first client is gone."""
+    """On the same server, after the first client is gone."""
     server, reference = serve(), build()
     expected = reference.get_epoch_iterator()
     client = connect(server)
@@ -274,7 +274,7 @@ def test_server_started_again_continues(serve, connect):
     (raise_value_error, ValueError, 'something bad'),
     (raise_unpicklable, ServerError, 'UnpicklableError: odd')])
 def test_exception_reaches_the_client(serve, connect, fault, kind, text):
-    """R4: with stage and traceback; the epoch goes on, the server too."""
+    """With stage and traceback; the epoch goes on, the server too."""
     client = connect(serve(Faulty(build(), 2, fault)))
     epoch = client.get_epoch_iterator()
     next(epoch)
@@ -299,7 +299,7 @@ def test_error_names_the_request(serve, connect):
 
 def test_exception_at_the_start_of_an_epoch_reaches_the_client(
         serve, connect):
-    """R4: and the next epoch is tried anew."""
+    """And the next epoch is tried anew."""
     stream = build()
     attempts = []
 
@@ -316,7 +316,7 @@ def test_exception_at_the_start_of_an_epoch_reaches_the_client(
 
 
 def test_data_that_cannot_be_sent_are_an_error(serve, connect):
-    """R7: the server goes on."""
+    """The server goes on."""
     client = connect(serve(Mapping(build(), lambda _: ({1: 2}, 3))))
     with pytest.raises(TypeError, match='dict cannot be sent'):
         next(client.get_epoch_iterator())
@@ -334,7 +334,7 @@ def test_stalled_pipeline_is_told_with_its_stack(serve, connect):
 
 @MEMORY
 def test_two_clients_share_each_epoch_exactly(serve, connect, shared_memory):
-    """R3: each batch goes to one of them, and the end to both."""
+    """Each batch goes to one of them, and the end to both."""
     server = serve(build(num_examples=80).data_stream, num_clients=2)
     results = {}
 
@@ -524,7 +524,7 @@ def test_batch_made_ahead_goes_to_the_next_epoch_or_client(
 
 @MEMORY
 def test_batches_are_the_users_own(serve, connect, shared_memory):
-    """A18: writable, aligned; overwriting changes nothing else."""
+    """Writable, aligned; overwriting changes nothing else."""
     client, reference = connect(
         serve(hwm=2), shared_memory=shared_memory), build()
     for _ in range(3):
@@ -615,7 +615,7 @@ def test_two_epochs_at_once_are_two_clients(serve, connect):
 
 
 def test_server_listens_locally_and_says_where(serve):
-    """R6: on this host only, unless told otherwise."""
+    """On this host only, unless told otherwise."""
     server = serve()
     assert server.address == f'tcp://127.0.0.1:{server.port}'
     everywhere = serve(host='*')
@@ -769,7 +769,7 @@ def test_position_of_a_stranger_disturbs_nobody(serve, connect, resume):
 
 
 def test_messages_to_a_client_are_checked(connect):
-    """R8, security: a server that is none is an error, nothing more."""
+    """A server that is none is an error, nothing more."""
     for message in ([b'nonsense'], [pack_header({'type': 'welcome'})],
                     [pack_header({'type': 'welcome', 'version': 99})]):
         with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
@@ -839,7 +839,7 @@ ARRAYS = [
 
 
 def test_arrays_cross_a_socket_of_ones_own():
-    """R7, R8, R10: any type but object; the stop is a StopIteration."""
+    """Any type but object; the stop is a StopIteration."""
     with zmq.Context() as context, context.socket(
             zmq.PUSH) as push, context.socket(zmq.PULL) as pull:
         push.linger = pull.linger = 0
@@ -883,7 +883,7 @@ def start_process(script, *arguments):
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
 def test_signal_ends_the_server_and_frees_its_port(connect, number):
-    """One line says where it listens (R5, R9); the end is quick."""
+    """One line says where it listens; the end is quick."""
     with start_process(SERVER, 0) as process:
         line = process.stderr.readline()
         assert line.startswith('Fuel server: tcp://127.0.0.1:')

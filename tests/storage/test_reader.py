@@ -168,7 +168,7 @@ def test_virtual_external_and_compact_data_are_read(tmp_path):
 
 
 def test_variable_length_rows_repeat_as_objects_of_their_own(tmp_path):
-    """R37: duplicates work; writing into one copy leaves the other."""
+    """Duplicates work; writing into one copy leaves the other."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         x = file.create_dataset('x', (5,), h5py.vlen_dtype('u1'))
         for row in range(5):

@@ -81,7 +81,7 @@ class Doubler(Transformer):
     ((SequentialScheme, 3), [[[2, 4, 6], [-1, 1, -1]], [[8], [1]]]),
 ])
 def test_transformer_in_place_does_not_change_the_data_set(scheme, expected):
-    """A20: the manual's own example doubled the data set, too."""
+    """A stage that works in place leaves the data set as it is."""
     stream = Doubler(pairs(*scheme))
     for _ in range(2):
         assert expected == plain(stream.get_epoch_iterator())
@@ -380,7 +380,7 @@ def test_which_sources_string_on_a_class_is_that_one_source():
 
 
 def test_unknown_name_in_which_sources_raises():
-    """R20: a misspelt name was ignored."""
+    """A misspelt name is an error."""
     with pytest.raises(ValueError, match="did you mean 'features'"):
         ScaleAndShift(pairs(), 2, 0, which_sources=('feature',))
     with pytest.raises(ValueError, match='which_sources must be a tuple'):

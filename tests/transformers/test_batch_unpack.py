@@ -50,7 +50,7 @@ def test_batch_hands_out_every_example_once(numbers, size, strictness):
 
 
 def test_batch_of_ragged_examples_is_an_array_of_objects():
-    """R22: modern NumPy raised ValueError."""
+    """Examples of different shape become an array of objects."""
     batch = batch_of([1, 2], [1, 2, 3])
     assert (2,) == batch.shape
     assert object == batch.dtype
@@ -91,7 +91,7 @@ def test_batch_of_equal_shapes_is_a_plain_array(examples, expected):
 
 
 def test_batch_puts_batch_before_the_labels():
-    """A13: labels that are None are carried."""
+    """Labels that are None are carried."""
     labels = {'x': ('batch', 'channel')}
     stream = lines([1], axis_labels=labels)
     assert {'x': ('batch', 'channel')} == Batch(
@@ -178,7 +178,7 @@ def test_unpack_hands_out_every_example_once(batches):
 
 
 def test_unpack_begins_each_epoch_anew():
-    """R17, A5: the second epoch was 1, 2, 0, 1, 2, ..."""
+    """The second epoch does not begin with left-overs of the first."""
     stream = Unpack(DataStream(
         IndexableDataset([0, 1, 2]), iteration_scheme=SequentialScheme(3, 3)))
     assert (0,) == next(stream.get_epoch_iterator())
@@ -196,7 +196,7 @@ def test_unpack_examples_do_not_keep_the_batch_alive():
 
 
 def test_unpack_drops_the_first_label():
-    """A13: labels that are None are carried."""
+    """Labels that are None are carried."""
     dataset = IndexableDataset(
         {'x': [[1]], 'y': [1], 'z': [1], 'w': [1]},
         axis_labels={'x': ('batch', 'feature'), 'y': ('batch',), 'z': None,

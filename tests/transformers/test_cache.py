@@ -47,7 +47,7 @@ def test_cache_sizes_are_those_that_they_always_were():
 
 
 def test_cache_refills_until_a_request_is_met():
-    """R15, A6: requests of 5 over chunks of 2 gave batches of 2."""
+    """Requests of 5 over chunks of 2 give batches of 5."""
     stream = Cache(numbers(10, 2), ConstantScheme(5))
     assert [5, 5] == [len(batch) for batch, in stream.get_epoch_iterator()]
 
@@ -226,7 +226,7 @@ def test_cache_state_for_data_that_changed_raises():
 
 
 def test_cache_does_not_copy_the_rest_for_each_batch():
-    """R15: small requests of a large batch took quadratic time."""
+    """Small requests of a large batch take linear time."""
     class Rows(numpy.ndarray):
         read = 0
 

@@ -45,7 +45,7 @@ def test_to_bytes_leaves_bytes_and_their_zeros_alone():
     (SequentialExampleScheme(2), ('bytes',)),
     (SequentialScheme(2, 2), ('batch', 'bytes'))])
 def test_to_bytes_leaves_the_labels_of_its_stream_alone(scheme, expected):
-    """R27, A12: the parent's label became ('bytes',)."""
+    """The labels of the wrapped stream stay as they are."""
     labels = {'x': ('batch', 'letter'), 'y': ('batch',)}
     stream = letters(scheme, axis_labels=labels)
     before = dict(stream.axis_labels)

@@ -20,7 +20,7 @@ def test_filter_keeps_what_fulfils_the_condition(numbers):
 
 
 def test_filter_honours_as_dict():
-    """R16, A4: it returned tuples all the same."""
+    """`as_dict` gives dicts."""
     stream = Filter(DataStream(IterableDataset([1, 2])),
                     lambda data: data[0] == 2)
     assert [{'data': 2}] == list(stream.get_epoch_iterator(as_dict=True))

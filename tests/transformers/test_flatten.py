@@ -63,7 +63,7 @@ def test_flatten_ragged_batch():
     (BATCHES, ('batch', 'feature'), ('batch',)),
     (SequentialExampleScheme(4), ('feature',), ())])
 def test_flatten_labels(scheme, flat, others):
-    """A13: which_sources=None on a labelled stream raised TypeError."""
+    """`which_sources=None` works on a labelled stream."""
     labels = {'x': ('batch', 'a', 'b', 'c'), 'y': ('batch',)}
     stream = cubes(scheme, labels)
     assert {'x': flat, 'y': flat} == Flatten(
@@ -76,7 +76,7 @@ def test_flatten_labels(scheme, flat, others):
 
 @pytest.mark.parametrize('scheme', [BATCHES, SequentialExampleScheme(4)])
 def test_flatten_carries_missing_labels(scheme):
-    """A13: a label may be None, or a bare string."""
+    """A label may be None, or a bare string."""
     stream = cubes(scheme, {'x': None, 'y': 'batch'})
     labels = Flatten(stream, which_sources=('x',)).axis_labels
     assert {'x': None, 'y': 'batch'} == labels

@@ -87,7 +87,7 @@ def test_images_from_bytes_batch_gives_list_with_labels():
 @pytest.mark.parametrize('labels', [None, LABELS])
 @pytest.mark.parametrize('which', [None, ('image',), 'image'])
 def test_images_from_bytes_without_labels_a13(labels, which):
-    """A13: a subset of the sources of an unlabelled stream is fine."""
+    """A subset of the sources of an unlabelled stream is fine."""
     stream = batches([encode(pixels(2, 2, 3))], labels=labels)
     images = first(ImagesFromBytes(stream, which_sources=which))
     assert (3, 2, 2) == images[0].shape
@@ -306,7 +306,7 @@ def test_enlarged_is_the_smallest_similar_shape(shape, minimum):
 @pytest.mark.parametrize('dtype', ['u1', 'f4', 'f8'])
 @pytest.mark.parametrize('labels', [None, LABELS])
 def test_minimum_dimensions_any_channels_r25(channels, dtype, labels):
-    """R25, R24: one channel is fine, and so is a stream without labels."""
+    """One channel is fine, and so is a stream without labels."""
     images = [pixels(channels, 3, 4, dtype=dtype),
               pixels(channels, 9, 9, dtype=dtype)]
     result = first(MinimumImageDimensions(
@@ -319,7 +319,7 @@ def test_minimum_dimensions_any_channels_r25(channels, dtype, labels):
 
 
 def test_minimum_dimensions_honours_resample_r23_a3():
-    """R23, A3: each filter gives what Pillow gives, and they differ."""
+    """Each filter gives what Pillow gives, and they differ."""
     image = pixels(3, 4, 4)
     results = {}
     for resample, constant in FILTERS.items():
@@ -373,7 +373,7 @@ def test_minimum_dimensions_bad_input_raises():
                                    '?'])
 @pytest.mark.parametrize('labels', [None, LABELS])
 def test_random_crop_of_array_draws_columns_then_rows_a18(dtype, labels):
-    """A18: any type, read-only too; columns are drawn before rows."""
+    """Any type, read-only too; columns are drawn before rows."""
     images = pixels(7, 3, 9, 8, dtype=dtype)
     images.flags.writeable = False
     rng = numpy.random.RandomState(5)
@@ -467,7 +467,7 @@ def test_random_crop_bad_input_raises():
 
 
 def test_image_stages_after_mapping_without_labels_r24(caplog):
-    """R24: a stream without labels is warned about once, and works."""
+    """A stream without labels is warned about once, and works."""
     stream = Mapping(batches(pixels(4, 1, 6, 6), 2), lambda data: data)
     stream.axis_labels = None
     for stage in (RandomFixedSizeCrop(stream, (3, 3)),

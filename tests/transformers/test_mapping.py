@@ -26,7 +26,7 @@ def first(stream, **kwargs):
 @pytest.mark.parametrize('make', [
     list, tuple, iter, lambda data: (part for part in data)])
 def test_mapping_may_return_any_sequence(make):
-    """R21: a list could not be added to the data."""
+    """Sources can be added to a mapping that returns a list."""
     stream = Mapping(pairs(), lambda data: make([data[0] + data[1]]),
                      add_sources=('sum',))
     assert [(1, 4, 5), (2, 5, 7), (3, 6, 9)] == list(
@@ -35,7 +35,7 @@ def test_mapping_may_return_any_sequence(make):
 
 
 def test_mapping_after_filter_sources_adds_sources():
-    """R21: FilterSources returned lists, and Mapping failed on them."""
+    """Sources can be added behind FilterSources."""
     stream = Mapping(FilterSources(pairs(), ('y',)),
                      lambda data: (data[0] ** 2,), add_sources=['square'])
     assert ('y', 'square') == stream.sources
@@ -85,7 +85,7 @@ def test_mapping_accepts_anything_else_raises(kind):
 
 
 def test_mapping_add_sources_string_raises():
-    """R20: a name is not a tuple of names."""
+    """A name is not a tuple of names."""
     with pytest.raises(ValueError, match=r"write \('sum',\)"):
         Mapping(pairs(), None, add_sources='sum')
 

@@ -45,7 +45,7 @@ def test_merge_of_streams_with_several_sources(kind):
 
 @pytest.mark.parametrize('lengths', [(3, 2), (2, 3), (2, 3, 4), (0, 1)])
 def test_merge_of_different_lengths_warns_once(lengths):
-    """R19: it ended with the shortest, and nobody knew."""
+    """It ends with the shortest, and warns."""
     stream = Merge([lines(*range(length)) for length in lengths],
                    tuple('abcd'[:len(lengths)]))
     with pytest.warns(UserWarning, match='epochs of different lengths'):
@@ -58,7 +58,7 @@ def test_merge_of_different_lengths_warns_once(lengths):
 
 @pytest.mark.parametrize('lengths', [(3, 2), (2, 3)])
 def test_strict_merge_of_different_lengths_raises(lengths):
-    """R19: each time."""
+    """It is an error each time."""
     stream = Merge([lines(*range(length)) for length in lengths],
                    ('a', 'b'), strict=True)
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_merge_of_a_stream_that_fails_stays_in_step():
     ((), (), 'at least one stream'),
     ((lines(1), lines(2)), 'ab', r"write \('ab',\)")])
 def test_merge_of_what_does_not_fit_raises(streams, sources, reason):
-    """Numbers and kinds must agree; R20: a string is no tuple."""
+    """Numbers and kinds must agree; a string is no tuple."""
     with pytest.raises(ValueError, match=reason):
         Merge(streams, sources)
 

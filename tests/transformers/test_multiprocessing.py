@@ -1,6 +1,6 @@
 """Batches made in another process are those of the stream itself.
 
-R11-R14 and A17: a worker that fails or dies reaches the consumer, epochs
+A worker that fails or dies reaches the consumer, epochs
 are clean however they were left, pickles work, the parent makes no epoch of
 its own.
 """
@@ -88,7 +88,7 @@ def test_lambdas_work_under_fork(ahead):
 
 
 def test_unpicklable_stage_falls_back_to_fork(ahead, monkeypatch, caplog):
-    """With the default of spawn, a line names the stage (R13)."""
+    """With the default of spawn, a line names the stage."""
     get_context = multiprocessing.get_context
     monkeypatch.setattr(multiprocessing, 'get_context',
                         lambda method=None: get_context(method or 'spawn'))
@@ -113,7 +113,7 @@ def test_unpicklable_stage_with_spawn_is_an_error(ahead):
 @pytest.mark.parametrize('taken', [0, 1, 4])
 @pytest.mark.parametrize('leave', ['del', 'reset', 'close', 'keep'])
 def test_abandoned_epoch_leaves_a_clean_next_one(ahead, taken, leave):
-    """What was made ahead never happened (R12, A17)."""
+    """What was made ahead never happened."""
     stream, reference = ahead(), build()
     epoch, expected = stream.get_epoch_iterator(), (
         reference.get_epoch_iterator())
@@ -138,7 +138,7 @@ def test_abandoned_epoch_leaves_a_clean_next_one(ahead, taken, leave):
 
 
 def test_two_epochs_at_once_do_not_disturb_each_other(ahead):
-    """Also when both together exceed the memory (R12)."""
+    """Also when both together exceed the memory."""
     plain = build().data_stream
     stream = ahead(plain, max_store=2, max_bytes=2 << 20)
     first, second = stream.get_epoch_iterator(), stream.get_epoch_iterator()
@@ -189,7 +189,7 @@ def test_max_store_is_checked(value, error):
 
 @pytest.mark.parametrize('method', METHODS)
 def test_exception_reaches_the_consumer(ahead, method):
-    """With its type, the stage and the worker's traceback (R11, A17)."""
+    """With its type, the stage and the worker's traceback."""
     stream = ahead(Faulty(build(), 2, raise_value_error),
                    start_method=method)
     epoch = stream.get_epoch_iterator()
@@ -260,7 +260,7 @@ def test_exception_that_does_not_pickle_is_told(ahead):
     pytest.param(lambda: os._exit(3), id='exited'),
     pytest.param(lambda: sys.exit(4), id='sys.exit')])
 def test_death_of_the_worker_reaches_the_consumer(ahead, how):
-    """No wait without end; the next epoch has a new worker (R11)."""
+    """No wait without end; the next epoch has a new worker."""
     stream = ahead(Faulty(build(), 3, how))
     epoch = stream.get_epoch_iterator()
     with pytest.raises(WorkerError, match='worker process .* of Faulty ended'):
@@ -355,7 +355,7 @@ def test_state_of_another_pipeline_is_refused(ahead):
 
 @pytest.mark.parametrize('protocol', range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_iterator_goes_on(ahead, protocol):
-    """R13: with its stream, in mid-epoch, in any protocol."""
+    """With its stream, in mid-epoch, in any protocol."""
     stream, reference = ahead(), build()
     epoch, expected = (
         stream.get_epoch_iterator(), reference.get_epoch_iterator())
@@ -480,7 +480,7 @@ def test_many_small_batches_come_in_order(ahead):
 
 
 def test_parent_makes_no_epoch_of_its_own(ahead):
-    """R14: neither order nor file is touched in this process."""
+    """Neither order nor file is touched in this process."""
     inner = build()
     before = inner.data_stream.iteration_scheme.rng.get_state()[1].copy()
     stream = ahead(inner)
@@ -500,7 +500,7 @@ def test_worker_starts_with_the_first_epoch_iterator(ahead):
 
 
 def test_stream_that_is_dropped_ends_its_worker():
-    """Garbage collection leaves no process (R12)."""
+    """Garbage collection leaves no process."""
     stream = MultiProcessing(build(), start_method='fork')
     epoch = stream.get_epoch_iterator()
     next(epoch)
@@ -605,7 +605,7 @@ def _wait_for_end(pid):
 
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])
 def test_worker_ends_with_its_parent(number):
-    """However the parent ended: no orphan (R12)."""
+    """However the parent ended: no orphan."""
     process = _run(HEAD + '        stay()')
     worker = int(process.stdout.readline())
     process.send_signal(number)

@@ -67,7 +67,7 @@ def test_padding_adds_masks_after_their_sources():
 
 
 def test_padding_holds_all_sequences():
-    """R18: the type of the first truncated later ones."""
+    """A batch has a type that holds all of its sequences."""
     result = padded([1, 2], [1.5, 2.5, 3.5])
     assert [[1, 2, 0], [1.5, 2.5, 3.5]] == result.tolist()
     assert numpy.float64 == result.dtype
@@ -100,7 +100,7 @@ def test_padding_accepts_any_kind_of_batch(make):
 
 
 def test_padding_of_ragged_batches_from_batch():
-    """R22 on the way, and the last one has a single example."""
+    """Also where the last batch has a single example."""
     stream = DataStream(IterableDataset([[1, 2], [3], [4, 5]]))
     stream = Padding(Batch(stream, ConstantScheme(2)), mask_dtype='int8')
     assert [([[1, 2], [3, 0]], [[1, 1], [1, 0]]), ([[4, 5]], [[1, 1]])] == [

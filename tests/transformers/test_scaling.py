@@ -79,7 +79,7 @@ def test_singles_are_computed_as_singles(data, scale, shift):
     dtype, npst.array_shapes(max_dims=2, max_side=4))),
     st.integers(-2 ** 65, 2 ** 65), st.integers(-2 ** 65, 2 ** 65))
 def test_integers_are_exact_or_raise(data, scale, shift):
-    """R28: no integer wraps around, on the way or in the end."""
+    """No integer wraps around, on the way or in the end."""
     expected = data.astype(object) * scale + shift
     fits = all(-2 ** 63 <= number < 2 ** 63 for number in expected.flat)
     if fits:
@@ -90,7 +90,7 @@ def test_integers_are_exact_or_raise(data, scale, shift):
 
 
 def test_uint8_times_two_does_not_wrap():
-    """R28: 200 times 2 was 144."""
+    """200 times 2 is 400."""
     result = scaled(numpy.array([200], 'uint8'), 2, 0)
     assert [400] == result.tolist()
     assert numpy.int64 == result.dtype
@@ -206,7 +206,7 @@ def test_cast_after_it_equals_two_steps(kind, dtype):
 
 
 def test_cast_after_it_holds_no_float64_copy():
-    """R28: the result was 8 times as large as the data on the way."""
+    """The result is written once, in its own type."""
     data = numpy.zeros((64, 3, 32, 32), 'uint8')
     stream = Cast(ScaleAndShift(batches_of(data), 1 / 255., 0), 'float32')
     epoch = stream.get_epoch_iterator()

@@ -45,7 +45,7 @@ def test_window_any_arguments_gives_all_pairs_inside(
 
 
 def test_window_left_overs_stay_in_their_epoch_r17_a5():
-    """R17, A5: an abandoned epoch leaves nothing for the next."""
+    """An abandoned epoch leaves nothing for the next."""
     stream = Window(1, 2, 2, True, stream_of(SEQUENCES))
     expected = list(stream.get_epoch_iterator())
     for taken in range(len(expected)):

@@ -27,7 +27,7 @@ def test_filter_sources_keeps_the_order_of_the_stream(sources):
 
 
 def test_filter_sources_returns_tuples():
-    """R21, A4: it returned lists."""
+    """It returns tuples."""
     stream = FilterSources(triples(), sources=('b',))
     assert (3,) == next(stream.get_epoch_iterator())
     assert isinstance(next(stream.get_epoch_iterator()), tuple)
@@ -42,7 +42,7 @@ def test_filter_sources_unknown_name_raises():
 
 
 def test_filter_sources_string_raises():
-    """R20: 'ab' is not ('a', 'b')."""
+    """'ab' is not ('a', 'b')."""
     with pytest.raises(ValueError, match=r"sources must be .*\('ab',\)"):
         FilterSources(triples(), sources='ab')
 

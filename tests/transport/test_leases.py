@@ -211,7 +211,7 @@ def assert_same(expected, actual):
 
 @given(BATCHES, st.sampled_from([0, 10, 1 << 14]))
 def test_any_data_survives_the_way(batch, small):
-    """Values, types, shapes, order; writable and aligned (R7, R8)."""
+    """Values, types, shapes, order; writable and aligned."""
     description, buffers = dump(batch, small)
     copies = [buffer.copy() for buffer in buffers]
     assert_same(batch, load(description, copies))

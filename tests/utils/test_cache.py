@@ -79,8 +79,8 @@ def test_cache_file_makes_one_local_copy(local, server):
     assert 1 == len(copies(local))
 
 
-def test_r33_files_of_one_name_never_collide(local, server, tmp_path):
-    """R33: the file of another folder, same size and older, was given."""
+def test_files_of_one_name_never_collide(local, server, tmp_path):
+    """Files of one name and size in two folders have two copies."""
     first = write(server / 'data.hdf5', b'AAAA')
     second = write(tmp_path / 'other' / 'data.hdf5', b'BBBB')
     os.utime(second, (1, 1))
@@ -98,7 +98,7 @@ def test_cache_file_key_is_the_real_path(local, server):
 
 @pytest.mark.parametrize('change', ['content', 'time', 'replaced'])
 def test_cache_file_changed_original_is_copied_anew(local, server, change):
-    """R34: a stale copy was never refreshed; here even with the old size
+    """A stale copy is refreshed, even with the old size
     and an old time."""
     path = server / 'data.hdf5'
     cache_file(write(path, b'old!'))
@@ -114,8 +114,8 @@ def test_cache_file_changed_original_is_copied_anew(local, server, change):
     assert path.read_bytes() == read(cache_file(str(path)))
 
 
-def test_r34_stale_copies_are_evicted_once_nobody_reads_them(local, server):
-    """R34: stale copies stayed for ever."""
+def test_stale_copies_are_evicted_once_nobody_reads_them(local, server):
+    """Stale copies are removed."""
     path = server / 'data.hdf5'
     write(path, b'1')
     reader = start(local, path, code=CACHE_ONE + 'sys.stdin.read()')
@@ -148,15 +148,15 @@ def test_cache_file_original_permissions_are_kept(local, server):
         assert mode == stat.S_IMODE(os.stat(cache_file(str(original))).st_mode)
 
 
-def test_r34_cache_folders_are_not_writable_for_everybody(local, server):
-    """R34: the cache folder was 0777."""
+def test_cache_folders_are_not_writable_for_everybody(local, server):
+    """The folders of the cache have the rights of any new folder."""
     cache_file(write(server / 'a', b'data'))
     for folder in (local, *local.iterdir()):
         assert not stat.S_IMODE(folder.stat().st_mode) & 0o002
 
 
-def test_r34_planted_folder_is_not_trusted(local, server, caplog):
-    """R34: data that anybody could have put there are not used."""
+def test_planted_folder_is_not_trusted(local, server, caplog):
+    """Data that anybody could have put there are not used."""
     original = write(server / 'a', b'data')
     copy = cache_file(original)
     os.chmod(os.path.dirname(copy), 0o777)
@@ -275,9 +275,9 @@ def test_cache_file_killed_copier_leaves_no_torn_copy(local, server):
     assert 1 == len(copies(local))
 
 
-def test_r34_slow_copy_of_another_process_is_waited_for_but_not_for_ever(
+def test_slow_copy_of_another_process_is_waited_for_but_not_for_ever(
         local, server, caplog):
-    """R34: the lock of a long copy was stolen after 5 s. Now a process
+    """The lock of a long copy is not stolen after 5 s: a process
     waits as long as it was told to, and then reads the original."""
     original = write(server / 'data.hdf5', b'data')
     code = ('import shutil, sys\n'

@@ -23,8 +23,8 @@ def test_disk_usage_agrees_with_the_system(tmp_path):
     assert 0 < used <= total
 
 
-def test_r34_new_folders_are_not_writable_for_everybody(tmp_path, umask):
-    """R34: folders were made 0777, so that anyone could plant data."""
+def test_new_folders_are_not_writable_for_everybody(tmp_path, umask):
+    """Nobody else can plant data in a folder that was made."""
     safe_mkdir(str(tmp_path / 'a' / 'b'))
     for folder in (tmp_path / 'a', tmp_path / 'a' / 'b'):
         assert 0o755 == stat.S_IMODE(folder.stat().st_mode)

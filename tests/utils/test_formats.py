@@ -22,8 +22,8 @@ def path(request, tmp_path):
     return tmp_path / request.param
 
 
-def test_r44_open_gives_text_of_compressed_files(path):
-    """R44: text came as bytes, and an encoding raised."""
+def test_open_gives_text_of_compressed_files(path):
+    """Text comes as text, with an encoding too."""
     for mode in ('r', 'rt'):
         with open_(path, mode, encoding='utf-16') as file:
             assert TEXT.splitlines(keepends=True) == list(file)
@@ -31,8 +31,8 @@ def test_r44_open_gives_text_of_compressed_files(path):
         assert TEXT == file.read()
 
 
-def test_r44_default_encoding_gives_text(tmp_path):
-    """R44: without an encoding too."""
+def test_default_encoding_gives_text(tmp_path):
+    """Without an encoding too."""
     for name, opener in WRITERS.items():
         with opener(tmp_path / name, 'wb') as file:
             file.write(b'a b\n')
@@ -91,8 +91,8 @@ def test_tar_open_reads_paths_and_files(tmp_path, archive_bytes):
             assert b'data' == archive.extractfile('a.txt').read()
 
 
-def test_r52_tar_open_extracts_nothing_outside(tmp_path, archive_bytes):
-    """R52: a member could be written anywhere."""
+def test_tar_open_extracts_nothing_outside(tmp_path, archive_bytes):
+    """No member is written outside of the folder."""
     folder = tmp_path / 'a' / 'b'
     folder.mkdir(parents=True)
     with (tar_open(io.BytesIO(archive_bytes)) as archive,

@@ -61,8 +61,8 @@ def test_lock_is_exclusive_between_processes(tmp_path, start):
     release_lock()
 
 
-def test_r34_lock_is_not_stolen_from_a_live_owner(tmp_path, start):
-    """R34: a lock was taken over after 5 s, however alive its owner.
+def test_lock_is_not_stolen_from_a_live_owner(tmp_path, start):
+    """A lock is never taken over from an owner that is alive.
 
     The owner's file is made a day old, which is what looked stale.
     """
@@ -84,7 +84,7 @@ def test_lock_of_a_killed_owner_is_free(tmp_path, start):
     get_writelock(str(tmp_path / 'a'), timeout=30)
     release_writelock()
     release_lock()
-    # R34: nor does its read lock stay behind.
+    # Nor does its read lock stay behind.
     assert ['a.writelock', 'lock'] == sorted(os.listdir(tmp_path))
 
 
@@ -195,7 +195,7 @@ def test_write_lock_waits_for_readers_and_readers_for_a_writer(
     with pytest.raises(TimeoutError, match='locked by another process'):
         get_readlock(os.getpid(), path, timeout=0.1)
     finish(writer)
-    # R34: no read lock is left over.
+    # No read lock is left over.
     assert ['data [1].hdf5.writelock'] == os.listdir(tmp_path)
 
 

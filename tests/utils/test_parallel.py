@@ -75,8 +75,8 @@ def addresses():
 
 
 @pytest.mark.parametrize('which', addresses())
-def test_a16_producer_meets_the_consumer_at_the_given_address(which):
-    """A16: `addr` did not reach the producer, which went to 127.0.0.1."""
+def test_producer_meets_the_consumer_at_the_given_address(which):
+    """`addr` reaches the producer."""
     endpoints = []
 
     def consume(socket):
@@ -182,8 +182,8 @@ def test_producer_consumer_received_pickle_is_not_loaded(tmp_path):
 
 
 @pytest.mark.parametrize('sent', [0, 1, 10])
-def test_r54_producer_that_raises_raises_here(sent):
-    """R54: the consumer hung, or the error was lost after the last
+def test_producer_that_raises_raises_here(sent):
+    """The consumer does not hang, nor is the error lost after the last
     message."""
     def produce(socket):
         for pair in EXPECTED[:sent]:
@@ -197,8 +197,8 @@ def test_r54_producer_that_raises_raises_here(sent):
     assert "raise LookupError('not all patch images used')" in note
 
 
-def test_r54_producer_that_fails_after_the_consumer_is_done_raises():
-    """R54: so does an error in the producer's last checks."""
+def test_producer_that_fails_after_the_consumer_is_done_raises():
+    """An error in the producer's last checks raises too."""
     def produce(socket):
         produce_numbers(socket)
         time.sleep(0.3)
@@ -216,8 +216,8 @@ def test_r54_producer_that_fails_after_the_consumer_is_done_raises():
     lambda socket: socket.recv(copy=False),
     lambda socket: socket.poll(),
 ], ids=['recv', 'multipart', 'string', 'pyobj', 'frame', 'poll'])
-def test_r54_killed_producer_is_noticed_in_every_way_of_waiting(wait):
-    """R54: a producer that was killed left the consumer waiting."""
+def test_killed_producer_is_noticed_in_every_way_of_waiting(wait):
+    """A consumer does not wait for a producer that was killed."""
     def produce(socket):
         socket.send_pyobj('first')
         time.sleep(0.2)
@@ -231,8 +231,8 @@ def test_r54_killed_producer_is_noticed_in_every_way_of_waiting(wait):
         producer_consumer(produce, consume)
 
 
-def test_r54_producer_that_sends_too_little_is_noticed():
-    """R54: a consumer that waits for more than there is hung."""
+def test_producer_that_sends_too_little_is_noticed():
+    """A consumer does not wait for more than there is."""
     def consume(socket):
         return [socket.recv_pyobj() for _ in range(11)]
 
@@ -241,15 +241,15 @@ def test_r54_producer_that_sends_too_little_is_noticed():
 
 
 @pytest.mark.parametrize('code', [0, 3])
-def test_r54_producer_that_exits_is_noticed(code):
-    """R54: so did one that leaves in an unusual way."""
+def test_producer_that_exits_is_noticed(code):
+    """Nor for one that leaves in an unusual way."""
     with pytest.raises(WorkerError, match=f'with exit code {code}'):
         producer_consumer(lambda socket: os._exit(code), consume_ten)
     with pytest.raises(WorkerError, match=r'sys\.exit\(code\)'):
         producer_consumer(lambda socket: sys.exit(code), consume_ten)
 
 
-def test_r54_error_that_does_not_pickle_is_told_as_text():
+def test_error_that_does_not_pickle_is_told_as_text():
     """An exception of a local class comes as a WorkerError."""
     class LocalError(Exception):
         pass
@@ -293,8 +293,8 @@ def test_producer_consumer_unread_messages_do_not_delay_the_end():
         produce_numbers, lambda socket: socket.recv_pyobj())
 
 
-def test_a16_failing_start_is_the_error_that_is_raised(monkeypatch):
-    """A16: cleaning up failed when there was no process to clean up."""
+def test_failing_start_is_the_error_that_is_raised(monkeypatch):
+    """Cleaning up does not need a process to clean up."""
     def start(self):
         raise OSError('no more processes')
 

@@ -182,8 +182,8 @@ def h5py_rows():
 
 
 @given(st.data())
-def test_r37_duplicate_indices_read_from_hdf5(h5py_rows, data):
-    """R37: repeated and unsorted indices read the right rows from disk,
+def test_duplicate_indices_read_from_hdf5(h5py_rows, data):
+    """Repeated and unsorted indices read the right rows from disk,
     with sort_indices and without."""
     subset, model = data.draw(subsets(30, min_size=1))
     request, positions = data.draw(list_requests(len(model)))
@@ -195,8 +195,8 @@ def test_r37_duplicate_indices_read_from_hdf5(h5py_rows, data):
         assert result.base is None
 
 
-def test_r37_input_of_the_report_gives_its_rows(h5py_rows):
-    """R37: the very input that raised TypeError."""
+def test_input_of_the_report_gives_its_rows(h5py_rows):
+    """A shuffled list with repetitions."""
     numpy.testing.assert_array_equal(
         h5py_rows[()][[1, 1, 2]],
         Subset.sorted_fancy_indexing(h5py_rows, [1, 1, 2]))
@@ -328,7 +328,7 @@ BAD_REQUESTS = {
 @pytest.mark.parametrize(
     'request_, text', BAD_REQUESTS.values(), ids=BAD_REQUESTS)
 def test_subset_bad_request_raises(subset, request_, text):
-    """Every way of indexing refuses the same requests (R38: with a text)."""
+    """Every way of indexing refuses the same requests (with a text)."""
     with pytest.raises(ValueError, match=text):
         subset[request_]
     with pytest.raises(ValueError, match=text):
@@ -361,8 +361,8 @@ def test_subset_is_list_tells_lists_from_slices():
         Subset._is_list(x) for x in ([], numpy.arange(2), slice(2), 3)]
 
 
-def test_r30_empty_part_of_a_subset_raises():
-    """R30: an empty list does not mean everything."""
+def test_empty_part_of_a_subset_raises():
+    """An empty list does not mean everything."""
     with pytest.raises(ValueError, match='at least one index'):
         Subset.subset_of(Subset(slice(None), 10), [])
 
@@ -375,8 +375,8 @@ def test_subset_of_bad_arguments_raise():
         Subset.subset_of(Subset(slice(0, 50000), 60000), slice(50000, 60000))
 
 
-def test_r38_index_arrays_are_requests_like_lists():
-    """R38: index arrays of any width give what a list gives."""
+def test_index_arrays_are_requests_like_lists():
+    """Index arrays of any width give what a list gives."""
     for subset in (Subset(slice(4, 9), 10), Subset([1, 2, 5, 6, 8], 10)):
         expected = subset[[3, 0, 4]]
         for type_ in INTEGER_TYPES:

@@ -78,7 +78,7 @@ def assert_same_array(expected, actual):
 
 @given(st.lists(arrays(), max_size=3), st.booleans())
 def test_arrays_arrive_as_they_were(batch, aligned):
-    """R7, R8: 0-d, empty, structured, Fortran; aligned and writable."""
+    """0-d, empty, structured, Fortran; aligned and writable."""
     received = over_the_wire(tuple(batch), aligned)
     assert len(batch) == len(received)
     for expected, actual in zip(batch, received, strict=True):
@@ -87,7 +87,7 @@ def test_arrays_arrive_as_they_were(batch, aligned):
 
 @pytest.mark.parametrize('size', [1, 8, 100, 1000, 5000, 10000])
 def test_arrays_of_any_size_are_aligned(size):
-    """R8: also where the frame is not."""
+    """Also where the frame is not."""
     for dtype in ('f8', 'c16', 'i2', STRUCTURED):
         array = numpy.zeros(size, dtype)
         (actual,) = over_the_wire([array], aligned=False)
@@ -148,7 +148,7 @@ def test_large_writable_frame_is_not_copied():
     {1: 2}, object(), numpy.array([(1, None)], [('a', 'i4'), ('b', 'O')]),
     [{}]])
 def test_what_cannot_be_sent_is_refused_before_anything_is(sent):
-    """The error names the source (R7)."""
+    """The error names the source."""
     with pytest.raises(TypeError, match='cannot be sent') as caught:
         encode([numpy.ones(3), sent])
     assert 'in source number 1' in caught.value.__notes__
