@@ -28,8 +28,7 @@ SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
 # Their tests share what takes long to make, so one process runs them all.
-ONE_PROCESS = {'tests/packaging/test_distributions.py',
-               'tests/contracts/test_state.py'}
+ONE_PROCESS = {'tests/packaging/test_distributions.py'}
 
 STDERR = pytest.StashKey[int]()
 

@@ -2,6 +2,8 @@
 import pytest
 from support import pipelines
 
+from fuel.testing import ReplayProcess
+
 
 @pytest.fixture(scope='session')
 def files(tmp_path_factory):
@@ -13,3 +15,10 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp('pipelines')
     pipelines.write_files(folder)
     return folder
+
+
+@pytest.fixture(scope='module')
+def another_process():
+    """Return the process in which saved positions are continued."""
+    with ReplayProcess() as process:
+        yield process

@@ -1,4 +1,4 @@
-"""What an epoch looks like from outside: its names, its end, its length."""
+"""Which streams know their length, and which take requests."""
 import pytest
 from support import pipelines
 
@@ -11,32 +11,6 @@ UNKNOWN_LENGTH = (
     'MultiProcessing', 'ShuffleBuffer', 'ImagesFromBytes skipping',
     'TextFile', 'TextFile batches', 'Window', 'NGrams', 'BucketBatch',
     'Noisy left-overs', 'Running')
-
-
-@pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_epoch_as_dict_has_the_same_data(name, files):
-    """Under the names of the sources, in their order."""
-    with pipelines.build(name, files) as stream:
-        expected = [pipelines.digest(tuple(data))
-                    for data in stream.get_epoch_iterator()]
-    with pipelines.build(name, files) as stream:
-        found = []
-        for data in stream.get_epoch_iterator(as_dict=True):
-            assert list(stream.sources) == list(data)
-            found.append(pipelines.digest(tuple(data.values())))
-    assert expected == found
-
-
-@pytest.mark.parametrize('name', pipelines.PIPELINES)
-def test_epoch_that_ended_stays_ended(name, files):
-    """It does not begin anew."""
-    with pipelines.build(name, files) as stream:
-        epoch = stream.get_epoch_iterator()
-        for _ in epoch:
-            pass
-        for _ in range(2):
-            with pytest.raises(StopIteration):
-                next(epoch)
 
 
 @pytest.mark.parametrize('name', pipelines.PIPELINES)

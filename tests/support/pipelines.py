@@ -3,7 +3,6 @@
 The contract tests run every one of them.  A new data set, scheme or stage
 joins them here.
 """
-import hashlib
 import io
 import random
 from pathlib import Path
@@ -428,53 +427,3 @@ DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 def build(name, folder):
     """Return a new pipeline."""
     return PIPELINES[name](Path(folder))
-
-
-def digest(data):
-    """Return a short text that is equal for equal data of equal types."""
-    return hashlib.sha256(repr(_plain(data)).encode()).hexdigest()[:16]
-
-
-def _plain(data):
-    if isinstance(data, numpy.ndarray) and data.dtype.hasobject:
-        return ('objects', data.shape, [_plain(part) for part in data.flat])
-    if isinstance(data, (numpy.ndarray, numpy.generic)):
-        return type(data).__name__, data.dtype.str, data.shape, data.tobytes()
-    if isinstance(data, (list, tuple)):
-        return type(data).__name__, [_plain(part) for part in data]
-    return data
-
-
-def leaves(stream):
-    """Return the streams over data sets that a pipeline reads here."""
-    if isinstance(stream, MultiProcessing):
-        return []
-    if isinstance(stream, Merge):
-        # A stream may be merged with itself.
-        return list(dict.fromkeys(
-            leaf for child in stream.data_streams for leaf in leaves(child)))
-    if hasattr(stream, 'data_stream'):
-        return leaves(stream.data_stream)
-    return [stream]
-
-
-def count_requests(stream):
-    """Count the calls of the data sets' ``get_data`` from now on.
-
-    Returns
-    -------
-    list
-        As many items as there were calls.
-
-    """
-    calls = []
-
-    def counted(get_data):
-        def wrapper(*args, **kwargs):
-            calls.append(args)
-            return get_data(*args, **kwargs)
-        return wrapper
-
-    for leaf in leaves(stream):
-        leaf.dataset.get_data = counted(leaf.dataset.get_data)
-    return calls

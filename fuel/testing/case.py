@@ -1,0 +1,76 @@
+"""A stream under examination, and what it gives when nothing interferes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from fuel.testing.data import Frozen, freeze_all
+from fuel.testing.promises import expect
+from fuel.testing.replay import Followed, ReplayProcess, Saved, replay
+
+__all__ = ['Replay', 'StreamCase', 'replaying']
+
+Replay: TypeAlias = Callable[
+    [Callable[[], Any], Sequence[Saved]], list[Followed]]
+
+
+class StreamCase:
+    """A way to make a stream, and the epochs that such a stream has.
+
+    Parameters
+    ----------
+    build : callable
+        Makes a new stream, equal to all others that it makes.
+    draws : bool
+        Whether items are drawn at random while an epoch runs.
+    replay : callable
+        Continues from saved positions, perhaps in another process.
+
+    """
+
+    def __init__(self, build: Callable[[], Any], draws: bool,
+                 replay: Replay) -> None:
+        self.build = build
+        self.draws = draws
+        self.replay = replay
+
+    @contextmanager
+    def stream(self) -> Iterator[Any]:
+        """Make a stream, and close it at the end of the block."""
+        stream = self.build()
+        try:
+            yield stream
+        finally:
+            stream.close()
+
+    @cached_property
+    def epochs(self) -> list[list[Frozen]]:
+        """The first two epochs of a stream, each read to its end."""
+        with self.stream() as stream:
+            return [freeze_all(stream.get_epoch_iterator())
+                    for _ in range(2)]
+
+    def expect_epoch(self, expected: list[Frozen], got: list[Frozen],
+                     where: str) -> None:
+        """Compare the items of an epoch, and name the first that differs."""
+        for place, pair in enumerate(zip(expected, got, strict=False)):
+            expect(pair[0] == pair[1],
+                   f'{where}, item {place} should be {pair[0]}, but it is '
+                   f'{pair[1]}.')
+        expect(len(expected) == len(got),
+               f'{where}, {len(expected)} items should come, but '
+               f'{len(got)} came.')
+
+
+@contextmanager
+def replaying(another_process: ReplayProcess | bool) -> Iterator[Replay]:
+    """Return what continues from saved positions, for one block."""
+    if isinstance(another_process, ReplayProcess):
+        yield another_process.replay
+    elif another_process:
+        with ReplayProcess() as process:
+            yield process.replay
+    else:
+        yield replay

@@ -1,0 +1,89 @@
+"""What can be done to the data of any stream: compare, walk, overwrite."""
+from __future__ import annotations
+
+import hashlib
+import reprlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy
+from numpy.typing import NDArray
+
+__all__ = ['Frozen', 'arrays_in', 'freeze', 'freeze_all', 'overwrite']
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Data as they were at one moment; equal for equal data of equal types.
+
+    Parameters
+    ----------
+    digest : str
+        Of types, shapes and values.
+    text : str
+        A short form for errors, which is not compared.
+
+    """
+
+    digest: str
+    text: str = field(compare=False)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def freeze(data: object) -> Frozen:
+    """Return data in a form that later changes of them do not reach."""
+    return Frozen(hashlib.sha256(repr(_plain(data)).encode()).hexdigest(),
+                  reprlib.repr(data))
+
+
+def freeze_all(items: Iterable[object]) -> list[Frozen]:
+    """Return all items of an iterable, frozen one by one."""
+    return [freeze(item) for item in items]
+
+
+def _plain(data: object) -> object:
+    """Return data as something whose ``repr`` says everything."""
+    if isinstance(data, numpy.ndarray) and data.dtype.hasobject:
+        return 'objects', data.shape, [_plain(part) for part in data.flat]
+    if isinstance(data, (numpy.ndarray, numpy.generic)):
+        return type(data).__name__, data.dtype.str, data.shape, data.tobytes()
+    if isinstance(data, (list, tuple)):
+        return type(data).__name__, [_plain(part) for part in data]
+    if isinstance(data, dict):
+        return 'dict', [(key, _plain(part)) for key, part in data.items()]
+    return data
+
+
+def arrays_in(data: object) -> Iterator[NDArray[numpy.generic]]:
+    """Yield all arrays that data are made of."""
+    if isinstance(data, numpy.ndarray):
+        yield data
+        if data.dtype.hasobject:
+            for part in data.flat:
+                yield from arrays_in(part)
+    elif isinstance(data, (list, tuple)):
+        for part in data:
+            yield from arrays_in(part)
+
+
+def overwrite(data: object) -> None:
+    """Write into everything in the data that can be written to."""
+    if isinstance(data, numpy.ndarray):
+        if data.dtype.hasobject:
+            for part in data.flat:
+                overwrite(part)
+            data[...] = None
+        else:
+            data.view('u1' if data.flags.c_contiguous and data.ndim
+                      and data.shape[-1] else data.dtype)[...] = 99
+    elif isinstance(data, numpy.void) and data.dtype.names:
+        data[data.dtype.names[0]] = 99
+    elif isinstance(data, list):
+        for part in data:
+            overwrite(part)
+        data[:] = [None] * len(data)
+    elif isinstance(data, tuple):
+        for part in data:
+            overwrite(part)

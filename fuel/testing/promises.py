@@ -1,0 +1,73 @@
+"""Promises, the errors that name a broken one, and how they are run."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias, TypeVar
+
+__all__ = ['BrokenPromiseError', 'expect', 'keep']
+
+Case = TypeVar('Case')
+Promises: TypeAlias = Mapping[str, Callable[[Case], None]]
+
+
+class BrokenPromiseError(AssertionError):
+    """An object does not behave as Fuel promises to whoever uses it.
+
+    The text names the promise, states it, and says what was expected, what
+    came, and where.
+    """
+
+
+def expect(condition: object, text: str) -> None:
+    """Raise a :class:`BrokenPromiseError` unless a condition holds.
+
+    Parameters
+    ----------
+    condition : object
+        Anything that is true or false.
+    text : str
+        What broke the promise: expected, got, where.
+
+    """
+    if not condition:
+        raise BrokenPromiseError(text)
+
+
+def keep(promises: Promises[Case], names: Iterable[str] | None,
+         case: Case) -> None:
+    """Check some promises of one object.
+
+    Parameters
+    ----------
+    promises : dict
+        For each name the function that checks it.  The first line of its
+        docstring states the promise.
+    names : iterable of str or None
+        Which to check; None means all.
+    case : object
+        What the functions are called with.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If a promise is broken, or an error stops its check.
+    ValueError
+        If there is no promise of a name.
+
+    """
+    for name in promises if names is None else names:
+        if name not in promises:
+            raise ValueError(
+                f'there is no promise {name!r}: choose among '
+                f'{tuple(promises)}')
+        promise = (inspect.getdoc(promises[name]) or '').partition('\n\n')[0]
+        try:
+            promises[name](case)
+        except BrokenPromiseError as error:
+            raise BrokenPromiseError(
+                f'{name}: {promise} {error}') from error.__cause__
+        except Exception as error:
+            raise BrokenPromiseError(
+                f'{name}: {promise} Its check ended with '
+                f'{type(error).__name__}: {error}') from error

@@ -1,0 +1,186 @@
+"""What every stage promises to the streams below and above it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy
+
+from fuel.datasets import IndexableDataset
+from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.testing.promises import Promises, expect, keep
+from fuel.testing.replay import ReplayProcess
+from fuel.testing.streams import check_stream
+from fuel.typing import StreamLike
+
+__all__ = ['STAGE_PROMISES', 'check_stage']
+
+Builder: TypeAlias = Callable[[], StreamLike]
+StageBuilder: TypeAlias = Callable[[Any], StreamLike]
+
+#: Examples of the streams that stages are tried on.
+NUM_EXAMPLES = 11
+
+
+def batches() -> DataStream:
+    """Return a stream of shuffled batches of a matrix and a number."""
+    return DataStream(arrays(), iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 4))
+
+
+def examples() -> DataStream:
+    """Return a stream of shuffled examples, a matrix and a number each."""
+    return DataStream(arrays(), iteration_scheme=ShuffledExampleScheme(
+        NUM_EXAMPLES))
+
+
+def arrays() -> IndexableDataset:
+    """Return a data set of a matrix and a number for each example."""
+    return IndexableDataset({
+        'features': numpy.arange(NUM_EXAMPLES * 6.).reshape(-1, 3, 2),
+        'targets': numpy.arange(NUM_EXAMPLES)},
+        axis_labels={'features': ('batch', 'height', 'width'),
+                     'targets': ('batch',)})
+
+
+def check_stage(build: StageBuilder, *,
+                over: Sequence[Builder] | None = None,
+                promises: Iterable[str] | None = None,
+                draws: bool = False,
+                another_process: ReplayProcess | bool = True) -> None:
+    """Check that a stage keeps what Fuel promises of every stage.
+
+    The stage is itself a stream, whose promises are checked too, see
+    :func:`~fuel.testing.check_stream`.
+
+    Parameters
+    ----------
+    build : callable
+        Makes a new stage over the stream that it is given, such as the
+        stage's class.  All that it makes of equal streams are equal.
+    over : list of callable, optional
+        Make the streams that the stage is tried on.  Defaults to a stream of
+        batches and one of examples, both of the sources ``'features'``
+        (float64, 3 x 2) and ``'targets'`` (int64); the one for which the
+        stage raises :class:`NotImplementedError` is left out.
+    promises : iterable of str, optional
+        Keys of :data:`STAGE_PROMISES`.  Defaults to all.
+    draws : bool, optional
+        Whether the stage draws random numbers while an epoch runs, from one
+        generator for all epochs.  Defaults to False.
+    another_process : bool or ReplayProcess, optional
+        See :func:`~fuel.testing.check_stream`.
+
+    Raises
+    ------
+    BrokenPromiseError
+        If a promise is broken; the text names it.
+    ValueError
+        If the stage takes neither batches nor examples.
+
+    Examples
+    --------
+    >>> from fuel.transformers import Transformer
+    >>> class Counted(Transformer):
+    ...     count = 0
+    ...     def __init__(self, data_stream):
+    ...         super().__init__(data_stream, data_stream.produces_examples)
+    ...     def transform_batch(self, batch):
+    ...         self.count += 1
+    ...         return (*batch[:-1], batch[-1] + self.count)
+    >>> check_stage(Counted, promises=['refused requests'])
+    >>> check_stage(Counted, another_process=False)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fuel.testing.promises.BrokenPromiseError: stream: ... interleaved ...
+
+    """
+    found = [stream for stream in (over or (batches, examples))
+             if over or takes(build, stream)]
+    if not found:
+        raise ValueError(
+            'the stage takes neither the batches nor the examples that it '
+            'is tried on by default: pass streams as over=[...]')
+    for stream in found:
+        keep(STAGE_PROMISES, promises,
+             StageCase(build, stream, draws, another_process))
+
+
+class StageOf:
+    """Builds a stage over a stream; it pickles if both builders do."""
+
+    def __init__(self, build: StageBuilder, over: Builder) -> None:
+        self.build = build
+        self.over = over
+
+    def __call__(self) -> StreamLike:
+        """Return a new stage."""
+        return self.build(self.over())
+
+
+class StageCase:
+    """A way to make a stage, and the stream it is tried on."""
+
+    def __init__(self, build: StageBuilder, over: Builder, draws: bool,
+                 another_process: ReplayProcess | bool) -> None:
+        self.build = StageOf(build, over)
+        self.draws = draws
+        self.another_process = another_process
+
+
+def takes(build: StageBuilder, over: Builder) -> bool:
+    """Return whether a stage is made for batches, or for examples."""
+    try:
+        next(build(over()).get_epoch_iterator(), None)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def check_requests(case: StageCase) -> None:
+    """A stage without an iteration scheme refuses requests."""
+    stage: Any = case.build()
+    if stage.iteration_scheme is None:
+        stage.get_epoch_iterator()
+        try:
+            data = stage.get_data(3)
+        except ValueError:
+            return
+        expect(False, f'get_data(3) returned {data}.')
+
+
+def check_closing(case: StageCase) -> None:
+    """Closing and resetting a stage reaches the stream that it reads."""
+    for method in ('close', 'reset', 'next_epoch'):
+        stage: Any = case.build()
+        called: list[object] = []
+        for child in getattr(stage, 'data_streams', None) or [
+                stage.data_stream]:
+            setattr(child, method, partial(called.append, child))
+        getattr(stage, method)()
+        expect(called, f'{method}() of the stage called none.')
+
+
+def check_one_to_one(case: StageCase) -> None:
+    """A stage that is one-to-one gives one item for each that it reads."""
+    stage: Any = case.build()
+    if getattr(stage, 'one_to_one', False):
+        count = sum(1 for _ in stage.get_epoch_iterator())
+        below = sum(1 for _ in case.build.over().get_epoch_iterator())
+        expect(count == below, f'{count} items came of {below}.')
+
+
+def check_stage_stream(case: StageCase) -> None:
+    """A stage keeps the promises of every stream."""
+    check_stream(case.build, draws=case.draws,
+                 another_process=case.another_process)
+
+
+#: What is checked of a stage, by name.
+STAGE_PROMISES: Promises[StageCase] = {
+    'refused requests': check_requests,
+    'closing': check_closing,
+    'one-to-one': check_one_to_one,
+    'stream': check_stage_stream,
+}

@@ -1,0 +1,61 @@
+"""Every data set keeps the promises of every data set."""
+from functools import partial
+
+import numpy
+import pytest
+from support import pipelines
+
+from fuel.datasets import (
+    CSVDataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+    NPYDataset,
+)
+from fuel.datasets.text import TextFile
+from fuel.datasets.toy import Spiral, SwissRoll
+from fuel.testing import DATASET_PROMISES, check_dataset
+
+DATASETS = {
+    'IndexableDataset': lambda folder: pipelines.arrays(),
+    'IndexableDataset list': lambda folder: IndexableDataset(
+        [[n, n] for n in range(9)]),
+    'IterableDataset': lambda folder: IterableDataset(
+        {'a': [1, 2, 3], 'b': numpy.arange(6.).reshape(3, 2)}),
+    'H5PYDataset': lambda folder: H5PYDataset(
+        folder / 'data.hdf5', ('train',), sources=('features', 'targets')),
+    'H5PYDataset compressed': lambda folder: H5PYDataset(
+        folder / 'data.hdf5', ('train',), sources=('gzip', 'targets')),
+    'H5PYDataset ragged': lambda folder: H5PYDataset(
+        folder / 'data.hdf5', ('train',), sources=('images',)),
+    'H5PYDataset in memory': lambda folder: H5PYDataset(
+        folder / 'data.hdf5', ('train',), load_in_memory=True,
+        sources=('features', 'images')),
+    'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
+    'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
+    'TextFile': lambda folder: TextFile(
+        [folder / '0.txt', folder / '1.txt'], pipelines.VOCABULARY),
+    'Spiral': lambda folder: Spiral(num_examples=14),
+    'SwissRoll': lambda folder: SwissRoll(num_examples=14),
+}
+
+
+def build(name, folder):
+    """Return a new data set; this pickles, where the functions do not."""
+    return DATASETS[name](folder)
+
+
+# The streams over data sets are among the pipelines.
+@pytest.mark.parametrize('promise', [
+    name for name in DATASET_PROMISES if name != 'streams'])
+@pytest.mark.parametrize('name', DATASETS)
+def test_dataset_keeps_promise(name, promise, files):
+    """What is promised of users' data sets holds for Fuel's own."""
+    check_dataset(partial(build, name, files), promises=[promise])
+
+
+@pytest.mark.parametrize('name', ['IndexableDataset', 'IterableDataset'])
+def test_dataset_keeps_promises_of_streams(name, files, another_process):
+    """With the schemes that a data set is read with by default."""
+    check_dataset(partial(build, name, files),
+                  another_process=another_process)
