@@ -4,6 +4,7 @@ import copy
 import faulthandler
 import os
 import random
+import signal
 import tempfile
 from pathlib import Path
 
@@ -45,6 +46,9 @@ def pytest_configure(config):
     # All processes of a run use one seed.
     global SEED
     SEED = getattr(config, 'workerinput', {}).get('seed', SEED)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # So a shell starts what runs in the background.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Tests capture their own; this one is shown at once.
     config.stash[STDERR] = os.dup(2)
     stuck.arm_forks()

@@ -10,8 +10,6 @@ from fuel.testing.data import Frozen, freeze_all
 from fuel.testing.promises import expect
 from fuel.testing.replay import Followed, ReplayProcess, Saved, replay
 
-__all__ = ['Replay', 'StreamCase', 'replaying']
-
 Replay: TypeAlias = Callable[
     [Callable[[], Any], Sequence[Saved]], list[Followed]]
 

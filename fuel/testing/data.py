@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 import numpy
 from numpy.typing import NDArray
 
-__all__ = ['Frozen', 'arrays_in', 'freeze', 'freeze_all', 'overwrite']
-
 
 @dataclass(frozen=True)
 class Frozen:

@@ -14,8 +14,6 @@ from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import DatasetLike, SchemeLike
 
-__all__ = ['DATASET_PROMISES', 'check_dataset']
-
 Schemes = Sequence[SchemeLike | None]
 
 

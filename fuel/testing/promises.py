@@ -5,8 +5,6 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias, TypeVar
 
-__all__ = ['BrokenPromiseError', 'expect', 'keep']
-
 Case = TypeVar('Case')
 Promises: TypeAlias = Mapping[str, Callable[[Case], None]]
 

@@ -9,8 +9,6 @@ from fuel.epochs.pipeline import child_streams
 from fuel.transformers import MultiProcessing
 from fuel.typing import StreamLike
 
-__all__ = ['counted_requests', 'leaves']
-
 
 def leaves(stream: StreamLike) -> list[Any]:
     """Return the streams over data sets that are read in this process.

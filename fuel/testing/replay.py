@@ -13,8 +13,6 @@ from fuel.testing.data import Frozen, freeze_all
 from fuel.testing.promises import BrokenPromiseError
 from fuel.testing.reading import counted_requests
 
-__all__ = ['Followed', 'ReplayProcess', 'Saved', 'replay']
-
 #: Seconds to wait for the other process.
 TIMEOUT = 100
 

@@ -11,8 +11,6 @@ from fuel.testing.promises import Promises, expect
 from fuel.testing.reading import counted_requests
 from fuel.testing.replay import Followed, Saved
 
-__all__ = ['RESUMING_PROMISES']
-
 #: Bytes of a state as JSON: it holds counts, never data.
 MOST_BYTES = 20000
 

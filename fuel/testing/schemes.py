@@ -11,8 +11,6 @@ from fuel.testing.data import Frozen, freeze, overwrite
 from fuel.testing.promises import Promises, expect, keep
 from fuel.typing import SchemeLike
 
-__all__ = ['SCHEME_PROMISES', 'check_scheme']
-
 #: Requests that are read of an epoch, which may be endless.
 MOST_REQUESTS = 100
 

@@ -15,8 +15,6 @@ from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import StreamLike
 
-__all__ = ['STAGE_PROMISES', 'check_stage']
-
 Builder: TypeAlias = Callable[[], StreamLike]
 StageBuilder: TypeAlias = Callable[[Any], StreamLike]
 

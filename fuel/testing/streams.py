@@ -23,8 +23,6 @@ from fuel.testing.resuming import RESUMING_PROMISES
 from fuel.transformers import Transformer
 from fuel.typing import StreamLike
 
-__all__ = ['STREAM_PROMISES', 'check_stream']
-
 
 def check_stream(build: Callable[[], StreamLike], *,
                  promises: Iterable[str] | None = None,

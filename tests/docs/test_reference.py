@@ -11,8 +11,8 @@ PAGES = Path(__file__).parents[2] / 'docs' / 'api'
 # Described by the manual's other pages or by the commands' own help, or made
 # for the other parts of Fuel.
 ELSEWHERE = re.compile(
-    r'fuel\.(bin|converters|downloaders|kernels|storage|transport|wire)('
-    r'\.|$)')
+    r'fuel\.(bin|converters|downloaders|kernels|storage|transport|wire)'
+    r'(\.|$)')
 
 
 def public_modules():
