@@ -1,15 +1,18 @@
 """The cropping function of old, under its old name."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from numpy.typing import NDArray
 
 from fuel.kernels import crop_windows
 
 __all__ = ['window_batch_bchw']
 
 
-def window_batch_bchw(batch: Any, height_offsets: Any, width_offsets: Any,
-                      out: Any) -> None:
+def window_batch_bchw(batch: NDArray[Any], height_offsets: Sequence[int],
+                      width_offsets: Sequence[int], out: NDArray[Any]) -> None:
     """Copy one window of each image of a batch.
 
     Parameters

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Sequence
 
 from fuel.exceptions import AxisLabelsMismatchError
 from fuel.transformers.source_names import as_labels
@@ -27,7 +27,8 @@ class ExpectsAxisLabels:
 
     """
 
-    def verify_axis_labels(self, expected: Any, actual: Any,
+    def verify_axis_labels(self, expected: Sequence[str],
+                           actual: Sequence[str] | None,
                            source_name: str) -> None:
         """Check the axis labels of a source, the first time it is asked.
 

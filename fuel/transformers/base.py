@@ -8,6 +8,7 @@ from fuel.epochs.pipeline import answers_for_get_data, source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
+from fuel.typing import Batch, Request, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_own
 
@@ -73,7 +74,7 @@ class Transformer(AbstractDataStream):
     data_stream: Any
     child_epoch_iterator: Any
 
-    def __init__(self, data_stream: Any,
+    def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
                  **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -89,14 +90,14 @@ class Transformer(AbstractDataStream):
         return self._get_sources()
 
     @sources.setter
-    def sources(self, value: Any) -> None:
+    def sources(self, value: Sequence[str]) -> None:
         self._sources = value
 
     def _get_sources(self) -> Any:
         """Return the sources that the stage has if none are assigned."""
         return self.data_stream.sources
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Request = None) -> Any:
         """Return the next data of `data_stream`, transformed.
 
         Parameters
@@ -134,7 +135,7 @@ class Transformer(AbstractDataStream):
             note_examples(error, self, data)
             raise
 
-    def _refuse(self, request: Any) -> None:
+    def _refuse(self, request: Request) -> None:
         if request is not None:
             raise ValueError(
                 f'{type(self).__name__} reads its data stream in order and '
@@ -157,7 +158,7 @@ class Transformer(AbstractDataStream):
                 'StopIteration, which would end the epoch too early: catch '
                 'it there') from error
 
-    def transform_example(self, example: Any) -> Any:
+    def transform_example(self, example: Batch) -> Any:
         """Return an example, transformed.
 
         Parameters
@@ -172,7 +173,7 @@ class Transformer(AbstractDataStream):
         """
         raise NotImplementedError(missing(self, 'transform_example'))
 
-    def transform_batch(self, batch: Any) -> Any:
+    def transform_batch(self, batch: Batch) -> Any:
         """Return a batch, transformed.
 
         Parameters
@@ -267,7 +268,7 @@ class AgnosticTransformer(Transformer):
 
     """
 
-    def transform_any(self, data: Any) -> Any:
+    def transform_any(self, data: Batch) -> Any:
         """Return an example or a batch, transformed.
 
         Parameters
@@ -282,16 +283,16 @@ class AgnosticTransformer(Transformer):
         """
         raise NotImplementedError(missing(self, 'transform_any'))
 
-    def transform_example(self, example: Any) -> Any:
+    def transform_example(self, example: Batch) -> Any:
         """Return :meth:`transform_any` of an example."""
         return self.transform_any(example)
 
-    def transform_batch(self, batch: Any) -> Any:
+    def transform_batch(self, batch: Batch) -> Any:
         """Return :meth:`transform_any` of a batch."""
         return self.transform_any(batch)
 
 
-def as_tuple(data: Any) -> Any:
+def as_tuple(data: Batch) -> Any:
     """Return what a user's function returned, an iterator read out.
 
     Lists stay lists: scripts may change them in place.
@@ -299,7 +300,7 @@ def as_tuple(data: Any) -> Any:
     return tuple(data) if isinstance(data, Iterator) else data
 
 
-def check_count(parts: Any, sources: Any) -> None:
+def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
     """Refuse data that have no part for some source.
 
     Parts beyond the last source pass through: a stream whose `sources` were
@@ -312,7 +313,7 @@ def check_count(parts: Any, sources: Any) -> None:
             'returns')
 
 
-def length_of(data_stream: Any) -> int | None:
+def length_of(data_stream: StreamLike) -> int | None:
     """Return how many items an epoch of a stream has; None if not known."""
     if hasattr(data_stream, '_length'):
         length: int | None = data_stream._length()
@@ -326,7 +327,7 @@ def missing(stage: Transformer, method: str) -> str:
             'needs for this data stream')
 
 
-def _mismatch(stage: Transformer, examples: Any) -> str:
+def _mismatch(stage: Transformer, examples: bool) -> str:
     kind, other = (('examples', 'batches') if examples
                    else ('batches', 'examples'))
     return (

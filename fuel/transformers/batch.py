@@ -12,6 +12,7 @@ from fuel.transformers.base import Transformer, check_count, length_of
 from fuel.transformers.cache import as_size
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import as_labels, labels_of
+from fuel.typing import Request, SchemeLike, StreamLike
 
 
 class Batch(Transformer):
@@ -58,7 +59,7 @@ class Batch(Transformer):
     _pending: Any = None
     _size = 0
 
-    def __init__(self, data_stream: Any, iteration_scheme: Any,
+    def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
                  strictness: int = 0, **kwargs: Any) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
@@ -89,7 +90,7 @@ class Batch(Transformer):
             self._pending = None
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return a batch.
 
         Parameters

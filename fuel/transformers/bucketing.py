@@ -1,6 +1,7 @@
 """A stage that makes batches of sequences of similar lengths."""
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy
@@ -11,6 +12,7 @@ from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import as_labels, check_known, labels_of
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
 
 
@@ -71,7 +73,7 @@ class BucketBatch(SeededTransformer):
     _pool: _Pool | None = None
     _number = 0
 
-    def __init__(self, data_stream: Any, token_budget: int,
+    def __init__(self, data_stream: StreamLike, token_budget: int,
                  length_source: str | None = None, pool_size: int = 1000,
                  shuffle: bool = True, **kwargs: Any) -> None:
         if not data_stream.produces_examples:
@@ -100,7 +102,7 @@ class BucketBatch(SeededTransformer):
             self._pool, self._number = None, 0
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next batch.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -155,7 +157,7 @@ class BucketBatch(SeededTransformer):
                 batches.append([examples[i]])
         return batches
 
-    def _measure(self, sequence: Any) -> int:
+    def _measure(self, sequence: Sized) -> int:
         try:
             return len(sequence)
         except TypeError as error:
@@ -176,7 +178,7 @@ class BucketBatch(SeededTransformer):
         return {**leftover, 'number': self._number - 1,
                 'used': self._pool.used}
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the pool again, and leave out what was returned."""
         super().set_leftover(leftover)
         self._number = leftover['number']
@@ -195,7 +197,7 @@ class BucketBatch(SeededTransformer):
 class _Pool:
     """Batches that are to be handed out."""
 
-    def __init__(self, batches: list[list[Any]], position: Any) -> None:
+    def __init__(self, batches: list[list[Any]], position: object) -> None:
         self.batches = batches
         self.position = position
         self.used = 0

@@ -13,6 +13,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
+from fuel.typing import SchemeLike, StreamLike
 
 
 class Cache(Transformer):
@@ -68,7 +69,7 @@ class Cache(Transformer):
     epoch_attributes = (*Transformer.epoch_attributes, '_chunks')
     _chunks: tuple[PartialBatch, ...] = ()
 
-    def __init__(self, data_stream: Any, iteration_scheme: Any,
+    def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
                  **kwargs: Any) -> None:
         if not isinstance(iteration_scheme, BatchSizeScheme):
             raise ValueError(
@@ -160,7 +161,7 @@ class Cache(Transformer):
         """Return how many examples of the child's batch were returned."""
         return {'used': self._chunks[0].used} if self._chunks else None
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the child's batch again, and leave out what was returned."""
         self._fetch()
         self._chunks[0].skip(leftover['used'])
@@ -170,7 +171,7 @@ class Cache(Transformer):
         return self._chunks[0].position if self._chunks else None
 
 
-def as_size(stage: Any, request: Any) -> int:
+def as_size(stage: StreamLike, request: Any) -> int:
     """Return a request for a number of examples, checked."""
     try:
         size = operator.index(request)

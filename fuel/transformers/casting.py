@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike
 
 from fuel import config
 from fuel.epochs.dtype_hints import wanted_from
@@ -13,6 +14,7 @@ from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
+from fuel.typing import StreamLike
 from fuel.utils.overrides import defines_together
 
 
@@ -24,7 +26,8 @@ class _Caster(AgnosticSourcewiseTransformer):
     another on the way.
     """
 
-    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
+                 **kwargs: Any) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
@@ -93,7 +96,8 @@ class Cast(_Caster):
 
     """
 
-    def __init__(self, data_stream: Any, dtype: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
+                 **kwargs: Any) -> None:
         super().__init__(data_stream, dtype, **kwargs)
 
     def _giver(self) -> Any:
@@ -104,7 +108,7 @@ class Cast(_Caster):
             return stream.dataset
         return super()._giver()
 
-    def transform_any_source(self, source_data: Any,
+    def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return the data as an array of the type."""
         return cast(source_data, self.dtype)
@@ -141,10 +145,10 @@ class ForceFloatX(_Caster):
 
     """
 
-    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         super().__init__(data_stream, 'floatX', **kwargs)
 
-    def transform_any_source(self, source_data: Any,
+    def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return the data, as floatX if they are a floating array."""
         if not isinstance(source_data, numpy.ndarray):
@@ -158,14 +162,14 @@ class ForceFloatX(_Caster):
         return cast(source_data, self.dtype)
 
 
-def gives_types(dataset: Any) -> bool:
+def gives_types(dataset: object) -> bool:
     """Tell whether no user's code sees what a data set's batches are."""
     return (getattr(dataset, 'gives_types', False)
             and 'get_data' not in vars(dataset)
             and defines_together(type(dataset), 'get_data', 'gives_types'))
 
 
-def as_dtype(dtype: Any) -> Any:
+def as_dtype(dtype: DTypeLike) -> Any:
     """Return a type, or what ``'floatX'`` stands for at present."""
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
@@ -177,7 +181,7 @@ def as_dtype(dtype: Any) -> Any:
             f'({error})') from None
 
 
-def cast(data: Any, dtype: Any) -> Any:
+def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
     """Return data as an array of a type, copied only where needed.
 
     Returns
@@ -187,7 +191,7 @@ def cast(data: Any, dtype: Any) -> Any:
         elements are arrays of the type.
 
     """
-    array = as_array(data)
+    array: Any = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
         return map_elements(lambda element: cast(element, dtype), data)
     if array is not data and array.dtype != object:

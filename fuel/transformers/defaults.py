@@ -5,12 +5,14 @@ list of arguments and a dict of keyword arguments.
 """
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
 
 from fuel.transformers import Cast, ScaleAndShift, SourcewiseTransformer
 from fuel.transformers.source_names import labels_of
+from fuel.typing import StreamLike
 
 __all__ = ['ToBytes', 'rgb_images_from_encoded_bytes',
            'uint8_pixels_to_floatX']
@@ -46,7 +48,7 @@ class ToBytes(SourcewiseTransformer):
 
     """
 
-    def __init__(self, stream: Any, **kwargs: Any) -> None:
+    def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', stream.produces_examples)
         chosen = self._select(stream, kwargs.get('which_sources'))
         labels = ('bytes',) if stream.produces_examples else (
@@ -56,24 +58,25 @@ class ToBytes(SourcewiseTransformer):
             **dict.fromkeys(chosen, labels)})
         super().__init__(stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: object,
                                  source_name: str) -> bytes:
         """Return an example as bytes."""
         return _to_bytes(source_example)
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Iterable[object],
                                source_name: str) -> list[bytes]:
         """Return a batch as a list of bytes."""
         return [_to_bytes(example) for example in source_batch]
 
 
-def _to_bytes(example: Any) -> bytes:
+def _to_bytes(example: object) -> bytes:
     if isinstance(example, bytes):
         return example
     return numpy.asarray(example).tobytes()
 
 
-def uint8_pixels_to_floatX(which_sources: Any) -> Any:  # noqa: N802
+def uint8_pixels_to_floatX(  # noqa: N802 - a name of old
+        which_sources: Sequence[str] | str) -> Any:
     """Return stages that make floatX from 0 to 1 of pixels from 0 to 255.
 
     Parameters
@@ -97,7 +100,7 @@ def uint8_pixels_to_floatX(which_sources: Any) -> Any:  # noqa: N802
         (Cast, ['floatX'], {'which_sources': which_sources}))
 
 
-def rgb_images_from_encoded_bytes(which_sources: Any) -> Any:
+def rgb_images_from_encoded_bytes(which_sources: Sequence[str] | str) -> Any:
     """Return stages that make colour images of encoded ones.
 
     Parameters

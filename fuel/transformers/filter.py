@@ -6,6 +6,7 @@ from typing import Any
 
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
+from fuel.typing import Request, StreamLike
 
 
 class Filter(Transformer):
@@ -34,14 +35,14 @@ class Filter(Transformer):
 
     one_to_one = False
 
-    def __init__(self, data_stream: Any, predicate: Callable[[Any], Any],
-                 **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 predicate: Callable[[Any], Any], **kwargs: Any) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Request = None) -> Any:
         """Return the next data that fulfil the condition.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.

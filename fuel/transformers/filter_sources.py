@@ -1,10 +1,12 @@
 """A stage that keeps some of the sources."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fuel.transformers.base import AgnosticTransformer, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
+from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
 
 
@@ -36,7 +38,7 @@ class FilterSources(AgnosticTransformer):
 
     """
 
-    def __init__(self, data_stream: Any, sources: Any,
+    def __init__(self, data_stream: StreamLike, sources: Sequence[str],
                  **kwargs: Any) -> None:
         self._kept = frozenset(as_names('sources', sources))
         check_known('sources', sorted(self._kept), data_stream.sources)
@@ -57,7 +59,7 @@ class FilterSources(AgnosticTransformer):
         return tuple([source for source in self.data_stream.sources
                       if source in self._kept])
 
-    def transform_any(self, data: Any) -> Any:
+    def transform_any(self, data: Batch) -> Any:
         """Return the data of the sources that are kept."""
         sources = self.data_stream.sources
         check_count(data, sources)

@@ -5,10 +5,12 @@ import math
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike
 
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.typing import StreamLike
 
 
 class Flatten(SourcewiseTransformer):
@@ -41,7 +43,7 @@ class Flatten(SourcewiseTransformer):
 
     """
 
-    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         labels = labels_of(data_stream)
         if labels is not None:
             chosen = self._select(data_stream, kwargs.get('which_sources'))
@@ -53,7 +55,7 @@ class Flatten(SourcewiseTransformer):
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:
         """Return an example as a vector, shape (feature,)."""
         return numpy.asarray(source_example).flatten()

@@ -9,6 +9,7 @@ import numpy
 
 from fuel.transformers.base import Transformer, as_tuple, check_count
 from fuel.transformers.source_names import as_names
+from fuel.typing import Batch, StreamLike
 
 
 class Mapping(Transformer):
@@ -48,9 +49,9 @@ class Mapping(Transformer):
 
     """
 
-    def __init__(self, data_stream: Any, mapping: Callable[[Any], Any],
-                 add_sources: Any = None, mapping_accepts: type = list,
-                 **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
+                 add_sources: Sequence[str] | None = None,
+                 mapping_accepts: type = list, **kwargs: Any) -> None:
         if mapping_accepts not in (list, dict):
             raise ValueError('mapping_accepts must be list or dict, got '
                              f'{mapping_accepts!r}')
@@ -75,15 +76,15 @@ class Mapping(Transformer):
             return sources
         return tuple(sources) + tuple(self.add_sources)
 
-    def transform_example(self, example: Any) -> Any:
+    def transform_example(self, example: Batch) -> Any:
         """Return an example with the function applied."""
         return self._apply(example)
 
-    def transform_batch(self, batch: Any) -> Any:
+    def transform_batch(self, batch: Batch) -> Any:
         """Return a batch with the function applied."""
         return self._apply(batch)
 
-    def _apply(self, data: Any) -> Any:
+    def _apply(self, data: Batch) -> Any:
         sources = self.data_stream.sources
         # Read out before the function runs, which may change a list.
         kept = tuple(data)[:len(sources)] if self.add_sources else ()
@@ -138,7 +139,7 @@ class SortMapping:
         self.key = key
         self.reverse = reverse
 
-    def __call__(self, batch: Any) -> tuple[Any, ...]:
+    def __call__(self, batch: Batch) -> tuple[Any, ...]:
         """Return a batch with its examples in sorted order."""
         keys = [self.key(example) for example in zip(*batch, strict=True)]
         order = sorted(

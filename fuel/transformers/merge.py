@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -9,6 +10,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import check_count, length_of
 from fuel.transformers.source_names import as_names
+from fuel.typing import AxisLabels, Request, StreamLike
 
 
 class Merge(AbstractDataStream):
@@ -59,8 +61,9 @@ class Merge(AbstractDataStream):
     child_epoch_iterators: Any
     _has_warned = False
 
-    def __init__(self, data_streams: Any, sources: Any,
-                 axis_labels: Any = None, strict: bool = False) -> None:
+    def __init__(self, data_streams: Iterable[StreamLike],
+                 sources: Iterable[str], axis_labels: AxisLabels | None = None,
+                 strict: bool = False) -> None:
         streams = tuple(data_streams)
         names = as_names('sources', sources)
         _check_kinds(streams)
@@ -92,7 +95,7 @@ class Merge(AbstractDataStream):
             self.child_epoch_iterators = iterators
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next data of all streams.
 
         Parameters
@@ -188,7 +191,7 @@ def _check_kinds(streams: tuple[Any, ...]) -> None:
             'before some')
 
 
-def _has_more(iterator: Any) -> bool:
+def _has_more(iterator: Iterator[object]) -> bool:
     for _ in iterator:
         return True
     return False

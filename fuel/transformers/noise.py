@@ -5,11 +5,13 @@ import math
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, NDArray
 
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
+from fuel.typing import StreamLike
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
@@ -33,24 +35,25 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
 
     takes_integers = False
 
-    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:
         """Return an example with noise."""
         # Each source has noise of its own.
         place = list(self.data_stream.sources).index(source_name)
         return self._transform(source_example, self.generator(place))
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: ArrayLike,
                                source_name: str) -> Any:
         """Return a batch with noise."""
         return self.transform_source_example(source_batch, source_name)
 
-    def _transform(self, data: Any, generator: Any) -> Any:
+    def _transform(self, data: object,
+                   generator: numpy.random.Generator) -> Any:
         if isinstance(data, list) and any(
                 isinstance(element, numpy.ndarray) for element in data):
             return [self._transform(element, generator) for element in data]
@@ -67,7 +70,8 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
         # A single number stays one.
         return self._apply(array, generator)[()]
 
-    def _apply(self, array: Any, generator: Any) -> Any:
+    def _apply(self, array: NDArray[Any],
+               generator: numpy.random.Generator) -> Any:
         raise NotImplementedError
 
 
@@ -108,7 +112,7 @@ class GaussianNoise(NoiseStage):
 
     """
 
-    def __init__(self, data_stream: Any, deviation: float,
+    def __init__(self, data_stream: StreamLike, deviation: float,
                  **kwargs: Any) -> None:
         if not 0 <= deviation < math.inf:
             raise ValueError('deviation must be finite and not negative, got '
@@ -116,7 +120,8 @@ class GaussianNoise(NoiseStage):
         self.deviation = float(deviation)
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: Any, generator: Any) -> Any:
+    def _apply(self, array: NDArray[Any],
+               generator: numpy.random.Generator) -> Any:
         noise = generator.standard_normal(
             array.shape, dtype=_draw_type(array.dtype))
         noise *= noise.dtype.type(self.deviation)
@@ -155,7 +160,7 @@ class UniformNoise(NoiseStage):
 
     """
 
-    def __init__(self, data_stream: Any, low: float, high: float,
+    def __init__(self, data_stream: StreamLike, low: float, high: float,
                  **kwargs: Any) -> None:
         if not -math.inf < low <= high < math.inf:
             raise ValueError('low and high must be finite, and low not above '
@@ -163,7 +168,8 @@ class UniformNoise(NoiseStage):
         self.low, self.high = float(low), float(high)
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: Any, generator: Any) -> Any:
+    def _apply(self, array: NDArray[Any],
+               generator: numpy.random.Generator) -> Any:
         noise = generator.random(array.shape, dtype=_draw_type(array.dtype))
         noise *= noise.dtype.type(self.high - self.low)
         noise += noise.dtype.type(self.low)
@@ -205,7 +211,7 @@ class Dropout(NoiseStage):
 
     """
 
-    def __init__(self, data_stream: Any, probability: float,
+    def __init__(self, data_stream: StreamLike, probability: float,
                  rescale: bool = True, **kwargs: Any) -> None:
         if not 0 <= probability < 1:
             raise ValueError('probability must be from 0 to below 1, got '
@@ -214,7 +220,8 @@ class Dropout(NoiseStage):
         self.rescale = rescale
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: Any, generator: Any) -> Any:
+    def _apply(self, array: NDArray[Any],
+               generator: numpy.random.Generator) -> Any:
         dropped = generator.random(
             array.shape, dtype=numpy.float32) < self.probability
         factor = 1 / (1 - self.probability) if self.rescale else 1.
@@ -260,7 +267,7 @@ class SaltAndPepper(NoiseStage):
 
     takes_integers = True
 
-    def __init__(self, data_stream: Any, probability: float,
+    def __init__(self, data_stream: StreamLike, probability: float,
                  low: float | None = None, high: float | None = None,
                  **kwargs: Any) -> None:
         if not 0 <= probability <= 1:
@@ -270,7 +277,8 @@ class SaltAndPepper(NoiseStage):
         self.low, self.high = low, high
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: Any, generator: Any) -> Any:
+    def _apply(self, array: NDArray[Any],
+               generator: numpy.random.Generator) -> Any:
         drawn = generator.random(array.shape, dtype=numpy.float32)
         low, high = _extremes(array.dtype, self.low, self.high)
         out = numpy.where(drawn < self.probability / 2, low, array)
@@ -279,12 +287,13 @@ class SaltAndPepper(NoiseStage):
         return numpy.where(is_high, high, out)
 
 
-def _draw_type(dtype: Any) -> Any:
+def _draw_type(dtype: numpy.dtype[Any]) -> Any:
     """Return the type that noise for data of a type is drawn in."""
     return numpy.float64 if dtype.itemsize > 4 else numpy.float32
 
 
-def _extremes(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
+def _extremes(dtype: numpy.dtype[Any], low: float | None,
+              high: float | None) -> tuple[Any, Any]:
     """Return two numbers of a type, checked."""
     if low is None:
         low = 0

@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+from numpy.typing import DTypeLike
 
 from fuel.kernels import pad_sequences
 from fuel.transformers.base import Transformer, check_count
@@ -15,6 +17,7 @@ from fuel.transformers.source_names import (
     check_known,
     labels_of,
 )
+from fuel.typing import Batch, StreamLike
 
 
 class Padding(Transformer):
@@ -72,8 +75,9 @@ class Padding(Transformer):
 
     """
 
-    def __init__(self, data_stream: Any, mask_sources: Any = None,
-                 mask_dtype: Any = None, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 mask_sources: Sequence[str] | str | None = None,
+                 mask_dtype: DTypeLike | None = None, **kwargs: Any) -> None:
         if data_stream.produces_examples:
             raise ValueError(
                 'Padding needs batches, but its data stream '
@@ -103,7 +107,7 @@ class Padding(Transformer):
             for name in ((source, source + '_mask')
                          if source in self.mask_sources else (source,))])
 
-    def transform_batch(self, batch: Any) -> tuple[Any, ...]:
+    def transform_batch(self, batch: Batch) -> tuple[Any, ...]:
         """Return a batch with sources padded, each followed by its mask."""
         sources = self.data_stream.sources
         check_count(batch, sources)

@@ -1,6 +1,7 @@
 """A batch of which some examples were handed out and others are kept."""
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -33,7 +34,8 @@ class PartialBatch:
 
     """
 
-    def __init__(self, batch: Any, sources: Any, position: Any) -> None:
+    def __init__(self, batch: Iterable[Any], sources: Sequence[str],
+                 position: object) -> None:
         batch = tuple(batch)
         check_count(batch, sources)
         names = (*sources, *range(len(sources), len(batch)))
@@ -76,7 +78,7 @@ class PartialBatch:
         self.used = used
 
 
-def _as_rows(part: Any, source: object) -> Any:
+def _as_rows(part: Iterable[Any], source: object) -> Any:
     if isinstance(part, list) or (
             isinstance(part, numpy.ndarray) and part.ndim):
         return part

@@ -6,7 +6,7 @@ shapes is no ragged batch: stages that compute make one array of it.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy
@@ -43,7 +43,7 @@ def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
     return batch
 
 
-def as_array(data: Any) -> NDArray[Any]:
+def as_array(data: object) -> NDArray[Any]:
     """Return the data of a source as an array, of objects if ragged.
 
     Parameters
@@ -63,7 +63,7 @@ def is_ragged(array: NDArray[Any]) -> bool:
         isinstance(element, _NESTED) for element in array.flat)
 
 
-def map_elements(function: Callable[[Any], Any], data: Any) -> Any:
+def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
     """Return ragged data with a function applied to each element.
 
     A list of arrays stays a list, anything else becomes an array of objects.
@@ -90,7 +90,7 @@ def _differ_in_shape(examples: Sequence[Any]) -> bool:
     return _MAKES_RAGGED and is_ragged(numpy.array(examples, object))
 
 
-def _length(example: Any) -> int | None:
+def _length(example: object) -> int | None:
     if isinstance(example, numpy.ndarray) and not example.ndim:
         return None
     return len(example) if isinstance(example, _NESTED) else None
@@ -103,7 +103,7 @@ def _as_objects(examples: Sequence[Any]) -> NDArray[Any]:
     return batch
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, numpy.ndarray):
         return value.tolist()
     if isinstance(value, (list, tuple)):

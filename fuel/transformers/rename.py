@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from fuel.transformers.base import AgnosticTransformer
 from fuel.transformers.source_names import check_known, labels_of
+from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
 
 logger = logging.getLogger(__name__)
@@ -43,7 +45,7 @@ class Rename(AgnosticTransformer):
 
     """
 
-    def __init__(self, data_stream: Any, names: dict[str, str],
+    def __init__(self, data_stream: StreamLike, names: dict[str, str],
                  on_non_existent: str = 'raise', **kwargs: Any) -> None:
         if on_non_existent not in ('raise', 'ignore', 'warn'):
             raise ValueError(
@@ -69,12 +71,12 @@ class Rename(AgnosticTransformer):
         return tuple([self._names.get(source, source)
                       for source in self.data_stream.sources])
 
-    def transform_any(self, data: Any) -> Any:
+    def transform_any(self, data: Batch) -> Any:
         """Return the data as they are."""
         return data
 
 
-def _existing(sources: Any, names: dict[str, str],
+def _existing(sources: Sequence[str], names: dict[str, str],
               on_non_existent: str) -> dict[str, str]:
     """Return the part of `names` that is about sources there are."""
     if on_non_existent == 'raise':
@@ -90,7 +92,7 @@ def _existing(sources: Any, names: dict[str, str],
     return existing
 
 
-def _check_unique(sources: Any, names: dict[str, str]) -> None:
+def _check_unique(sources: Sequence[str], names: dict[str, str]) -> None:
     renamed: dict[str, str] = {}
     for source in sources:
         name = names.get(source, source)

@@ -15,19 +15,24 @@ from __future__ import annotations
 import math
 import numbers
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fuel.epochs.dtype_hints import wanted_types
 from fuel.kernels.convert import scale_and_shift
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
+from fuel.typing import StreamLike
 
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)
+
+#: What numbers are multiplied with, or what is added to them.
+Operand: TypeAlias = 'int | float | complex | NDArray[Any]'
+Integers: TypeAlias = 'int | NDArray[Any]'
 
 
 class ScaleAndShift(AgnosticSourcewiseTransformer):
@@ -76,7 +81,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     """
 
-    def __init__(self, data_stream: Any, scale: Any, shift: Any,
+    def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
                  **kwargs: Any) -> None:
         _as_operand('scale', scale)
         _as_operand('shift', shift)
@@ -86,7 +91,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         self.scale = scale
         self.shift = shift
 
-    def transform_any_source(self, source_data: Any,
+    def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return ``source_data * scale + shift``."""
         dtype = wanted_types(self).get(source_name, FLOAT64)
@@ -94,7 +99,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
                       _as_operand('shift', self.shift), dtype)
 
 
-def _as_operand(name: str, value: Any) -> Any:
+def _as_operand(name: str, value: object) -> Any:
     """Return a scalar of any kind as a Python number, an array as it is."""
     if type(value) in (int, float):
         return value
@@ -113,7 +118,8 @@ def _as_operand(name: str, value: Any) -> Any:
                     f'({type(value).__name__})')
 
 
-def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
+def _apply(data: Any, scale: Operand, shift: Operand,
+           dtype: numpy.dtype[Any]) -> Any:
     """Return ``data * scale + shift``; see the module for types.
 
     `dtype` is what results are stored in that would be float64.
@@ -134,8 +140,8 @@ def _apply(data: Any, scale: Any, shift: Any, dtype: Any) -> Any:
     return result
 
 
-def _compute(array: NDArray[Any], scale: Any, shift: Any,
-             dtype: Any) -> NDArray[Any]:
+def _compute(array: NDArray[Any], scale: Operand, shift: Operand,
+             dtype: numpy.dtype[Any]) -> NDArray[Any]:
     kind = array.dtype.kind
     if kind in 'biu' and _is_integral(scale) and _is_integral(shift):
         return _compute_integers(array, scale, shift)
@@ -152,8 +158,8 @@ def _compute(array: NDArray[Any], scale: Any, shift: Any,
             'this stage') from None
 
 
-def _compute_in_own_type(array: NDArray[Any], scale: Any,
-                         shift: Any) -> NDArray[Any]:
+def _compute_in_own_type(array: NDArray[Any], scale: Operand,
+                         shift: Operand) -> NDArray[Any]:
     product = array * _typed(scale, array.dtype)
     addend = _typed(shift, product.dtype)
     in_place = not isinstance(addend, numpy.ndarray) and (
@@ -163,7 +169,7 @@ def _compute_in_own_type(array: NDArray[Any], scale: Any,
     return result
 
 
-def _typed(number: Any, dtype: Any) -> Any:
+def _typed(number: Operand, dtype: numpy.dtype[Any]) -> Any:
     """Return a Python number in the type that it has beside data."""
     if isinstance(number, numpy.ndarray) or dtype.kind not in 'biufc':
         return number
@@ -178,18 +184,18 @@ def _typed(number: Any, dtype: Any) -> Any:
     return typed
 
 
-def _is_real(number: Any) -> bool:
+def _is_real(number: Operand) -> TypeGuard[float]:
     return isinstance(number, (int, float))
 
 
-def _is_integral(number: Any) -> bool:
+def _is_integral(number: Operand) -> TypeGuard[Integers]:
     if isinstance(number, numpy.ndarray):
         return number.dtype.kind in 'biu'
     return isinstance(number, int)
 
 
-def _compute_integers(array: NDArray[Any], scale: Any,
-                      shift: Any) -> NDArray[Any]:
+def _compute_integers(array: NDArray[Any], scale: Integers,
+                      shift: Integers) -> NDArray[Any]:
     """Return ``array * scale + shift`` in int64, which must hold it."""
     if _fits(_range_of_type(array.dtype), scale, shift) or _fits(
             _range_of(array), scale, shift):
@@ -207,7 +213,7 @@ def _compute_integers(array: NDArray[Any], scale: Any,
     return fitting
 
 
-def _fits(extremes: tuple[int, int], scale: Any, shift: Any) -> bool:
+def _fits(extremes: tuple[int, int], scale: Integers, shift: Integers) -> bool:
     """Tell whether all results fit int64, from the extremes alone."""
     products = [extreme * factor for extreme in extremes
                 for factor in _range_of(scale)]
@@ -216,7 +222,7 @@ def _fits(extremes: tuple[int, int], scale: Any, shift: Any) -> bool:
             and max(products) + high <= INT64.max)
 
 
-def _range_of(operand: Any) -> tuple[int, int]:
+def _range_of(operand: Integers) -> tuple[int, int]:
     if not isinstance(operand, numpy.ndarray):
         return operand, operand
     if not operand.size:
@@ -225,13 +231,13 @@ def _range_of(operand: Any) -> tuple[int, int]:
 
 
 @lru_cache
-def _range_of_type(dtype: Any) -> tuple[int, int]:
+def _range_of_type(dtype: numpy.dtype[Any]) -> tuple[int, int]:
     if dtype.kind == 'b':
         return 0, 1
     return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
 
 
-def _modulo(operand: Any) -> Any:
+def _modulo(operand: Integers) -> Any:
     """Return integers as int64, modulo 2 ** 64."""
     if isinstance(operand, numpy.ndarray):
         return operand.astype(numpy.int64)

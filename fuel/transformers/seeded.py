@@ -14,6 +14,7 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.runtime import runtime_of
 from fuel.transformers.base import Transformer, length_of
+from fuel.typing import Request
 
 
 class SeededTransformer(Transformer):
@@ -85,7 +86,7 @@ class SeededTransformer(Transformer):
             self._item = 0
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Request = None) -> Any:
         """Return the next data.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -130,6 +131,6 @@ class SeededTransformer(Transformer):
         """Return the epoch's key and the number of the next item."""
         return {'key': self._key, 'item': self._item}
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Take up an epoch's key and the number of the next item."""
         self._key, self._item = leftover['key'], leftover['item']

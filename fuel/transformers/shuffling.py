@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
 
 __all__ = ['ShuffleBuffer']
@@ -71,7 +74,7 @@ class ShuffleBuffer(SeededTransformer):
     epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
     _held: _Held
 
-    def __init__(self, data_stream: Any, buffer_size: int,
+    def __init__(self, data_stream: StreamLike, buffer_size: int,
                  **kwargs: Any) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
@@ -88,7 +91,7 @@ class ShuffleBuffer(SeededTransformer):
             self._held = _Held(0, None)
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Request = None) -> Any:
         """Return the next example.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -130,7 +133,9 @@ class ShuffleBuffer(SeededTransformer):
             generator.random(DRAWN_AT_ONCE)))
         return place - size + 1 + (size - 1) * draws[within]
 
-    def _draws(self, held: _Held, block: int, draw: Any) -> list[float]:
+    def _draws(self, held: _Held, block: int,
+               draw: Callable[[numpy.random.Generator], NDArray[Any]],
+               ) -> list[float]:
         """Return the random numbers of a block of examples."""
         if held.block != block:
             held.block = block
@@ -144,7 +149,7 @@ class ShuffleBuffer(SeededTransformer):
         return {**super().get_leftover(), 'last': held.last,
                 'first': held.get_mark()[0] if held.marks else held.next}
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Go on from there; what was handed out will be left out."""
         super().set_leftover(leftover)
         self._held = _Held(leftover['first'], leftover['last'])
@@ -167,7 +172,7 @@ class _Held:
 
     """
 
-    def __init__(self, next_: int, last: Any) -> None:
+    def __init__(self, next_: int, last: Sequence[Any] | None) -> None:
         self.next = next_
         self.last = None if last is None else list(last)
         self.heap: list[tuple[float, int, Any]] = []
@@ -185,7 +190,7 @@ class _Held:
         return (self.next >= size and bool(self.heap)
                 and self.heap[0][0] <= self.next - size + 1)
 
-    def push(self, when: float, example: Any) -> None:
+    def push(self, when: float, example: object) -> None:
         """Hold the next example, unless it was handed out before."""
         if self.last is None or [when, self.next] > self.last:
             heapq.heappush(self.heap, (when, self.next, example))
@@ -199,7 +204,7 @@ class _Held:
         self.last = [when, place]
         return example
 
-    def note(self, mark: Any) -> None:
+    def note(self, mark: object) -> None:
         """Note where the child stands; forget what is not needed more."""
         self.marks = [*self.marks[self._needed():], (self.next, mark)]
 

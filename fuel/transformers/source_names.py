@@ -1,13 +1,14 @@
 """Names of sources, as arguments of stages."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fuel.suggestions import did_you_mean
+from fuel.typing import StreamLike
 
 
-def as_names(argument: str, names: Any) -> tuple[str, ...]:
+def as_names(argument: str, names: object) -> tuple[str, ...]:
     """Return names of sources as a tuple.
 
     Parameters
@@ -32,7 +33,7 @@ def as_names(argument: str, names: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def as_tuple_of_names(names: Any) -> Any:
+def as_tuple_of_names(names: object) -> Any:
     """Return a bare string as a tuple of one name, other names as they are."""
     return (names,) if isinstance(names, str) else names
 
@@ -64,13 +65,13 @@ def check_known(argument: str, names: Iterable[str],
                 f'source: {hint}its sources are {available}')
 
 
-def labels_of(data_stream: Any) -> Any:
+def labels_of(data_stream: StreamLike) -> Any:
     """Return the axis labels of a stream, for a stage to keep as its own."""
     labels = getattr(data_stream, 'axis_labels', None)
     return None if labels is None else dict(labels)
 
 
-def as_labels(labels: Any) -> Any:
+def as_labels(labels: Sequence[str] | None) -> Any:
     """Return the labels of one source as a tuple; None if not known."""
     if labels is None:
         return None

@@ -1,7 +1,7 @@
 """Stages that transform the sources one by one."""
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fuel.transformers.base import (
@@ -15,6 +15,7 @@ from fuel.transformers.source_names import (
     as_tuple_of_names,
     check_known,
 )
+from fuel.typing import Batch, StreamLike
 
 
 class SourcewiseTransformer(Transformer):
@@ -59,13 +60,15 @@ class SourcewiseTransformer(Transformer):
 
     which_sources: Any = None
 
-    def __init__(self, data_stream: Any, produces_examples: bool,
-                 which_sources: Any = None, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, produces_examples: bool,
+                 which_sources: Sequence[str] | str | None = None,
+                 **kwargs: Any) -> None:
         super().__init__(data_stream, produces_examples, **kwargs)
         self.which_sources = self._select(data_stream, which_sources)
 
     @classmethod
-    def _select(cls, data_stream: Any, which_sources: Any) -> Any:
+    def _select(cls, data_stream: StreamLike,
+                which_sources: Sequence[str] | str | None) -> Any:
         """Return `which_sources` as a checked tuple of names."""
         if which_sources is None:
             return data_stream.sources
@@ -105,15 +108,15 @@ class SourcewiseTransformer(Transformer):
         """
         raise NotImplementedError(missing(self, 'transform_source_batch'))
 
-    def transform_example(self, example: Any) -> Any:
+    def transform_example(self, example: Batch) -> Any:
         """Return an example with the chosen sources transformed."""
         return self._transform_sources(example, self.transform_source_example)
 
-    def transform_batch(self, batch: Any) -> Any:
+    def transform_batch(self, batch: Batch) -> Any:
         """Return a batch with the chosen sources transformed."""
         return self._transform_sources(batch, self.transform_source_batch)
 
-    def _transform_sources(self, data: Any,
+    def _transform_sources(self, data: Batch,
                            transform: Callable[[Any, str], Any]) -> Any:
         parts = list(data)
         sources = self.data_stream.sources
@@ -175,7 +178,7 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
         """
         raise NotImplementedError(missing(self, 'transform_any_source'))
 
-    def transform_any(self, data: Any) -> Any:
+    def transform_any(self, data: Batch) -> Any:
         """Return data with the chosen sources transformed."""
         return self._transform_sources(data, self.transform_any_source)
 

@@ -8,6 +8,7 @@ from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.source_names import as_labels, labels_of
+from fuel.typing import Request, StreamLike
 
 
 class Unpack(Transformer):
@@ -47,7 +48,7 @@ class Unpack(Transformer):
     epoch_attributes = (*Transformer.epoch_attributes, 'data')
     data: Any = None
 
-    def __init__(self, data_stream: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         if data_stream.produces_examples:
             raise ValueError(
                 'Unpack makes examples of batches, but its data stream '
@@ -65,7 +66,7 @@ class Unpack(Transformer):
             self.data = None
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next example.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -98,7 +99,7 @@ class Unpack(Transformer):
                 'be saved as plain data: pickle the epoch iterator instead')
         return {'used': self.data.used} if self.data.is_partial() else None
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the child's batch again, and leave out what was returned."""
         self.data = self._fetch()
         if not self.data.length:

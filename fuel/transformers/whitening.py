@@ -4,15 +4,18 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import fuel
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import check_known, labels_of
+from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
 
 __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
@@ -152,7 +155,7 @@ class _Moments:
         self.mean: Any = 0.
         self.scatter: Any = 0.
 
-    def add(self, rows: Any) -> None:
+    def add(self, rows: NDArray[Any]) -> None:
         count = len(rows)
         mean = rows.mean(axis=0)
         centred = rows - mean
@@ -165,7 +168,7 @@ class _Moments:
         self.count = total
 
 
-def fit_whitening(data_stream: Any, source: str | None = None,
+def fit_whitening(data_stream: StreamLike, source: str | None = None,
                   kind: str = 'zca', epsilon: float = 1e-5,
                   num_components: int | None = None) -> WhiteningParameters:
     """Learn from one epoch of a stream how to whiten its data.
@@ -245,7 +248,8 @@ def fit_whitening(data_stream: Any, source: str | None = None,
         'fuel': fuel.__version__})
 
 
-def _measure(data_stream: Any, source: str) -> tuple[_Moments, Any, Any]:
+def _measure(data_stream: StreamLike,
+             source: str) -> tuple[_Moments, Any, Any]:
     """Return the moments of an epoch, and the shape of its examples."""
     place = list(data_stream.sources).index(source)
     moments = _Moments()
@@ -275,7 +279,8 @@ def _measure(data_stream: Any, source: str) -> tuple[_Moments, Any, Any]:
     return moments, shape, dtype
 
 
-def _in_batches(items: Any, are_examples: bool, gathered: list[Any]) -> Any:
+def _in_batches(items: Iterable[Any], are_examples: bool,
+                gathered: list[Any]) -> Any:
     """Yield batches as they are, examples in batches."""
     for item in items:
         if not are_examples:
@@ -289,7 +294,7 @@ def _in_batches(items: Any, are_examples: bool, gathered: list[Any]) -> Any:
         yield numpy.stack(gathered)
 
 
-def _stages(data_stream: Any) -> list[str]:
+def _stages(data_stream: StreamLike | None) -> list[str]:
     """Return the names of the stages of a stream, and of its data set."""
     names = []
     while data_stream is not None:
@@ -333,8 +338,10 @@ class Whitening(SourcewiseTransformer):
 
     """
 
-    def __init__(self, data_stream: Any, parameters: Any,
-                 dtype: Any = 'floatX', which_sources: Any = None,
+    def __init__(self, data_stream: StreamLike,
+                 parameters: WhiteningParameters | str,
+                 dtype: DTypeLike = 'floatX',
+                 which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
         if not isinstance(parameters, WhiteningParameters):
             parameters = WhiteningParameters.load(parameters)
@@ -352,17 +359,17 @@ class Whitening(SourcewiseTransformer):
         super().__init__(data_stream, data_stream.produces_examples,
                          which_sources=chosen, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:
         """Return an example, whitened."""
         return self._whiten(numpy.asarray(source_example)[numpy.newaxis])[0]
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: ArrayLike,
                                source_name: str) -> Any:
         """Return a batch, whitened."""
         return self._whiten(numpy.asarray(source_batch))
 
-    def _whiten(self, batch: Any) -> Any:
+    def _whiten(self, batch: NDArray[Any]) -> Any:
         parameters = self.parameters
         if batch.shape[1:] != parameters.shape:
             raise ValueError(

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -10,6 +11,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
 
 
@@ -76,7 +78,7 @@ class Window(Transformer):
     _position: Any = None
 
     def __init__(self, offset: int, source_window: int, target_window: int,
-                 overlapping: bool, data_stream: Any,
+                 overlapping: bool, data_stream: StreamLike,
                  target_source: str = 'targets', **kwargs: Any) -> None:
         self.offset = operator.index(offset)
         self.source_window = positive('source_window', source_window)
@@ -92,7 +94,7 @@ class Window(Transformer):
                     labels.get(source))})
         super().__init__(data_stream, produces_examples=True, **kwargs)
 
-    def _target_labels(self, labels: Any) -> Any:
+    def _target_labels(self, labels: Sequence[str]) -> Any:
         return labels
 
     def _get_sources(self) -> tuple[str, ...]:
@@ -104,7 +106,7 @@ class Window(Transformer):
             self.sentence, self.index, self._position = (), 0, None
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next source and target.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -145,7 +147,7 @@ class Window(Transformer):
         """Return where in the child's example the next window begins."""
         return None if self._is_used_up() else {'begin': self.index}
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the child's example again, and go on within it."""
         self._fetch()
         self.index = leftover['begin']
@@ -192,16 +194,17 @@ class NGrams(Window):
         super().__init__(0, ngram_order, 1, False, *args, **kwargs)
         self.ngram_order = self.source_window
 
-    def _target_labels(self, labels: Any) -> Any:
+    def _target_labels(self, labels: Sequence[str]) -> Any:
         return None if labels is None else tuple(labels)[1:]
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next n-gram and the item that follows it."""
         source, target = super().get_data(request)
         return source, target[0]
 
 
-def _check_stream(stage: str, data_stream: Any, target_source: str) -> None:
+def _check_stream(stage: str, data_stream: StreamLike,
+                  target_source: str) -> None:
     if not data_stream.produces_examples:
         raise ValueError(
             f'{stage} needs a stream of examples, but '
@@ -217,7 +220,7 @@ def _check_stream(stage: str, data_stream: Any, target_source: str) -> None:
             f'{target_source!r}: pass another target_source')
 
 
-def _slice(items: Any, begin: int, end: int) -> Any:
+def _slice(items: Sequence[Any], begin: int, end: int) -> Any:
     """Return some items, not as a view: neighbouring windows overlap."""
     part = items[begin:end]
     return part.copy() if isinstance(part, numpy.ndarray) else part

@@ -6,20 +6,28 @@ return the form that they got.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
+from fuel.typing import StreamLike
 from fuel.utils.checks import positive
 from fuel.utils.threads import map_chunks
 
 IMAGE_AXES = ('channel', 'height', 'width')
 BATCH_AXES = ('batch', *IMAGE_AXES)
+
+#: An image with the axes (channel, height, width).
+Image: TypeAlias = 'NDArray[Any]'
+
+#: A batch of images: one array, or one for each image.
+Images: TypeAlias = 'NDArray[Any] | Sequence[NDArray[Any]]'
 
 
 class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
@@ -37,7 +45,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
 
     """
 
-    def __init__(self, data_stream: Any, num_threads: int | None = None,
+    def __init__(self, data_stream: StreamLike, num_threads: int | None = None,
                  **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', data_stream.produces_examples)
         kwargs.setdefault('axis_labels', labels_of(data_stream))
@@ -51,7 +59,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         self.verify_axis_labels(axes, labels.get(source), source)
 
 
-def as_shape(name: str, shape: Any) -> tuple[int, int]:
+def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
     """Return a height and a width, checked."""
     try:
         height, width = shape
@@ -75,12 +83,12 @@ def at_place(error: Exception, place: int) -> Exception:
     return error
 
 
-def is_stacked(batch: Any) -> bool:
+def is_stacked(batch: Images) -> TypeGuard[NDArray[Any]]:
     """Tell whether a batch is one array (as opposed to one for each image)."""
     return isinstance(batch, numpy.ndarray) and batch.dtype != object
 
 
-def check_image(image: Any, where: str = 'an image') -> Any:
+def check_image(image: object, where: str = 'an image') -> Any:
     """Return an image, or complain."""
     if not isinstance(image, numpy.ndarray) or image.ndim != 3:
         got = (f'the shape {image.shape}' if isinstance(image, numpy.ndarray)
@@ -91,7 +99,7 @@ def check_image(image: Any, where: str = 'an image') -> Any:
     return image
 
 
-def images_of(batch: Any) -> Any:
+def images_of(batch: Images) -> Any:
     """Return a batch as something whose items are checked images."""
     if is_stacked(batch):
         if batch.ndim != 4:
@@ -110,7 +118,7 @@ def images_of(batch: Any) -> Any:
     return list(batch)
 
 
-def in_form_of(batch: Any, images: list[Any]) -> Any:
+def in_form_of(batch: Images, images: list[Any]) -> Any:
     """Return images in the form of the batch that they were made of."""
     if is_stacked(batch):
         return numpy.stack(images) if images else batch.copy()
@@ -152,7 +160,7 @@ def map_images(function: Callable[[int], Any], count: int,
             for image in part]
 
 
-def new_stack(images: Any, shape: tuple[int, int]) -> Any:
+def new_stack(images: Images, shape: tuple[int, int]) -> Any:
     """Return an empty array for images that will have equal shapes.
 
     Raises

@@ -1,12 +1,16 @@
 """A stage that crops the middle of images."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.kernels import crop_windows
+from fuel.transformers.image.base import Image
 from fuel.transformers.image.fixed_size import FixedSizeStage
+from fuel.typing import StreamLike
 
 
 class CenterCrop(FixedSizeStage):
@@ -48,7 +52,7 @@ class CenterCrop(FixedSizeStage):
 
     shape_argument = 'window_shape'
 
-    def __init__(self, data_stream: Any, window_shape: Any,
+    def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
                  **kwargs: Any) -> None:
         super().__init__(data_stream, window_shape, **kwargs)
 
@@ -57,8 +61,8 @@ class CenterCrop(FixedSizeStage):
         """Height and width of the results."""
         return self.shape
 
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
+    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+               out: NDArray[Any]) -> None:
         rows, columns = (size - window for size, window in zip(
             image.shape[1:], self.shape, strict=True))
         if rows < 0 or columns < 0:
@@ -69,7 +73,7 @@ class CenterCrop(FixedSizeStage):
         copy_window(image, rows // 2, columns // 2, out)
 
 
-def copy_window(image: Any, top: int, left: int, out: Any) -> None:
+def copy_window(image: Image, top: int, left: int, out: NDArray[Any]) -> None:
     """Copy a window of an image into an array of the same type."""
     image = image.astype(out.dtype, copy=False)
     crop_windows(image[numpy.newaxis], [top], [left],

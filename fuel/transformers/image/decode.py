@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import io
 import logging
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
@@ -19,6 +20,10 @@ from fuel.transformers.image.base import (
 )
 from fuel.transformers.provenance import name_examples
 from fuel.transformers.source_names import labels_of
+from fuel.typing import Batch, Request, StreamLike
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 logger = logging.getLogger(__name__)
 
@@ -96,9 +101,9 @@ class ImagesFromBytes(ImageStage):
 
     num_skipped = 0
 
-    def __init__(self, data_stream: Any, color_mode: str | None = 'RGB',
-                 shrink_to: Any = None, on_error: str = 'raise',
-                 **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',
+                 shrink_to: Sequence[int] | None = None,
+                 on_error: str = 'raise', **kwargs: Any) -> None:
         chosen = self._select(data_stream, kwargs.get('which_sources'))
         axes = IMAGE_AXES if data_stream.produces_examples else BATCH_AXES
         kwargs.setdefault('axis_labels', {
@@ -120,7 +125,7 @@ class ImagesFromBytes(ImageStage):
         """Whether each item is made of one, so that workers may share."""
         return self.on_error == 'raise'
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: Request = None) -> Any:
         """Return the next example or batch, decoded.
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
@@ -133,12 +138,12 @@ class ImagesFromBytes(ImageStage):
             if data is not None:
                 return data
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: object,
                                  source_name: str) -> Any:
         """Return an image, decoded."""
         return self._decode(source_example, f'the image of {source_name!r}')
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Iterable[object],
                                source_name: str) -> list[Any]:
         """Return a list of images, decoded."""
         files = list(source_batch)
@@ -147,7 +152,7 @@ class ImagesFromBytes(ImageStage):
                 files[place], f'image {place} of a batch of {source_name!r}'),
             len(files), self.num_threads)
 
-    def _decode(self, file: Any, which: str) -> Any:
+    def _decode(self, file: object, which: str) -> Any:
         if not isinstance(file, (bytes, bytearray, memoryview)):
             raise TypeError(
                 f'{which} must be bytes, got {file!r:.60} '
@@ -171,7 +176,7 @@ class ImagesFromBytes(ImageStage):
                 "the data, or leave such images out with on_error='skip'"
             ) from error
 
-    def _leave_out(self, data: Any) -> Any:
+    def _leave_out(self, data: Batch) -> Any:
         """Return data without undecodable images; None if none is left."""
         chosen = [part for source, part in zip(
             self.data_stream.sources, data, strict=True)
@@ -193,7 +198,7 @@ class ImagesFromBytes(ImageStage):
             part[good] if isinstance(part, numpy.ndarray)
             else [part[place] for place in good] for part in data])
 
-    def _count(self, bad: int, where: str, data: Any,
+    def _count(self, bad: int, where: str, data: Batch,
                places: list[int]) -> None:
         if bad:
             self.num_skipped += bad
@@ -209,7 +214,7 @@ class ImagesFromBytes(ImageStage):
         return length_of(self.data_stream)
 
 
-def _check_mode(color_mode: Any) -> None:
+def _check_mode(color_mode: str) -> None:
     from PIL import Image
     if color_mode not in Image.MODES:
         raise ValueError(
@@ -217,7 +222,8 @@ def _check_mode(color_mode: Any) -> None:
             f'{", ".join(Image.MODES)}), got {color_mode!r}')
 
 
-def decode_image(file: Any, color_mode: str | None = 'RGB',
+def decode_image(file: bytes | bytearray | memoryview,
+                 color_mode: str | None = 'RGB',
                  shrink_to: tuple[int, int] | None = None) -> Any:
     """Return an image file as an array."""
     from PIL import Image
@@ -240,7 +246,7 @@ def decode_image(file: Any, color_mode: str | None = 'RGB',
         return _to_array(image.convert(color_mode))
 
 
-def _to_array(image: Any) -> Any:
+def _to_array(image: PIL.Image.Image) -> Any:
     """Return the pixels of an image as an array with three axes."""
     channels = CHANNELS_OF_BYTES.get(image.mode)
     if channels is not None and hasattr(image, '__arrow_c_array__'):

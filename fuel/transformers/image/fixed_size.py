@@ -1,11 +1,16 @@
 """Base of the stages that give all images one height and width."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from numpy.typing import NDArray
 
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     as_shape,
     check_image,
@@ -13,6 +18,7 @@ from fuel.transformers.image.base import (
     map_images,
     new_stack,
 )
+from fuel.typing import StreamLike
 
 
 class FixedSizeStage(ImageStage):
@@ -33,23 +39,24 @@ class FixedSizeStage(ImageStage):
 
     shape_argument = 'shape'
 
-    def __init__(self, data_stream: Any, shape: Any, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, shape: Sequence[int],
+                 **kwargs: Any) -> None:
         self.shape = as_shape(self.shape_argument, shape)
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image of the fixed size."""
         self._verify(IMAGE_AXES, source_name)
         return self._transform([check_image(source_example)])[0]
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images of the fixed size, in one array."""
         self._verify(BATCH_AXES, source_name)
         return self._transform(images_of(source_batch))
 
-    def _transform(self, images: Any) -> Any:
+    def _transform(self, images: Images) -> Any:
         out = new_stack(images, self.shape)
         prepared = self._prepare(len(images))
         map_images(
@@ -61,6 +68,6 @@ class FixedSizeStage(ImageStage):
     def _prepare(self, count: int) -> Any:
         return None
 
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
+    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+               out: NDArray[Any]) -> None:
         raise NotImplementedError

@@ -9,6 +9,8 @@ from fuel.kernels import mirror_images
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     check_image,
     images_of,
@@ -16,6 +18,7 @@ from fuel.transformers.image.base import (
     is_stacked,
 )
 from fuel.transformers.seeded import SeededTransformer
+from fuel.typing import StreamLike
 
 
 class RandomHorizontalFlip(SeededTransformer, ImageStage):
@@ -58,7 +61,7 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
 
     """
 
-    def __init__(self, data_stream: Any, probability: float = .5,
+    def __init__(self, data_stream: StreamLike, probability: float = .5,
                  **kwargs: Any) -> None:
         if not 0 <= probability <= 1:
             raise ValueError('probability must be from 0 to 1, got '
@@ -66,14 +69,14 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
         self.probability = probability
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, flipped or not."""
         self._verify(IMAGE_AXES, source_name)
         image = check_image(source_example)
         return mirror_images(image[numpy.newaxis], self._draw(1))[0]
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, some of them flipped."""
         self._verify(BATCH_AXES, source_name)

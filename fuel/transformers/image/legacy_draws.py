@@ -7,9 +7,11 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.kernels import draws
+from fuel.typing import RandomGenerator
 
 
-def draw_integers(rng: Any, slack: int, count: int | None = None) -> Any:
+def draw_integers(rng: Any, slack: int,
+                  count: int | None = None) -> Any:
     """Draw integers from 0 to `slack`, as the old stages did."""
     if type(rng) is numpy.random.RandomState and count is not None:
         return draws.draw_integers(rng._bit_generator, slack, count)
@@ -22,7 +24,8 @@ def draw_integers(rng: Any, slack: int, count: int | None = None) -> Any:
     return numpy.array([rng.randrange(slack + 1) for _ in range(count)], int)
 
 
-def draw_uniform(rng: Any, most: float, count: int | None = None) -> Any:
+def draw_uniform(rng: Any, most: float,
+                 count: int | None = None) -> Any:
     """Draw numbers from ``-most`` to `most`; see :func:`draw_integers`."""
     if count is None or hasattr(rng, 'get_state') or hasattr(
             rng, 'integers'):
@@ -30,7 +33,7 @@ def draw_uniform(rng: Any, most: float, count: int | None = None) -> Any:
     return numpy.array([rng.uniform(-most, most) for _ in range(count)])
 
 
-def default_rng(rng: Any) -> Any:
+def default_rng(rng: RandomGenerator | None) -> Any:
     """Return a generator: the one given, or one with the default seed."""
     if rng is None:
         return numpy.random.RandomState(config.default_seed)

@@ -1,12 +1,15 @@
 """A stage that enlarges images to a minimum size."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
 from fuel.transformers.image.base import (
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     as_shape,
     map_images,
@@ -18,6 +21,7 @@ from fuel.transformers.image.resampling import (
     resize_image,
 )
 from fuel.transformers.source_names import as_labels
+from fuel.typing import StreamLike
 
 
 class MinimumImageDimensions(ImageStage):
@@ -69,20 +73,20 @@ class MinimumImageDimensions(ImageStage):
 
     """
 
-    def __init__(self, data_stream: Any, minimum_shape: Any,
+    def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
                  resample: str = 'nearest', **kwargs: Any) -> None:
         self.minimum_shape = as_shape('minimum_shape', minimum_shape)
         self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image that is large enough."""
         example = numpy.asarray(source_example)
         self._verify_image((), example.ndim, source_name)
         return self._enlarge(example)
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> list[Any]:
         """Return a list of images that are large enough."""
         images = [numpy.asarray(image) for image in source_batch]
@@ -101,7 +105,7 @@ class MinimumImageDimensions(ImageStage):
             axes = 3
         self._verify((*before, *IMAGE_AXES[-axes:]), source)
 
-    def _enlarge(self, image: Any) -> Any:
+    def _enlarge(self, image: Image) -> Any:
         if image.ndim not in (2, 3):
             raise NotImplementedError(
                 'images must have the axes (height, width) or (channel, '

@@ -4,12 +4,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     check_image,
     images_of,
@@ -17,6 +20,7 @@ from fuel.transformers.image.base import (
     is_stacked,
     map_images,
 )
+from fuel.typing import StreamLike
 
 
 class Normalize(ImageStage):
@@ -69,9 +73,9 @@ class Normalize(ImageStage):
 
     """
 
-    def __init__(self, data_stream: Any, mean: Any = 0., deviation: Any = 1.,
-                 scale: float = 1., dtype: Any = 'floatX',
-                 **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,
+                 deviation: ArrayLike = 1., scale: float = 1.,
+                 dtype: DTypeLike = 'floatX', **kwargs: Any) -> None:
         self.mean = numpy.asarray(mean, dtype=numpy.float64)
         self.deviation = numpy.asarray(deviation, dtype=numpy.float64)
         self.scale = float(scale)
@@ -89,13 +93,13 @@ class Normalize(ImageStage):
                              f'{self.dtype}: put Cast behind this stage')
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, normalized."""
         self._verify(IMAGE_AXES, source_name)
         return self._normalize(check_image(source_example)[numpy.newaxis])[0]
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, normalized."""
         self._verify(BATCH_AXES, source_name)
@@ -106,7 +110,7 @@ class Normalize(ImageStage):
             lambda place: self._normalize(images[place][numpy.newaxis])[0],
             len(images), self.num_threads))
 
-    def _normalize(self, images: Any) -> Any:
+    def _normalize(self, images: NDArray[Any]) -> Any:
         channels = images.shape[1]
         for name in ('mean', 'deviation'):
             values = getattr(self, name)

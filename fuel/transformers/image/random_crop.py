@@ -5,15 +5,19 @@ All is drawn before any thread starts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.kernels import crop_windows
 from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     as_shape,
     at_place,
@@ -31,6 +35,7 @@ from fuel.transformers.image.resampling import (
     resize_image,
 )
 from fuel.transformers.seeded import SeededTransformer
+from fuel.typing import RandomGenerator, StreamLike
 
 
 class RandomFixedSizeCrop(ImageStage):
@@ -83,15 +88,15 @@ class RandomFixedSizeCrop(ImageStage):
 
     """
 
-    def __init__(self, data_stream: Any, window_shape: Any,
-                 stack: bool = False, rng: Any = None,
+    def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
+                 stack: bool = False, rng: RandomGenerator | None = None,
                  **kwargs: Any) -> None:
         self.window_shape = as_shape('window_shape', window_shape)
         self.stack = stack
         self.rng = default_rng(rng)
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return a random window of an image."""
         self._verify(IMAGE_AXES, source_name)
@@ -100,7 +105,7 @@ class RandomFixedSizeCrop(ImageStage):
         return crop_windows(
             image[numpy.newaxis], [top], [left], self.window_shape)[0]
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a random window of each image."""
         self._verify(BATCH_AXES, source_name)
@@ -138,7 +143,7 @@ class RandomFixedSizeCrop(ImageStage):
         map_images(crop, len(images), self.num_threads)
         return out
 
-    def _slack(self, image: Any, which: str) -> tuple[int, int]:
+    def _slack(self, image: Image, which: str) -> tuple[int, int]:
         """Return how many rows and columns an image has too many."""
         rows = image.shape[-2] - self.window_shape[0]
         columns = image.shape[-1] - self.window_shape[1]
@@ -149,7 +154,7 @@ class RandomFixedSizeCrop(ImageStage):
                 'or put MinimumImageDimensions before this stage')
         return rows, columns
 
-    def _draw_one(self, image: Any, which: str) -> tuple[int, int]:
+    def _draw_one(self, image: Image, which: str) -> tuple[int, int]:
         rows, columns = self._slack(image, which)
         top = int(draw_integers(self.rng, rows)) if rows else 0
         left = int(draw_integers(self.rng, columns)) if columns else 0
@@ -206,8 +211,9 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 
     """
 
-    def __init__(self, data_stream: Any, shape: Any,
-                 scale: Any = (.08, 1.), ratio: Any = (3 / 4, 4 / 3),
+    def __init__(self, data_stream: StreamLike, shape: Sequence[int],
+                 scale: Sequence[float] = (.08, 1.),
+                 ratio: Sequence[float] = (3 / 4, 4 / 3),
                  resample: str = 'bilinear', **kwargs: Any) -> None:
         self.scale = _as_range('scale', scale, 1)
         self.ratio = _as_range('ratio', ratio, math.inf)
@@ -217,8 +223,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     def _prepare(self, count: int) -> Any:
         return self.generator().random((count, 10, 4))
 
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
+    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+               out: NDArray[Any]) -> None:
         top, left, height, width = choose_part(
             image.shape[1], image.shape[2], self.scale, self.ratio,
             prepared[place])
@@ -228,7 +234,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 
 def choose_part(height: int, width: int, scale: tuple[float, float],
                 ratio: tuple[float, float],
-                draws: Any) -> tuple[int, int, int, int]:
+                draws: NDArray[Any]) -> tuple[int, int, int, int]:
     """Choose a part of an image.
 
     Parameters
@@ -257,7 +263,8 @@ def choose_part(height: int, width: int, scale: tuple[float, float],
     return (height - rows) // 2, (width - columns) // 2, rows, columns
 
 
-def _as_range(name: str, values: Any, most: float) -> tuple[float, float]:
+def _as_range(name: str, values: Sequence[float],
+              most: float) -> tuple[float, float]:
     try:
         low, high = map(float, values)
     except (TypeError, ValueError):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.kernels.memory import empty
 
@@ -17,7 +18,7 @@ RESIZE_FILTERS = (
 ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
 
-def check_filter(resample: Any, filters: tuple[str, ...]) -> str:
+def check_filter(resample: object, filters: tuple[str, ...]) -> str:
     """Return the name of a filter, or complain."""
     if resample not in filters:
         raise ValueError(
@@ -49,7 +50,8 @@ def check_size(shape: tuple[int, int]) -> None:
             'narrow out with Filter, or raise that limit')
 
 
-def resize_image(image: Any, shape: tuple[int, int], resample: str) -> Any:
+def resize_image(image: NDArray[Any], shape: tuple[int, int],
+                 resample: str) -> Any:
     """Return an image with another height and width.
 
     Parameters
@@ -76,7 +78,7 @@ def resize_image(image: Any, shape: tuple[int, int], resample: str) -> Any:
         image, shape, lambda plane: plane.resize((width, height), filter_))
 
 
-def rotate_image(image: Any, angle: float, resample: str) -> Any:
+def rotate_image(image: NDArray[Any], angle: float, resample: str) -> Any:
     """Return an image rotated about its centre, of the same shape.
 
     Parameters
@@ -119,7 +121,7 @@ def _nearest(size: int, new_size: int) -> Any:
         numpy.add.accumulate(places).astype(numpy.intp), size - 1)
 
 
-def _rotate_by_index(image: Any, angle: float) -> Any:
+def _rotate_by_index(image: NDArray[Any], angle: float) -> Any:
     """Rotate the places of the pixels, then fetch what is there."""
     from PIL import Image
     height, width = image.shape[-2:]
@@ -132,7 +134,7 @@ def _rotate_by_index(image: Any, angle: float) -> Any:
     return out
 
 
-def _through_pil(image: Any, shape: tuple[int, int],
+def _through_pil(image: NDArray[Any], shape: tuple[int, int],
                  operation: Callable[[Any], Any]) -> Any:
     """Apply an operation of Pillow to each channel."""
     if image.dtype == numpy.uint8:
@@ -155,7 +157,7 @@ def _through_pil(image: Any, shape: tuple[int, int],
     return out.astype(image.dtype, copy=False)
 
 
-def _apply(image: Any, shape: tuple[int, int],
+def _apply(image: NDArray[Any], shape: tuple[int, int],
            operation: Callable[[Any], Any]) -> Any:
     """Apply an operation to an image of uint8 or float32."""
     from PIL import Image

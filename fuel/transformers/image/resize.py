@@ -1,14 +1,19 @@
 """A stage that resizes images to a fixed size."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from numpy.typing import NDArray
+
+from fuel.transformers.image.base import Image
 from fuel.transformers.image.fixed_size import FixedSizeStage
 from fuel.transformers.image.resampling import (
     RESIZE_FILTERS,
     check_filter,
     resize_image,
 )
+from fuel.typing import StreamLike
 
 
 class Resize(FixedSizeStage):
@@ -52,11 +57,11 @@ class Resize(FixedSizeStage):
 
     """
 
-    def __init__(self, data_stream: Any, shape: Any,
+    def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  resample: str = 'bilinear', **kwargs: Any) -> None:
         self.resample = check_filter(resample, RESIZE_FILTERS)
         super().__init__(data_stream, shape, **kwargs)
 
-    def _write(self, place: int, image: Any, prepared: Any,
-               out: Any) -> None:
+    def _write(self, place: int, image: Image, prepared: NDArray[Any],
+               out: NDArray[Any]) -> None:
         out[...] = resize_image(image, self.shape, self.resample)

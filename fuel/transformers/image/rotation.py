@@ -9,6 +9,8 @@ import numpy
 from fuel.transformers.image.base import (
     BATCH_AXES,
     IMAGE_AXES,
+    Image,
+    Images,
     ImageStage,
     check_image,
     images_of,
@@ -21,6 +23,7 @@ from fuel.transformers.image.resampling import (
     check_filter,
     rotate_image,
 )
+from fuel.typing import RandomGenerator, StreamLike
 
 
 class Random2DRotation(ImageStage):
@@ -69,9 +72,9 @@ class Random2DRotation(ImageStage):
 
     """
 
-    def __init__(self, data_stream: Any, maximum_rotation: float = math.pi,
-                 resample: str = 'nearest', rng: Any = None,
-                 **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 maximum_rotation: float = math.pi, resample: str = 'nearest',
+                 rng: RandomGenerator | None = None, **kwargs: Any) -> None:
         if not 0 < maximum_rotation <= math.pi:
             raise ValueError(
                 'maximum_rotation must be an angle in radians, above 0 and '
@@ -81,7 +84,7 @@ class Random2DRotation(ImageStage):
         self.rng = default_rng(rng)
         super().__init__(data_stream, **kwargs)
 
-    def transform_source_example(self, source_example: Any,
+    def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, rotated."""
         self._verify(IMAGE_AXES, source_name)
@@ -89,7 +92,7 @@ class Random2DRotation(ImageStage):
         return rotate_image(
             image, float(draw_uniform(self.rng, self._most())), self.resample)
 
-    def transform_source_batch(self, source_batch: Any,
+    def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, rotated."""
         self._verify(BATCH_AXES, source_name)
