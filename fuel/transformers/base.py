@@ -1,4 +1,4 @@
-"""What all stages share: a stream that reads another stream."""
+"""The base of all stages: a stream that transforms another stream."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence

@@ -46,7 +46,7 @@ class BucketBatch(SeededTransformer):
     Raises
     ------
     ValueError
-        If `data_stream` produces batches, or an argument is of no use; when
+        If `data_stream` produces batches, or an argument is invalid; when
         data are asked for, if a single sequence is longer than the budget.
 
     Notes
@@ -195,7 +195,7 @@ class BucketBatch(SeededTransformer):
 
 
 class _Pool:
-    """Batches that are to be handed out."""
+    """Batches that are to be delivered."""
 
     def __init__(self, batches: list[list[Any]], position: object) -> None:
         self.batches = batches

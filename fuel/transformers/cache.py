@@ -17,7 +17,7 @@ from fuel.typing import SchemeLike, StreamLike
 
 
 class Cache(Transformer):
-    """Hands out batches of other sizes than those of its stream.
+    """Makes batches of other sizes than those of its stream.
 
     It reads batches, typically large ones, keeps them, and returns as many
     examples as requested until all are used up. Nothing is left over at the

@@ -19,7 +19,7 @@ from fuel.utils.overrides import defines_together
 
 
 class _Caster(AgnosticSourcewiseTransformer):
-    """What the stages share that change types.
+    """Base of the stages that change types.
 
     Directly after :class:`ScaleAndShift`, or a data set in memory, they let
     that write its results in their type, so that no batch is held in
@@ -163,7 +163,7 @@ class ForceFloatX(_Caster):
 
 
 def gives_types(dataset: object) -> bool:
-    """Tell whether no user's code sees what a data set's batches are."""
+    """Return whether no user's code sees what a data set's batches are."""
     return (getattr(dataset, 'gives_types', False)
             and 'get_data' not in vars(dataset)
             and defines_together(type(dataset), 'get_data', 'gives_types'))

@@ -138,7 +138,7 @@ class Merge(AbstractDataStream):
         return tuple(data)
 
     def _check_end(self, ended: int) -> None:
-        """Complain if stream number `ended` ended before another did."""
+        """Warn, or raise, if the stream `ended` ended before another did."""
         if self._has_warned and not self.strict:
             return
         longer = next((

@@ -1,4 +1,4 @@
-"""A batch of which some examples were handed out and others are kept."""
+"""A batch of which some examples were delivered and others are kept."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from fuel.transformers.base import check_count
 
 
 class PartialBatch:
-    """A batch of the child, and how much of it was handed out.
+    """A batch of the child, and how much of it was delivered.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ class PartialBatch:
                       else part for part in example])
 
     def is_partial(self) -> bool:
-        """Tell whether examples are left."""
+        """Return whether examples are left."""
         return self.used < self.length
 
     def skip(self, used: int) -> None:
-        """Note that so many examples were handed out before."""
+        """Skip examples that were delivered before."""
         if used > self.length:
             raise ValueError(
                 f'{used} examples of a batch were used when the state was '

@@ -58,7 +58,7 @@ def as_array(data: object) -> NDArray[Any]:
 
 
 def is_ragged(array: NDArray[Any]) -> bool:
-    """Tell whether an array is made of other arrays (or lists)."""
+    """Return whether an array is made of other arrays (or lists)."""
     return array.dtype == object and any(
         isinstance(element, _NESTED) for element in array.flat)
 
@@ -79,7 +79,7 @@ def map_elements(function: Callable[[Any], Any], data: Iterable[Any]) -> Any:
 
 
 def _differ_in_shape(examples: Sequence[Any]) -> bool:
-    """Tell whether shapes differ, as far as NumPy's answer depends on its
+    """Return whether shapes differ, as far as NumPy's answer depends on its
     version and on which axes differ."""
     if all(isinstance(example, numpy.ndarray) for example in examples):
         return len({example.shape for example in examples}) > 1

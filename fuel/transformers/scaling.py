@@ -214,7 +214,7 @@ def _compute_integers(array: NDArray[Any], scale: Integers,
 
 
 def _fits(extremes: tuple[int, int], scale: Integers, shift: Integers) -> bool:
-    """Tell whether all results fit int64, from the extremes alone."""
+    """Return whether all results fit int64, from the extremes alone."""
     products = [extreme * factor for extreme in extremes
                 for factor in _range_of(scale)]
     low, high = _range_of(shift)

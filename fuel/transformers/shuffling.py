@@ -19,8 +19,8 @@ __all__ = ['ShuffleBuffer']
 
 # Random numbers are drawn for so many examples at once.
 DRAWN_AT_ONCE = 256
-# How many times the position of the child is noted while a buffer is read.
-MARKS = 8
+# How many positions of the child are recorded while a buffer is read.
+POSITIONS = 8
 
 
 class ShuffleBuffer(SeededTransformer):
@@ -109,8 +109,8 @@ class ShuffleBuffer(SeededTransformer):
 
     def _read(self, held: _Held) -> None:
         """Read an example, and draw when it will come out."""
-        if held.next % max(1, self.buffer_size // MARKS) == 0:
-            held.note(position_of(self.child_epoch_iterator))
+        if held.next % max(1, self.buffer_size // POSITIONS) == 0:
+            held.add_position(position_of(self.child_epoch_iterator))
         example = self._pull()
         held.push(self._when(held, held.next), example)
 
@@ -146,18 +146,18 @@ class ShuffleBuffer(SeededTransformer):
     def get_leftover(self) -> dict[str, Any]:
         """Return how far the order has come, and which example is oldest."""
         held = self._held
-        return {**super().get_leftover(), 'last': held.last,
-                'first': held.get_mark()[0] if held.marks else held.next}
+        first = held.get_position()[0] if held.positions else held.next
+        return {**super().get_leftover(), 'last': held.last, 'first': first}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Go on from there; what was handed out will be left out."""
+        """Go on from there; what was delivered will be left out."""
         super().set_leftover(leftover)
         self._held = _Held(leftover['first'], leftover['last'])
-        self._held.note(position_of(self.child_epoch_iterator))
+        self._held.add_position(position_of(self.child_epoch_iterator))
 
     def get_child_position(self) -> Any:
         """Return where the child stood before the oldest example held."""
-        return self._held.get_mark()[1] if self._held.marks else None
+        return self._held.get_position()[1] if self._held.positions else None
 
 
 class _Held:
@@ -176,13 +176,13 @@ class _Held:
         self.next = next_
         self.last = None if last is None else list(last)
         self.heap: list[tuple[float, int, Any]] = []
-        self.marks: list[tuple[int, Any]] = []
+        self.positions: list[tuple[int, Any]] = []
         self.is_over = False
         self.block = -1
         self.draws: list[float] = []
 
     def is_first_known(self, size: int) -> bool:
-        """Tell whether nothing that is still to be read can come before
+        """Return whether nothing that is still to be read can come before
         what is held, in a buffer of a size."""
         if self.is_over:
             return True
@@ -191,7 +191,7 @@ class _Held:
                 and self.heap[0][0] <= self.next - size + 1)
 
     def push(self, when: float, example: object) -> None:
-        """Hold the next example, unless it was handed out before."""
+        """Hold the next example, unless it was delivered before."""
         if self.last is None or [when, self.next] > self.last:
             heapq.heappush(self.heap, (when, self.next, example))
         self.next += 1
@@ -204,17 +204,18 @@ class _Held:
         self.last = [when, place]
         return example
 
-    def note(self, mark: object) -> None:
-        """Note where the child stands; forget what is not needed more."""
-        self.marks = [*self.marks[self._needed():], (self.next, mark)]
+    def add_position(self, position: object) -> None:
+        """Record a position of the child, and drop those not needed."""
+        self.positions = [
+            *self.positions[self._needed():], (self.next, position)]
 
     def _needed(self) -> int:
-        """Return the number of the mark before the oldest example."""
+        """Return which position is the last before the oldest example."""
         oldest = min((place for _, place, _ in self.heap), default=self.next)
-        older = [i for i, (place, _) in enumerate(self.marks)
+        older = [i for i, (place, _) in enumerate(self.positions)
                  if place <= oldest]
         return older[-1] if older else 0
 
-    def get_mark(self) -> tuple[int, Any]:
-        """Return the mark to read again from: its example and itself."""
-        return self.marks[self._needed()]
+    def get_position(self) -> tuple[int, Any]:
+        """Return the example to read again from, and the child's position."""
+        return self.positions[self._needed()]

@@ -12,7 +12,7 @@ from fuel.typing import Request, StreamLike
 
 
 class Unpack(Transformer):
-    """Hands out the examples of batches one by one.
+    """Makes examples of batches, one by one.
 
     Parameters
     ----------

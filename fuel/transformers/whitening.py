@@ -28,7 +28,7 @@ GATHERED = 256
 
 @dataclass(frozen=True, eq=False)
 class WhiteningParameters:
-    """What :func:`fit_whitening` found.
+    """Mean and matrix that :func:`fit_whitening` found.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class WhiteningParameters:
         return found
 
     def _check(self) -> None:
-        """Complain of parts that do not fit each other."""
+        """Refuse parts that do not fit each other."""
         features = math.prod(self.shape)
         if self.kind not in KINDS or 'source' not in self.provenance:
             raise ValueError(f'the kind {self.kind!r}, the provenance '
@@ -197,7 +197,7 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     Raises
     ------
     ValueError
-        If an argument is of no use, the stream is empty, or its examples
+        If an argument is invalid, the stream is empty, or its examples
         differ in shape or are not finite numbers.
 
     Examples

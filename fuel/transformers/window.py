@@ -134,7 +134,7 @@ class Window(Transformer):
         self.index, self._position = max(0, -self._distance()), position
 
     def _is_used_up(self) -> bool:
-        """Tell whether no more pair of windows lies inside the sequence."""
+        """Return whether no more pair of windows lies inside the sequence."""
         end = self.index + max(
             self.source_window, self._distance() + self.target_window)
         return end > len(self.sentence)

@@ -1,4 +1,4 @@
-"""What the image stages share: the forms a batch may have, and threads.
+"""The base of the stages for images: forms of batches, and threads.
 
 A batch of images is an array of shape (batch, channel, height, width), or,
 if sizes differ, a list or an array of objects with one image each. Stages
@@ -84,12 +84,12 @@ def at_place(error: Exception, place: int) -> Exception:
 
 
 def is_stacked(batch: Images) -> TypeGuard[NDArray[Any]]:
-    """Tell whether a batch is one array (as opposed to one for each image)."""
+    """Return whether a batch is one array, not one for each image."""
     return isinstance(batch, numpy.ndarray) and batch.dtype != object
 
 
 def check_image(image: object, where: str = 'an image') -> Any:
-    """Return an image, or complain."""
+    """Return an image, checked."""
     if not isinstance(image, numpy.ndarray) or image.ndim != 3:
         got = (f'the shape {image.shape}' if isinstance(image, numpy.ndarray)
                else f'{image!r:.60} ({type(image).__name__})')

@@ -30,7 +30,7 @@ class CenterCrop(FixedSizeStage):
     Raises
     ------
     ValueError
-        If `window_shape` is of no use; when data are asked for, if an image
+        If `window_shape` is invalid; when data are asked for, if an image
         is smaller, or if the images of a batch differ in channels or type.
 
     Notes

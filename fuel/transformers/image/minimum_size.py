@@ -45,7 +45,7 @@ class MinimumImageDimensions(ImageStage):
     Raises
     ------
     ValueError
-        If `minimum_shape` or `resample` is of no use; when data are asked
+        If `minimum_shape` or `resample` is invalid; when data are asked
         for, if an image is so narrow that it would have more than
         ``PIL.Image.MAX_IMAGE_PIXELS`` afterwards.
     NotImplementedError

@@ -51,7 +51,7 @@ class Normalize(ImageStage):
     Raises
     ------
     ValueError
-        If an argument is of no use; when data are asked for, if something
+        If an argument is invalid; when data are asked for, if something
         is no image, or has another number of channels.
 
     Notes

@@ -62,7 +62,7 @@ class RandomFixedSizeCrop(ImageStage):
     Raises
     ------
     ValueError
-        If `window_shape` is of no use; when data are asked for, if an image
+        If `window_shape` is invalid; when data are asked for, if an image
         is smaller than the window, or no image.
 
     Notes
@@ -189,7 +189,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     Raises
     ------
     ValueError
-        If an argument is of no use; when a batch is asked for, if its images
+        If an argument is invalid; when a batch is asked for, if its images
         differ in channels or type.
 
     Notes

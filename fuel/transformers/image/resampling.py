@@ -19,7 +19,7 @@ ROTATION_FILTERS = ('nearest', 'bilinear', 'bicubic')
 
 
 def check_filter(resample: object, filters: tuple[str, ...]) -> str:
-    """Return the name of a filter, or complain."""
+    """Return the name of a filter, checked."""
     if resample not in filters:
         raise ValueError(
             f'resample must be one of {", ".join(map(repr, filters))}, got '
@@ -28,7 +28,7 @@ def check_filter(resample: object, filters: tuple[str, ...]) -> str:
 
 
 def check_size(shape: tuple[int, int]) -> None:
-    """Complain of an image that would be too large to be meant.
+    """Refuse an image that would be too large to be meant.
 
     Parameters
     ----------

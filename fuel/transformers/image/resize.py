@@ -37,7 +37,7 @@ class Resize(FixedSizeStage):
     Raises
     ------
     ValueError
-        If `shape` or `resample` is of no use; when a batch is asked for, if
+        If `shape` or `resample` is invalid; when a batch is asked for, if
         its images differ in channels or type.
 
     Notes
