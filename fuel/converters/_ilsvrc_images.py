@@ -12,7 +12,7 @@ from fuel.converters.base import progress_bar
 from fuel.converters.output import check_room
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip
-from fuel.converters.raw.tar_index import Member, Tar, open_members
+from fuel.converters.raw.tar import Member, Tar, open_tar
 
 __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
            'other_images', 'train_images', 'write_images']
@@ -36,7 +36,7 @@ def train_images(train_archive: Any, patch_archive: Any,
     images of a class in the order of their names."""
     patches = extract_patch_images(patch_archive, 'train')
     num_patched = 0
-    with open_members(train_archive) as outer:
+    with open_tar(train_archive, in_order=False) as outer:
         for tar_member in outer.members():
             wnid = posixpath.basename(tar_member.name).partition('.')[0]
             if wnid not in wnid_map:
@@ -56,7 +56,7 @@ def other_images(which_set: str, image_archive: Any, patch_archive: Any,
     """Read validation or test images, in the order of their names."""
     patches = extract_patch_images(patch_archive, which_set)
     num_patched = 0
-    with open_members(image_archive) as archive:
+    with open_tar(image_archive, in_order=False) as archive:
         members = sorted(archive.members())
         if len(members) != len(groundtruth):
             raise BadInputFile(archive.path, f'expected {len(groundtruth)} '
@@ -151,7 +151,7 @@ def extract_patch_images(f: Any, which_set: str) -> dict[str, bytes]:
     if f is None:
         return {}
     folder = PATCH_FOLDERS[which_set]
-    with open_members(f) as archive:
+    with open_tar(f, in_order=False) as archive:
         members = [member for member in archive.members()
                    if member.name.endswith('.JPEG') and posixpath.basename(
                        posixpath.dirname(member.name)) == folder]

@@ -6,12 +6,9 @@ import numpy
 
 from fuel.converters.raw.archives import (
     MAX_IMAGE,
-    check_size,
-    open_tar,
-    read_member,
-    walk_tar,
 )
 from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.tar import open_tar
 
 __all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
            'synset_table', 'wnid_classes']
@@ -57,12 +54,11 @@ def read_devkit_files(f: Any, meta_path: str, groundtruth_path: str
     where = str(f) if is_path else str(getattr(f, 'name', 'archive'))
     wanted = (meta_path, groundtruth_path)
     found = {}
-    with open_tar(where, None if is_path else f) as archive:
-        for member in walk_tar(where, archive):
+    with open_tar(f) as archive:
+        for member in archive.walk():
             if member.name in wanted:
-                check_size(where, member.name, member.size, MAX_IMAGE)
                 found[member.name] = io.BytesIO(
-                    read_member(where, archive, member))
+                    archive.read(member, MAX_IMAGE))
     for name in wanted:
         if name not in found:
             raise BadInputFile(where, f'there is no member {name!r}')

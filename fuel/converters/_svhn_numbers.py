@@ -1,7 +1,6 @@
 """SVHN's images of whole numbers, with a box around each digit."""
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,12 +17,10 @@ from fuel.converters.base import progress_bar
 from fuel.converters.raw.archives import (
     MAX_IMAGE,
     check_size,
-    open_tar,
-    read_member,
-    walk_tar,
 )
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
+from fuel.converters.raw.tar import open_tar
 
 __all__ = ['NumbersSplit', 'create_sources']
 
@@ -78,13 +75,12 @@ class NumbersSplit:
         """Unpack the MATLAB file; return the number of images."""
         numbers = []
         with open_tar(self.path) as archive:
-            for member in walk_tar(self.path, archive):
+            for member in archive.walk():
                 if '.png' in member.name:
                     numbers.append(self._row(member.name))
                 elif os.path.basename(member.name) == 'digitStruct.mat':
-                    raw: Any = archive.extractfile(member)
                     with open(self._struct, 'wb') as struct:
-                        shutil.copyfileobj(raw, struct, 1 << 20)
+                        struct.writelines(archive.blocks(member))
         if sorted(numbers) != list(range(len(numbers))):
             raise BadInputFile(self.path, 'expected images named 1.png to '
                                f'{len(numbers)}.png')
@@ -156,11 +152,11 @@ class NumbersSplit:
 
     def _images(self) -> Iterator[tuple[str, bytes]]:
         with open_tar(self.path) as archive:
-            for member in walk_tar(self.path, archive):
+            for member in archive.walk():
                 if '.png' in member.name:
                     check_size(self.path, member.name, member.size,
                                MAX_IMAGE)
-                    yield member.name, read_member(self.path, archive, member)
+                    yield member.name, archive.read(member)
 
     def _decode(self, item: tuple[str, bytes]) -> tuple[int, Any]:
         name, content = item

@@ -14,9 +14,9 @@ from fuel.converters.base import (
     label_axes,
 )
 from fuel.converters.output import IMAGES, LABELS
-from fuel.converters.raw.archives import open_tar, read_member, walk_tar
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.pickles import load_arrays
+from fuel.converters.raw.tar import open_tar
 
 __all__ = ['convert_cifar10', 'fill_subparser', 'read_batches']
 
@@ -87,10 +87,10 @@ def read_batches(path: str, names: Iterable[str],
     missing = list(names)
     batches = {}
     with open_tar(path) as archive:
-        for member in walk_tar(path, archive, MAX_BATCH):
+        for member in archive.walk(MAX_BATCH):
             if member.name in missing:
                 missing.remove(member.name)
-                content = read_member(path, archive, member)
+                content = archive.read(member)
                 where = f'{path}: {member.name}'
                 batches[member.name] = _read_batch(
                     load_arrays(content, where), where, labels)

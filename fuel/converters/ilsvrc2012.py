@@ -23,7 +23,7 @@ from fuel.converters.ilsvrc2010 import (
 )
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
-from fuel.converters.raw.tar_index import open_members
+from fuel.converters.raw.tar import open_tar
 from fuel.exceptions import MissingInputFiles
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
@@ -128,7 +128,7 @@ def prepare_metadata(devkit_archive: Any, test_archive: Any = None
         folder = os.path.dirname(getattr(devkit_archive, 'name',
                                          devkit_archive))
         test_archive = os.path.join(folder, _test_tar(folder))
-    with open_members(test_archive) as archive:
+    with open_tar(test_archive) as archive:
         n_test = len(archive.members())
     return (int(synsets['num_train_images'].sum()),
             classes_of(synsets, 'ILSVRC2012_ID', raw_valid,

@@ -1,14 +1,14 @@
 """One Billion Word: text files, only unpacked."""
 import os
 import re
-import shutil
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
 from fuel.converters.base import check_exists, progress_bar
-from fuel.converters.raw.archives import check_size, open_tar, walk_tar
+from fuel.converters.raw.archives import check_size
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.tar import open_tar
 from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_one_billion_word', 'fill_subparser']
@@ -67,16 +67,15 @@ def _unpack(path: str, folder: str) -> int:
     """Unpack the text files; return their number."""
     count = size = 0
     with open_tar(path) as archive, progress_bar(ARCHIVE, None) as bar:
-        for member in walk_tar(path, archive):
+        for member in archive.walk():
             parts = TEXT.fullmatch(member.name)
-            raw = archive.extractfile(member)
-            if parts is None or raw is None:
+            if parts is None:
                 continue
             size += member.size
             check_size(path, member.name, size, MAX_TEXT)
             os.makedirs(os.path.join(folder, parts[1]), exist_ok=True)
             with open(os.path.join(folder, parts[1], parts[2]), 'xb') as out:
-                shutil.copyfileobj(raw, out, 1 << 20)
+                out.writelines(archive.blocks(member))
             count += 1
             bar.update(count)
     return count

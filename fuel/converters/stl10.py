@@ -19,11 +19,9 @@ from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.archives import (
     MAX_IMAGE,
     check_size,
-    open_tar,
-    read_member,
-    walk_tar,
 )
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.converters.raw.tar import open_tar
 
 __all__ = ['convert_stl10', 'fill_subparser']
 
@@ -94,7 +92,7 @@ def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
     """Return the number of images of each split, and the small members."""
     counts, small = {}, {}
     with open_tar(path) as archive:
-        for member in walk_tar(path, archive, MAX_MEMBER):
+        for member in archive.walk(MAX_MEMBER):
             name = member.name.removeprefix(FOLDER)
             split = IMAGES_OF.get(name)
             if split is not None:
@@ -106,7 +104,7 @@ def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
                                        'hold whole images')
             elif name.endswith(('_y.bin', '.txt')):
                 check_size(path, name, member.size, MAX_IMAGE)
-                small[name] = read_member(path, archive, member)
+                small[name] = archive.read(member)
     for split in SPLITS:
         if split not in counts:
             raise BadInputFile(path, f'there is no member {split}_X.bin')
@@ -117,18 +115,12 @@ def _write_images(features: h5py.Dataset, path: str,
                   borders: dict[str, tuple[int, int]]) -> None:
     with (open_tar(path) as archive,
           progress_bar(ARCHIVE, len(features)) as bar):
-        for member in walk_tar(path, archive, MAX_MEMBER):
+        for member in archive.walk(MAX_MEMBER):
             split = IMAGES_OF.get(member.name.removeprefix(FOLDER))
-            raw = archive.extractfile(member)
-            if split is None or raw is None:
+            if split is None:
                 continue
-            start, stop = borders[split]
-            while start < stop:
-                block = raw.read(min(IMAGES_AT_ONCE, stop - start)
-                                 * IMAGE_SIZE)
-                if not block or len(block) % IMAGE_SIZE:
-                    raise BadInputFile(path, f'the member {member.name!r} is '
-                                       'cut short')
+            start = borders[split][0]
+            for block in archive.blocks(member, IMAGES_AT_ONCE * IMAGE_SIZE):
                 # Images are stored column by column.
                 images = numpy.frombuffer(block, 'uint8').reshape(
                     -1, *SHAPE).swapaxes(2, 3)

@@ -1,0 +1,303 @@
+"""Tar archives: each header is read, checked and left.
+
+Python's `tarfile` makes an object of some fifty attributes for each member,
+and parses some headers in quadratic time, or not at all. Here headers have
+bounds, and whatever is neither a regular file nor a folder is refused.
+"""
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import IO, NamedTuple, Protocol, cast
+
+from fuel.converters.raw.archives import MAX_MEMBER, check_name, check_size
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.inflate import Inflated
+
+__all__ = ['Member', 'Tar', 'open_tar']
+
+BLOCK = 512
+# Real ones have less than a kilobyte.
+MAX_HEADER = 1 << 16
+REGULAR = (b'0', b'\0', b'7')
+FOLDER, SPARSE, LONG_NAME, LONG_LINK = b'5', b'S', b'L', b'K'
+PAX, GLOBAL_PAX = (b'x', b'X'), b'g'
+GZIP_MAGIC = b'\x1f\x8b\x08'
+XZ_MAGIC = b'\xfd7zXZ\0'
+# Of bzip2: a digit is between the two.
+BZ2_MAGIC = b'BZh', b'1AY&SY'
+
+
+class _Reader(Protocol):
+    """What is needed of an open file."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most so many bytes, none at the end."""
+
+    def seek(self, position: int, /) -> int:
+        """Go to a byte."""
+
+
+class Member(NamedTuple):
+    """A regular file of an archive: its name, and where its bytes are."""
+
+    name: str
+    offset: int
+    size: int
+
+
+class _Header(NamedTuple):
+    name: str
+    size: int
+    kind: bytes
+
+
+class Tar:
+    """A tar archive in an open file.
+
+    Parameters
+    ----------
+    raw : file
+        Open for reading in binary mode. If it can only go forwards, members
+        must be read while they are walked.
+    path : str
+        What to call the archive in error texts.
+    start : int, optional
+        Where in the file the archive lies. Default 0.
+    stop : int, optional
+        Where it ends. Default: unknown.
+    packed : bool, optional
+        Whether going backwards is slow. Default False.
+    """
+
+    def __init__(self, raw: _Reader, path: str, start: int = 0,
+                 stop: int | None = None, packed: bool = False) -> None:
+        self._raw = raw
+        self.path = path
+        self._start = start
+        self._stop = stop
+        self._packed = packed
+
+    def members(self) -> list[Member]:
+        """Return the regular files, in the order of the archive."""
+        return list(self.walk())
+
+    def walk(self, max_size: int = MAX_MEMBER) -> Iterator[Member]:
+        """Iterate over the regular files, in the order of the archive.
+
+        Raises
+        ------
+        BadInputFile
+            For a link, a device, a name that leads out of the folder, and a
+            file of more than `max_size` bytes.
+        """
+        position = self._start
+        while (found := self._next(position)) is not None:
+            header, position = found
+            name = header.name
+            check_name(self.path, name)
+            if header.kind == FOLDER or (
+                    header.kind in REGULAR and name.endswith('/')):
+                continue
+            if header.kind == SPARSE:
+                raise BadInputFile(self.path, f'the member {name!r} is '
+                                   'sparse')
+            if header.kind not in REGULAR:
+                raise BadInputFile(self.path, f'the member {name!r} is a '
+                                   'link or a device')
+            check_size(self.path, name, header.size, max_size)
+            if self._stop is not None and (
+                    position + header.size > self._stop):
+                raise self._cut(name)
+            yield Member(name, position, header.size)
+            position += -(-header.size // BLOCK) * BLOCK
+
+    def _next(self, position: int) -> tuple[_Header, int] | None:
+        """Return the next member, and where its bytes begin; None at the
+        end."""
+        extended: dict[str, str] = {}
+        while True:
+            block = self._read(position, BLOCK)
+            if len(block) < BLOCK:
+                raise BadInputFile(self.path, 'the archive is cut short')
+            if not block.strip(b'\0'):
+                return None
+            header = _parse(block, self.path)
+            position += BLOCK
+            if header.kind not in (LONG_NAME, LONG_LINK, GLOBAL_PAX, *PAX):
+                break
+            check_size(self.path, header.name, header.size, MAX_HEADER)
+            content = self._read(position, header.size)
+            if len(content) < header.size:
+                raise BadInputFile(self.path, 'the archive is cut short')
+            position += -(-header.size // BLOCK) * BLOCK
+            if header.kind == LONG_NAME:
+                extended['path'] = _text(content.partition(b'\0')[0])
+            elif header.kind != LONG_LINK:
+                records = _records(content, self.path)
+                if header.kind == GLOBAL_PAX and {'path', 'size'} & {*records}:
+                    raise BadInputFile(self.path, 'one name or size for all '
+                                       'members')
+                extended.update(records)
+        if any(key.startswith('GNU.sparse.') for key in extended):
+            header = header._replace(kind=SPARSE)
+        size = extended.get('size', str(header.size))
+        if not size.isdecimal() or len(size) > 20:
+            raise BadInputFile(self.path, f'a member has {size!r} bytes')
+        return header._replace(name=extended.get('path', header.name),
+                               size=int(size)), position
+
+    def _read(self, position: int, size: int) -> bytes:
+        """Return bytes of the archive, fewer at its end."""
+        if self._stop is not None:
+            size = min(size, self._stop - position)
+        self._raw.seek(position)
+        content = self._raw.read(max(size, 0))
+        while content and len(content) < size and (
+                more := self._raw.read(size - len(content))):
+            content += more
+        return content
+
+    def _cut(self, name: str) -> BadInputFile:
+        return BadInputFile(self.path, f'the member {name!r} is cut short')
+
+    def read(self, member: Member, max_size: int = MAX_MEMBER) -> bytes:
+        """Return the content of a regular file of at most `max_size`
+        bytes."""
+        check_size(self.path, member.name, member.size, max_size)
+        content = self._read(member.offset, member.size)
+        if len(content) != member.size:
+            raise self._cut(member.name)
+        return content
+
+    def blocks(self, member: Member, size: int = 1 << 20) -> Iterator[bytes]:
+        """Iterate over the content of a regular file, `size` bytes at a
+        time, the rest last."""
+        stop = member.offset + member.size
+        for start in range(member.offset, stop, size):
+            block = self._read(start, min(size, stop - start))
+            if len(block) != min(size, stop - start):
+                raise self._cut(member.name)
+            yield block
+
+    def inner(self, member: Member) -> Tar:
+        """Return a regular file that is itself a tar archive."""
+        path = f'{self.path}: {member.name}'
+        if self._packed:
+            return Tar(io.BytesIO(self.read(member)), path, 0, member.size)
+        return Tar(self._raw, path, member.offset,
+                   member.offset + member.size)
+
+
+def _text(content: bytes) -> str:
+    return content.decode('utf8', 'replace')
+
+
+def _parse(block: bytes, path: str) -> _Header:
+    """Return name, size and kind of a member."""
+    checksum = _number(block[148:156], path)
+    # The field itself counts as spaces. Some sum up signed bytes.
+    total = sum(block) - sum(block[148:156]) + 8 * ord(' ')
+    signed = total - 256 * sum(
+        byte > 127 for byte in block[:148] + block[156:])
+    if checksum not in (total, signed):
+        raise BadInputFile(path, 'not a sound tar archive (wrong check sum '
+                           'of a header)')
+    name = block[:100].partition(b'\0')[0]
+    prefix = block[345:500].partition(b'\0')[0]
+    if prefix and block[257:263] == b'ustar\0':
+        name = prefix + b'/' + name
+    return _Header(_text(name), _number(block[124:136], path),
+                   block[156:157])
+
+
+def _number(field: bytes, path: str) -> int:
+    """Return a number of a header, in octal digits or in binary."""
+    if field[0] == 0x80:
+        return int.from_bytes(field[1:], 'big')
+    digits = field.partition(b'\0')[0].strip() or b'0'
+    # int() takes signs and underscores too.
+    if not digits.isdigit() or set(digits) & set(b'89'):
+        raise BadInputFile(path, f'not a sound tar archive ({field!r} in the '
+                           'place of a number)')
+    return int(digits, 8)
+
+
+def _records(content: bytes, path: str) -> dict[str, str]:
+    """Return the records of an extended header, ``length key=value``."""
+    found = {}
+    position = 0
+    while position < len(content) and content[position]:
+        length = content[position:position + 8].partition(b' ')[0]
+        stop = position + (int(length) if length.isdigit() else 0)
+        key, equals, value = content[
+            position + len(length) + 1:stop - 1].partition(b'=')
+        if (not equals or stop > len(content) or
+                content[stop - 1:stop] != b'\n'):
+            raise BadInputFile(path, 'not a sound tar archive (wrong '
+                               'extended header)')
+        found[_text(key)] = _text(value)
+        position = stop
+    return found
+
+
+@contextmanager
+def open_tar(archive: str | os.PathLike[str] | IO[bytes],
+             in_order: bool = True) -> Iterator[Tar]:
+    """Open a tar archive, packed or not; its faults become `BadInputFile`.
+
+    Parameters
+    ----------
+    archive : path-like or file
+        The archive.
+    in_order : bool, optional
+        Whether members are read while they are walked, which makes a packed
+        archive quick to read. Default True.
+
+    Yields
+    ------
+    Tar
+    """
+    with ExitStack() as stack:
+        if isinstance(archive, (str, os.PathLike)):
+            path = os.fspath(archive)
+            # Unbuffered: each read is a jump, of a size that is known.
+            raw = cast(IO[bytes], stack.enter_context(
+                open(path, 'rb', buffering=0)))
+        else:
+            path, raw = str(getattr(archive, 'name', 'archive')), archive
+        try:
+            yield _open(raw, path, in_order)
+        except (EOFError, zlib.error, lzma.LZMAError) as error:
+            raise _damaged(path, error) from error
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise _damaged(path, error) from error  # of gzip and bz2
+
+
+def _damaged(path: str, error: Exception) -> BadInputFile:
+    return BadInputFile(path, f'not a sound archive ({error})')
+
+
+def _open(raw: IO[bytes], path: str, in_order: bool) -> Tar:
+    stop = raw.seek(0, io.SEEK_END)
+    raw.seek(0)
+    magic = raw.read(10)
+    raw.seek(0)
+    if magic.startswith(GZIP_MAGIC):
+        unpacked: _Reader = (
+            Inflated(raw) if in_order else gzip.GzipFile(fileobj=raw))
+    elif (magic[:3], magic[4:]) == BZ2_MAGIC:
+        unpacked = bz2.BZ2File(raw)
+    elif magic.startswith(XZ_MAGIC):
+        unpacked = lzma.LZMAFile(raw)  # noqa: SIM115 - `raw` is closed
+    else:
+        return Tar(raw, path, 0, stop)
+    return Tar(unpacked, path, packed=True)
