@@ -37,10 +37,22 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+import reprlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fuel.exceptions import ConfigurationError
+from fuel.setting_types import (
+    at_least,
+    cores,
+    directory_or_off,
+    extra_downloader_converter,
+    float_type,
+    multiple_paths_parser,
+    path_parser,
+    required,
+    seconds,
+)
 from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
@@ -49,128 +61,12 @@ __all__ = ['Configuration', 'ConfigurationError', 'config',
 logger = logging.getLogger(__name__)
 
 DEFAULT_FILE = '~/.fuelrc'
+# Of a configuration file: characters, and lists in lists.
+MAX_FILE = 1 << 16
+MAX_DEPTH = 10
 
 # Stands for "no value"; None may be a value.
 NOT_SET = object()
-
-
-def extra_downloader_converter(value: str | list[str]) -> list[str]:
-    """Return module names as a list.
-
-    Parameters
-    ----------
-    value : str or list of str
-        A string is split on single spaces, a list comes back as it is.
-
-    Returns
-    -------
-    list of str
-        The module names.
-
-    Examples
-    --------
-    >>> extra_downloader_converter('package1.download package2.download')
-    ['package1.download', 'package2.download']
-
-    """
-    if isinstance(value, str):
-        return value.split(' ') if value else []
-    return value
-
-
-def multiple_paths_parser(value: object) -> list[str]:
-    """Return directories as a list, with a leading ``~`` replaced.
-
-    Parameters
-    ----------
-    value : str, path-like, iterable of them or None
-        A string is split at `os.pathsep`; None is the user's data directory.
-        A list whose entries need no change is returned itself, so that
-        ``config.data_path.append(...)`` works on an assigned list.
-
-    Returns
-    -------
-    list of str
-        The directories.
-
-    Examples
-    --------
-    >>> multiple_paths_parser(os.pathsep.join(['/data', '/scratch']))
-    ['/data', '/scratch']
-
-    """
-    if value is None:
-        # Only here, since most programs name their directories.
-        import platformdirs
-        return [platformdirs.user_data_dir('fuel', appauthor=False)]
-    if isinstance(value, str):
-        value = value.split(os.pathsep)
-    elif isinstance(value, os.PathLike):
-        value = [value]
-    elif not isinstance(value, Iterable):
-        raise TypeError('a path or a list of paths is needed')
-    paths = [os.path.expanduser(os.fspath(path)) for path in value]
-    return value if value == paths else paths
-
-
-def _path(value: str | os.PathLike[str]) -> str:
-    """Return a path as a string, with a leading ``~`` replaced."""
-    return os.path.expanduser(os.fspath(value))
-
-
-def _dtype_name(value: Any) -> str:
-    """Return the name of a data type, which must exist."""
-    import numpy
-    return str(numpy.dtype(value).name)
-
-
-def _num_threads(value: Any) -> int:
-    """Return a number of threads; ``None`` is one for each core that the
-    process may run on."""
-    if value is None:
-        if hasattr(os, 'sched_getaffinity'):
-            return len(os.sched_getaffinity(0))
-        return os.cpu_count() or 1
-    number = int(value)
-    if number < 1:
-        raise ValueError('at least one thread is needed')
-    return number
-
-
-def _num_bytes(value: Any) -> int | None:
-    """Return a number of bytes; ``None`` is left to whoever needs it."""
-    if value is None:
-        return None
-    number = int(value)
-    if number < 0:
-        raise ValueError('a number of bytes cannot be negative')
-    return number
-
-
-def _seconds(value: Any) -> float:
-    """Return how long to wait; ``inf`` is without end."""
-    seconds = float(value)
-    if not seconds >= 0:
-        raise ValueError('a number of seconds is needed, not less than zero')
-    return seconds
-
-
-def _directory_or_off(value: Any) -> str:
-    """Return the directory of the servers' journals; YAML's off is False."""
-    if value is None:
-        import platformdirs
-        return platformdirs.user_state_dir('fuel')
-    if value is False or value in ('off', ''):
-        return 'off'
-    return os.path.expanduser(str(value))
-
-
-def _positive_bytes(value: Any) -> int:
-    """Return a number of bytes, which cannot be zero."""
-    number = int(value)
-    if number < 1:
-        raise ValueError('at least one byte is needed')
-    return number
 
 
 class Configuration:
@@ -273,7 +169,7 @@ class Configuration:
         self.__dict__.update(_must_load=False, _file=path)
 
     def origin(self, key: str) -> str:
-        """Tell where the value of a setting comes from.
+        """Return where the value of a setting comes from.
 
         Parameters
         ----------
@@ -302,10 +198,10 @@ class Configuration:
             raise ConfigurationError(self._how_to_set(key))
         try:
             return setting['type'](value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ConfigurationError(
-                f'the setting {key!r} cannot be {value!r} ({origin}): '
-                f'{error}') from error
+                f'the setting {key!r} cannot be {reprlib.repr(value)} '
+                f'({origin}): {error}') from error
 
     def __setattr__(self, key: str, value: Any) -> None:
         if key in self._settings:
@@ -371,11 +267,10 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
             logger.warning(
                 'FUEL_CONFIG names %s, which does not exist', path)
         return {}
-    import yaml
     try:
         with open(path, encoding='utf-8') as file:
-            values = yaml.safe_load(file)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            values = _parse(file.read(MAX_FILE + 1))
+    except (OSError, ValueError, TypeError, OverflowError) as error:
         raise ConfigurationError(
             f'cannot read the configuration file {path}: {error}'
         ) from error
@@ -384,23 +279,45 @@ def _read_mapping(path: str) -> Mapping[Any, Any]:
     if not isinstance(values, Mapping):
         raise ConfigurationError(
             f'{path} should hold lines such as "floatX: float32", but its '
-            f'content is a {type(values).__name__}: {values!r:.60}')
+            f'content is a {type(values).__name__}: {reprlib.repr(values)}')
     return values
+
+
+def _parse(text: str) -> object:
+    """Return what a YAML text means, unless it takes long to say so."""
+    import yaml
+    if len(text) > MAX_FILE:
+        raise ValueError(f'it has more than {MAX_FILE} characters')
+    depth = 0
+    try:
+        # Lazily: such as a hundred thousand brackets take hours.
+        for event in yaml.parse(text, yaml.SafeLoader):
+            depth += (isinstance(event, yaml.CollectionStartEvent)
+                      - isinstance(event, yaml.CollectionEndEvent))
+            if depth > MAX_DEPTH:
+                raise ValueError(f'it is nested more than {MAX_DEPTH} deep')
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError(f'write out what the alias *{event.anchor} '
+                                 'stands for')
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(error) from error
 
 
 config = Configuration(load_on_first_use=True)
 
 for _key, _type, _default in (
         ('data_path', multiple_paths_parser, None),
-        ('local_data_path', _path, ''), ('default_seed', int, 1),
-        ('floatX', _dtype_name, 'float64'),
-        ('num_threads', _num_threads, None),
+        ('local_data_path', path_parser, ''),
+        ('default_seed', at_least(0, 'a seed', required, 2 ** 32 - 1), 1),
+        ('floatX', float_type, 'float64'),
+        ('num_threads', at_least(1, 'thread is', cores), None),
         ('extra_downloaders', extra_downloader_converter, []),
         ('extra_converters', extra_downloader_converter, []),
-        ('chunk_cache_bytes', _num_bytes, None),
-        ('shared_memory_bytes', _positive_bytes, 2 ** 30),
-        ('connect_timeout', _seconds, 60.),
-        ('reconnect_timeout', _seconds, 30.),
-        ('stall_timeout', _seconds, 600.),
-        ('server_journal', _directory_or_off, None)):
+        ('chunk_cache_bytes', at_least(0, 'bytes are', lambda: None), None),
+        ('shared_memory_bytes', at_least(1, 'byte is', required), 2 ** 30),
+        ('connect_timeout', seconds, 60.),
+        ('reconnect_timeout', seconds, 30.),
+        ('stall_timeout', seconds, 600.),
+        ('server_journal', directory_or_off, None)):
     config.add_config(_key, _type, _default, f'FUEL_{_key.upper()}')

@@ -1,10 +1,13 @@
 """The settings: four places for a value, and their order."""
+import contextlib
 import copy
 import logging
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import numpy
@@ -175,6 +178,70 @@ def test_file_of_no_use_raises_naming_it(write_fuelrc, text, message):
         with pytest.raises(ConfigurationError, match=message) as raised:
             _ = fuel.config.floatX
         assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize('text, message', [
+    ('[' * 100_000, 'more than 65536 char'), ('[' * 60_000, 'nested more'),
+    ('data_path: ' + '[' * 11 + ']' * 11, 'nested more than 10 deep'),
+    ('{a: ' * 5000, 'nested more'),
+    ('data_path: &a [x]\nextra_converters: *a', 'alias .a'),
+    ('\n'.join(['a: &a0 [x, x, x, x, x, x, x, x, x]'] + [
+        f'b{i}: &a{i} [{", ".join([f"*a{i - 1}"] * 9)}]'
+        for i in range(1, 10)]), 'alias .a0'),
+    ('default_seed: ' + '9' * 5000, 'default_seed|cannot read'),
+    ('default_seed: 2001-99-99', 'cannot read'),
+    ('? [a]\n: 1', 'cannot read'), ('!!python/name:os.system : 1', 'cannot'),
+    ('data_path: \0', 'cannot read')])
+def test_file_that_is_hostile_is_refused_at_once(write_fuelrc, text,
+                                                 message):
+    """Deep nesting was a RecursionError, and aliases took 20 seconds."""
+    write_fuelrc(text)
+    begin = time.monotonic()
+    with pytest.raises(ConfigurationError, match=message):
+        _ = fuel.config.default_seed
+    assert time.monotonic() - begin < 5
+
+
+YAML = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8)
+
+
+@given(key=st.sampled_from(sorted(fuel.config.config)), value=YAML)
+def test_settings_of_any_value_are_read_or_refused(key, value):
+    """Whatever stands in the file, a setting is of its type, or the error is
+    a `ConfigurationError`."""
+    kinds = {'data_path': list, 'local_data_path': str, 'floatX': str,
+             'extra_downloaders': (list, tuple),
+             'extra_converters': (list, tuple),
+             'chunk_cache_bytes': (int, type(None)),
+             'connect_timeout': float, 'reconnect_timeout': float,
+             'stall_timeout': float}
+    with contextlib.suppress(AttributeError):
+        delattr(fuel.config, key)
+    setattr(fuel.config, key, value)
+    try:
+        found = getattr(fuel.config, key)
+    except ConfigurationError:
+        return
+    finally:
+        delattr(fuel.config, key)
+    assert isinstance(found, kinds.get(key, int))
+    assert not isinstance(found, bool)
+
+
+@given(content=st.binary(max_size=300) | st.text(
+    '[]{}:&*!|>-? \n"\'a1', max_size=100).map(str.encode))
+def test_file_of_any_bytes_is_read_or_refused(content):
+    """No bytes in the configuration file end in another error."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv('FUEL_CONFIG', file.name)
+            with contextlib.suppress(ConfigurationError):
+                Configuration().load_yaml()
 
 
 def test_file_that_is_a_directory_raises(tmp_path, monkeypatch):
@@ -362,10 +429,17 @@ def test_example_fuelrc_loads(monkeypatch):
 
 
 @pytest.mark.parametrize('key, value', [
+    ('default_seed', 1.5), ('default_seed', True), ('default_seed', '1.5'),
+    ('default_seed', -1), ('default_seed', 2 ** 32), ('default_seed', None),
+    ('num_threads', True), ('num_threads', 2.5), ('num_threads', 0),
+    ('floatX', 'int32'), ('floatX', 'complex64'), ('floatX', None),
+    ('connect_timeout', True), ('data_path', {'a': 1}),
+    ('data_path', ['a', 3]), ('local_data_path', 5),
+    ('extra_converters', 5), ('extra_converters', [5]),
     ('shared_memory_bytes', 0), ('shared_memory_bytes', 'much'),
     ('connect_timeout', -1), ('reconnect_timeout', 'soon'),
     ('stall_timeout', float('nan'))])
-def test_size_or_time_that_is_none_is_an_error(key, value):
+def test_value_of_another_kind_is_an_error(key, value):
     """Which names the setting, where it is read."""
     setattr(config, key, value)
     with pytest.raises(ConfigurationError, match=key):
