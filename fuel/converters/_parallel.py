@@ -1,21 +1,15 @@
-"""Work on all cores, results in order, memory bounded."""
-import os
+"""A map over items in threads: results in order, memory bounded."""
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from fuel.utils.threads import number_of_threads
+
 __all__ = ['ordered_map']
 
 T = TypeVar('T')
 R = TypeVar('R')
-
-
-def _cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, 'sched_getaffinity'):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T],
@@ -29,7 +23,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T],
     items : iterable
         Consumed in the calling thread, a few items ahead of the results.
     workers : int, optional
-        Number of threads. Default: the number of cores.
+        Number of threads. Default ``config.num_threads``.
 
     Yields
     ------
@@ -37,7 +31,7 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T],
         The results, in the order of the items. An exception of `function`
         is raised in its place.
     """
-    workers = workers or _cores()
+    workers = workers or number_of_threads()
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:
         try:

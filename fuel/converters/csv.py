@@ -21,6 +21,9 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_csv', 'fill_subparser']
 
+# Bytes of the columns that one column of text becomes.
+MAX_ONE_HOT = 1 << 30
+
 Array = numpy.ndarray[Any, Any]
 
 
@@ -189,7 +192,15 @@ def _features(columns: dict[str, list[str]], path: str, one_hot: bool,
                     path, f'column {name!r} does not hold numbers ({error}): '
                     'choose --one-hot, --ignore or --target') from error
         classes, known = as_classes([value.strip() for value in column])
-        blocks.append(numpy.eye(len(known), dtype=dtype)[classes[:, 0]])
+        nbytes = len(known) * len(column) * numpy.dtype(dtype).itemsize
+        if nbytes > MAX_ONE_HOT:
+            raise BadInputFile(
+                path, f'column {name!r} has {len(known)} different texts, '
+                f'whose one-hot columns would need {nbytes} bytes: choose '
+                '--ignore or --target')
+        block = numpy.zeros((len(column), len(known)), dtype)
+        block[numpy.arange(len(column)), classes[:, 0]] = 1
+        blocks.append(block)
         names += [f'{name}={value}' for value in known]
     if not blocks:
         raise BadInputFile(path, 'no column is left for the features')

@@ -27,7 +27,7 @@ from fuel.converters.base import (
     write_splits,
 )
 from fuel.converters.output import IMAGES, LABELS, write_inputs
-from fuel.converters.raw.files import BadInputFile, Folder
+from fuel.converters.raw.files import BadInputFile, Folder, require_regular
 from fuel.converters.raw.images import MAX_PIXELS, decode
 from fuel.exceptions import MissingInputFiles
 
@@ -204,6 +204,7 @@ def _common_size(paths: Iterable[str]) -> Size | None:
     from PIL import Image, UnidentifiedImageError
     sizes = set()
     for path in paths:
+        require_regular(path)
         try:
             with Image.open(path) as image:
                 sizes.add((image.height, image.width))
@@ -263,6 +264,7 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
             size[::-1], Image.Resampling.LANCZOS)
 
     def one(picture: Picture) -> Any:
+        require_regular(picture[2])
         with open(picture[2], 'rb') as raw:
             content = raw.read()
         digests.add(picture[2], content)

@@ -13,7 +13,9 @@ from fuel.converters._custom_data import (
     plan_splits,
 )
 from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.utils.npy_header import read_npy_header
 
 __all__ = ['convert_npy', 'fill_subparser']
 
@@ -85,18 +87,18 @@ def _parse(text: str) -> tuple[str, str, str]:
     return split if colon else '', source, name
 
 
-def _open(path: str) -> Any:
+def _open(path: str) -> Array:
     try:
-        array = numpy.load(path, mmap_mode='r', allow_pickle=False)
-    except (ValueError, OSError, EOFError, OverflowError,
-            SyntaxError) as error:
+        with open(path, 'rb') as stream:
+            shape, by_columns, dtype = read_npy_header(stream)
+            if not shape or dtype.kind not in 'biufc':
+                raise ValueError('examples are on axis 0, and no objects or '
+                                 f'texts; got {dtype} of shape {shape}')
+            return numpy.memmap(path, dtype, 'r', stream.tell(), shape,
+                                'F' if by_columns else 'C')
+    except (ValueError, OverflowError) as error:
         raise BadInputFile(path, 'expected an array of numbers in a .npy '
                            f'file ({error})') from error
-    if not isinstance(array, numpy.ndarray) or not array.ndim or (
-            array.dtype.kind not in 'biufc'):
-        raise BadInputFile(path, 'expected an array of numbers with examples '
-                           'on axis 0')
-    return array
 
 
 def _with_splits(arrays: Sequence[tuple[str, str, Any]],

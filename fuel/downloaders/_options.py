@@ -30,6 +30,9 @@ class Options:
         more of the file than any before is progress.
     backoff : float
         Seconds to wait before the second attempt; doubled for each further.
+    patience : float
+        Seconds to wait for another process that downloads the same file and
+        makes no progress.
     sleep : callable
         What waits.
     check : callable or None
@@ -45,6 +48,7 @@ class Options:
     slow_seconds: float = 60.
     attempts: int = 3
     backoff: float = .5
+    patience: float = 600.
     sleep: Callable[[float], None] = time.sleep
     check: Callable[[str, RawFile], object] | None = None
 

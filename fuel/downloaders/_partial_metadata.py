@@ -1,59 +1,62 @@
-"""Where an unfinished file comes from, if nothing else tells if it is right.
+"""Metadata of an unfinished file, where no digest will verify it.
 
 A file with a known digest may be put together from any addresses, since it is
-verified at the end. Of any other, two pieces must come from one address and
-one state of the file there.
+verified at the end. Of any other, two pieces must come from one address, and
+its server must have said by a validator that the file has not changed.
 """
 import json
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO
 
 from fuel.downloaders._errors import TransientError
 from fuel.downloaders._replies import Answer
 from fuel.downloaders.registry import RawFile
 
-__all__ = ['Origin', 'origin_path']
+__all__ = ['PartialMetadata', 'metadata_path']
 
 
-def origin_path(part: str) -> str:
-    """Return the path of the note beside an unfinished file."""
+def metadata_path(part: str) -> str:
+    """Return the path of the metadata of an unfinished file."""
     return f'{part}.origin'
 
 
-class Origin:
-    """A note beside an unfinished file.
+class PartialMetadata:
+    """Address, length and validator of an unfinished file, beside it.
 
     Parameters
     ----------
     part : file
         The unfinished file.
     known : RawFile
-        What is known about the file. If that is a digest, there is no note.
+        What is known about the file. If that is a digest, there are no
+        metadata.
     """
 
     def __init__(self, part: IO[bytes], known: RawFile) -> None:
         self._part = part
-        self._path = origin_path(part.name)
-        self._needed = not known.verifiable
-        self._facts: dict[str, Any] = {}
-        if self._needed:
-            with (suppress(FileNotFoundError, ValueError),
-                  open(self._path, encoding='utf8') as note):
-                self._facts = dict(json.load(note))
+        self._path = metadata_path(part.name)
+        self._verifiable = known.verifiable
+        self._facts: dict[str, object] = {}
+        if not self._verifiable:
+            with (suppress(FileNotFoundError, ValueError, TypeError),
+                  open(self._path, encoding='utf8') as file):
+                self._facts = dict(json.load(file))
 
     @property
     def validator(self) -> str | None:
-        """What the server called the state of the file, if it did."""
-        return self._facts.get('validator')
+        """How the server named this state of the file, if it did."""
+        found = self._facts.get('validator')
+        return found if isinstance(found, str) else None
 
-    def suits(self, source: str) -> bool:
-        """Tell whether the piece may be continued from an address. Without a
-        note it was put there by somebody who knows."""
-        return bool(self._facts.get('source', source) == source)
+    def allows_resume(self, source: str) -> bool:
+        """Whether the piece may be continued from an address."""
+        return self._verifiable or (
+            self.validator is not None and
+            self._facts.get('source') == source)
 
-    def note(self, source: str, answer: Answer) -> None:
-        """Note where a piece begins; check one that is continued."""
-        if not self._needed:
+    def record(self, source: str, answer: Answer) -> None:
+        """Record where a piece begins; check one that is continued."""
+        if self._verifiable:
             return
         if answer.start and self._facts.get('total') not in (
                 None, answer.total):
@@ -64,5 +67,5 @@ class Origin:
         if not answer.start:
             self._facts = {'source': source, 'total': answer.total,
                            'validator': answer.validator}
-            with open(self._path, 'w', encoding='utf8') as note:
-                json.dump(self._facts, note)
+            with open(self._path, 'w', encoding='utf8') as file:
+                json.dump(self._facts, file)

@@ -1,7 +1,9 @@
 """One raw file: from its addresses to its place on disk."""
+import hashlib
 import logging
 import os
 import shutil
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +19,7 @@ from fuel.downloaders._errors import (
     WrongPieceError,
 )
 from fuel.downloaders._options import Options
-from fuel.downloaders._partial_metadata import Origin, origin_path
+from fuel.downloaders._partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders._replies import Answer, ask
 from fuel.downloaders.registry import RawFile, owner_of
 from fuel.utils.atomic_files import flush_folder
@@ -34,6 +36,8 @@ log = logging.getLogger(__name__)
 
 PAGES = (b'<!doctype html', b'<html')
 PAGE_START = 512
+# How often to look whether another process has finished, in seconds.
+LOCK_INTERVAL = .1
 # White space, and what Windows puts before a text.
 BLANK = b' \t\r\n\xef\xbb\xbf'
 BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
@@ -69,7 +73,7 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
         return
     _spare_namesake(target, known)
     reasons: list[str] = []
-    with _own(target + '.part') as part:
+    with _locked_part(target + '.part', known, options) as part:
         # Another process may have got it while this one waited.
         if _is_right(target, known):
             part.truncate(0)
@@ -83,6 +87,10 @@ def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
                 log.info('%s: %s', source, error)
                 reasons.append(f'  {source}: {error}')
                 continue
+            if not known.verifiable:
+                log.warning('%s was not verified, since no digest of it is '
+                            'known; what came has the SHA-256 %s', known,
+                            _digest(part))
             _finish(part, target)
             return
     raise DownloadError(
@@ -114,14 +122,15 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 
 
 @contextmanager
-def _own(path: str) -> Iterator[IO[bytes]]:
+def _locked_part(path: str, name: str,
+                 options: Options) -> Iterator[IO[bytes]]:
     """Open an unfinished file, which nobody else writes meanwhile."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
         try:
             if fcntl is None:
                 break  # type: ignore[unreachable, unused-ignore]
-            fcntl.flock(part, fcntl.LOCK_EX)
+            _lock(part, name, options)
             if os.path.samestat(os.fstat(part.fileno()), os.stat(path)):
                 break
         except FileNotFoundError:
@@ -138,6 +147,27 @@ def _own(path: str) -> Iterator[IO[bytes]]:
                 _forget_empty(part)
 
 
+def _lock(part: IO[bytes], name: str, options: Options) -> None:
+    """Lock an unfinished file; report that another process has."""
+    size, since = -1, time.monotonic()
+    while True:
+        try:
+            fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if size < 0:
+                log.warning('%s is being downloaded by another process or '
+                            'thread: waiting for it', name)
+        if _size(part) != size:
+            size, since = _size(part), time.monotonic()
+        elif time.monotonic() - since > options.patience:
+            raise DownloadError(
+                f'{name}: another process or thread that downloads it has '
+                f'made no progress for {options.patience:.0f} seconds; end '
+                f'it, or wait for it, and try again')
+        time.sleep(LOCK_INTERVAL)
+
+
 def _forget_empty(part: IO[bytes]) -> None:
     """Remove an unfinished file that nothing was written to."""
     with suppress(OSError):  # a full disk is told of elsewhere
@@ -146,7 +176,7 @@ def _forget_empty(part: IO[bytes]) -> None:
         return
     if fcntl is None:
         part.close()  # type: ignore[unreachable, unused-ignore]
-    for path in (part.name, origin_path(part.name)):
+    for path in (part.name, metadata_path(part.name)):
         with suppress(FileNotFoundError):
             os.remove(path)
 
@@ -156,7 +186,7 @@ def _finish(part: IO[bytes], target: str) -> None:
     part.flush()
     os.fsync(part.fileno())
     with suppress(FileNotFoundError):
-        os.remove(origin_path(part.name))
+        os.remove(metadata_path(part.name))
     if fcntl is None:
         part.close()  # type: ignore[unreachable, unused-ignore]
         os.replace(part.name, target)
@@ -169,6 +199,12 @@ def _finish(part: IO[bytes], target: str) -> None:
 
 def _size(part: IO[bytes]) -> int:
     return os.fstat(part.fileno()).st_size
+
+
+def _digest(part: IO[bytes]) -> str:
+    part.flush()
+    with open(part.name, 'rb') as content:
+        return hashlib.file_digest(content, 'sha256').hexdigest()
 
 
 def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
@@ -239,7 +275,7 @@ def _fill_from_zip(get: Callable[..., Any], source: str, member: str,
         raise SourceError(f'no sound archive with {member!r} ({error})'
                           ) from error
     finally:
-        for left in (path, origin_path(path)):
+        for left in (path, metadata_path(path)):
             with suppress(FileNotFoundError):
                 os.remove(left)
     part.truncate(0)
@@ -255,22 +291,19 @@ def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
              known: RawFile, options: Options, make_bar: BarMaker,
              unpack: bool) -> bool:
     """Append what is missing; return whether it came in packed form."""
+    metadata = PartialMetadata(part, known)
+    if not metadata.allows_resume(source) or (
+            known.size is not None and _size(part) > known.size):
+        part.truncate(0)
     start = _size(part)
-    if known.size is not None and start >= known.size:
-        if start == known.size:
-            return False
-        part.truncate(0)
-        start = 0
-    origin = Origin(part, known)
-    if not origin.suits(source):
-        part.truncate(0)
-        start = 0
+    if known.size is not None and start == known.size:
+        return False
     try:
         with ask(get, source, start, options, unpack,
-                 origin.validator) as answer:
+                 metadata.validator) as answer:
             if answer.start != start:
                 part.truncate(answer.start)
-            origin.note(source, answer)
+            metadata.record(source, answer)
             _check_promise(answer, part, known)
             with make_bar(known.size or answer.total) as bar:
                 _copy(answer, part, known, bar)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import math
 import struct
-import warnings
 import zipfile
 import zlib
 from typing import IO, Any
@@ -16,6 +15,7 @@ from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
 from fuel.storage.raw_file import RawFile, raw_file_at
 from fuel.storage.reader import Reader
+from fuel.utils.npy_header import read_npy_header
 
 # Of an entry of a ZIP archive, up to its name.
 LOCAL_HEADER = struct.Struct('<4s22xHH')
@@ -128,15 +128,8 @@ def _by_columns(file: RawFile, name: str, shape: tuple[int, ...],
 def _read_header(stream: IO[bytes], where: str,
                  ) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:
     """Return shape, whether Fortran's order, and type."""
-    layout = numpy.lib.format
     try:
-        version = layout.read_magic(stream)
-        read = (layout.read_array_header_1_0 if version == (1, 0)
-                else layout.read_array_header_2_0)
-        with warnings.catch_warnings():
-            # Of files that Python 2 wrote.
-            warnings.simplefilter('ignore', UserWarning)
-            shape, by_columns, dtype = read(stream)
+        shape, by_columns, dtype = read_npy_header(stream)
     except ValueError as error:
         kind = 'npz' if stream.name.endswith('.npz') else 'npy'
         raise ValueError(f'{where}: this is no .{kind} file: {error}'

@@ -4,14 +4,20 @@ Many jobs on one machine that read the same data set need only one copy of
 it. A copy lies in ``config.local_data_path``, in a folder for its original,
 under a name that contains the original's size and times; so files of the
 same name are never taken for each other, and an original that changed is
-copied anew. Copies that are out of date are removed once nobody uses them.
+copied anew. Beside it lies its description: size, time of modification and
+SHA-256. A copy that is not as described is copied anew as well. Copies that
+are out of date are removed once nobody uses them.
 """
+from __future__ import annotations
+
 import hashlib
+import json
 import logging
 import os
 import shutil
 import stat
 import sys
+from contextlib import suppress
 
 from fuel.config_parser import config
 from fuel.utils.atomic_files import atomic_path
@@ -26,6 +32,7 @@ logger = logging.getLogger(__name__)
 # How long to wait for the copy that another process makes, in seconds.
 DEFAULT_TIMEOUT = 600.
 _LOCK_NAME = 'lock'
+_DESCRIPTION = '.description'
 
 
 def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
@@ -87,11 +94,11 @@ def _cached(original: str, root: str, timeout: float) -> str:
     _check_trusted(folder, root)
     if not os.access(folder, os.W_OK):
         # Another user's: a complete copy may be read, not more.
-        if os.path.isfile(copy):
+        if _is_sound(copy, original):
             return copy
         raise _NotCachedError(f'the folder {folder!r} is not writable')
     with LockFile(os.path.join(folder, _LOCK_NAME)).held(timeout):
-        if not os.path.isfile(copy):
+        if not _is_sound(copy, original):
             _remove_stale(folder, copy)
             if not check_enough_space(folder, original, copy):
                 raise _NotCachedError(
@@ -99,6 +106,7 @@ def _cached(original: str, root: str, timeout: float) -> str:
                     f'the disk of {root!r} has no room')
             copy_from_server_to_local(
                 os.path.dirname(original), root, original, copy)
+            _describe(copy)
         if not holds_readlock(copy):
             # Until this process ends, nobody removes the copy.
             mark_reader(os.getpid(), copy)
@@ -119,6 +127,44 @@ def _copy_name(original: str) -> str:
     return f'{state}-{os.path.basename(original)}'
 
 
+def _is_sound(copy: str, original: str) -> bool:
+    """Whether there is a copy, of the size of the original, which has not
+    been changed since it was made."""
+    if not os.path.isfile(copy):
+        return False
+    status = os.stat(copy)
+    if status.st_size != os.path.getsize(original):
+        logger.warning('%r has %s bytes, the original %r has another number: '
+                       'it is copied again', copy, status.st_size, original)
+        return False
+    described: object = None
+    with suppress(OSError, ValueError), open(
+            copy + _DESCRIPTION, encoding='utf-8') as file:
+        described = json.load(file)
+    if not isinstance(described, dict):
+        return True  # made by an earlier version
+    if described.get('mtime_ns') == status.st_mtime_ns or (
+            described.get('sha256') == _sha256(copy)):
+        return True
+    logger.warning('%r was changed since it was copied from %r: it is copied '
+                   'again', copy, original)
+    return False
+
+
+def _describe(copy: str) -> None:
+    """Write size, time and digest of a copy beside it."""
+    described = {'size': os.path.getsize(copy), 'sha256': _sha256(copy),
+                 'mtime_ns': os.stat(copy).st_mtime_ns}
+    with atomic_path(copy + _DESCRIPTION) as path, open(
+            path, 'w', encoding='utf-8') as file:
+        json.dump(described, file)
+
+
+def _sha256(path: str) -> str:
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()
+
+
 def _check_trusted(folder: str, root: str) -> None:
     """Refuse a folder in which somebody else could have put any data."""
     if sys.platform == 'win32':
@@ -137,7 +183,9 @@ def _remove_stale(folder: str, copy: str) -> None:
     """Remove what is not `copy` and nobody reads, inside the lock."""
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
-        if name == _LOCK_NAME or path == copy or '.readlock.' in name:
+        if name == _LOCK_NAME or path == copy or '.readlock.' in name or (
+                name.endswith(_DESCRIPTION) and os.path.exists(
+                    path.removesuffix(_DESCRIPTION))):
             continue
         if holds_readlock(path) or other_readers(path):
             logger.debug('%r is out of date, but still read', path)
@@ -194,7 +242,9 @@ def copy_from_server_to_local(dataset_remote_dir: str,
         after = os.stat(remote_fname)
         size = os.path.getsize(temporary)
         if (size != before.st_size or after.st_size != before.st_size
-                or after.st_mtime_ns != before.st_mtime_ns):
+                or after.st_mtime_ns != before.st_mtime_ns
+                or after.st_ctime_ns != before.st_ctime_ns
+                or after.st_ino != before.st_ino):
             raise OSError(
                 f'{remote_fname!r} changed while it was copied: {size} '
                 f'bytes were read, it had {before.st_size} at first and has '

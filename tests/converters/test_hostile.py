@@ -6,6 +6,7 @@ import io
 import itertools
 import os
 import pickle
+import struct
 import tarfile
 import tracemalloc
 import zipfile
@@ -14,6 +15,8 @@ import zlib
 import h5py
 import numpy
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support import raw_data
 
 from fuel.converters._ilsvrc_images import other_images
@@ -589,3 +592,44 @@ def test_celeba_of_the_full_number_has_the_documented_borders(tmp_path,
                 (182637, raw_data.CELEBA)} == {
             (int(row['start']), int(row['stop']))
             for row in h5file.attrs['split']}
+
+
+@pytest.mark.parametrize('shape', [(-1, -28, 28), (-2, -2, 4), (2, -2, -4),
+                                   (-1, 28, 28), (-4, -4, -1)])
+def test_idx_shape_with_negative_lengths_is_refused(shape):
+    """Two negative lengths have a positive product."""
+    from fuel.converters.mnist import parse_idx
+    header = struct.pack('>4i', 2051, *shape)
+    content = header + bytes(abs(int(numpy.prod(shape))))
+    with pytest.raises(BadInputFile, match='bytes for the shape'):
+        parse_idx(content, 'a', 2051, 3)
+
+
+@settings(max_examples=200, deadline=2000)
+@given(content=st.binary(max_size=60), shape=st.lists(
+    st.integers(-2 ** 31, 2 ** 31 - 1), min_size=3, max_size=3))
+def test_idx_any_header_is_an_array_or_an_error(content, shape):
+    """An array of all bytes behind the header, or `BadInputFile`."""
+    from fuel.converters.mnist import parse_idx
+    for raw in (content, struct.pack('>4i', 2051, *shape) + content):
+        try:
+            found = parse_idx(raw, 'a', 2051, 3)
+        except BadInputFile:
+            continue
+        assert found.tobytes() == raw[16:]
+
+
+@pytest.mark.parametrize('side', [16, 31, 33])
+def test_svhn_format_2_with_images_of_another_size_is_refused(tmp_path,
+                                                              side):
+    """Images of 32 x 32 pixels are what the data set promises."""
+    from scipy.io import savemat
+
+    from fuel.converters.svhn import convert_svhn_format_2
+    raw_data.svhn_2(tmp_path)
+    savemat(tmp_path / 'test_32x32.mat', {
+        'X': numpy.zeros((side, side, 3, 3), 'uint8'),
+        'y': numpy.ones((3, 1), 'uint8')})
+    with pytest.raises(BadInputFile, match=r'expected X of shape \(32, 32'):
+        convert_svhn_format_2(str(tmp_path), str(tmp_path))
+    assert not (tmp_path / 'svhn_format_2.hdf5').exists()

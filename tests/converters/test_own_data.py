@@ -1,16 +1,27 @@
 """One's own data: folders of images, tables, arrays."""
+import contextlib
 import hashlib
+import io
 import json
+import os
+import threading
+import time
 
 import h5py
 import numpy
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from PIL import Image
 from support import raw_data
 
+import fuel
 from fuel.bin import fuel_convert, fuel_info
 from fuel.datasets import H5PYDataset
+from fuel.datasets.npy import NPYDataset
+from fuel.exceptions import DamagedFileError
+from fuel.utils.npy_header import read_npy_header
 
 
 @pytest.fixture
@@ -388,3 +399,107 @@ def test_files_that_are_no_images_by_name_are_told_of(here, caplog):
     convert('image_folder')
     assert '2 files beside the images' in caplog.text
     assert 'a.heic' in caplog.text
+
+
+def test_image_folder_with_a_pipe_is_refused(here, capsys):
+    """A reader of a pipe would wait for ever."""
+    write_images(here)
+    os.mkfifo(here / 'cat' / '1.png.jpg')
+    begin = time.monotonic()
+    assert 'got a pipe' in fail(capsys, 'image_folder')
+    os.remove(here / 'cat' / '1.png.jpg')
+    os.mkfifo(here / 'cat' / '9.png')
+    assert 'got a pipe' in fail(capsys, 'image_folder', '--size', '4x4')
+    assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize('name', ['adult.data', 'iris.data'])
+def test_raw_file_that_is_a_pipe_is_refused(here, capsys, name):
+    """Also where a converter opens its file at once."""
+    os.mkfifo(here / name)
+    assert 'got a pipe' in fail(capsys, name.partition('.')[0])
+
+
+def test_csv_one_hot_of_many_texts_is_refused(here, capsys, monkeypatch):
+    """60,000 different texts asked for 27 GB; others need what they fill."""
+    (here / 'a.csv').write_text('name,x\n' + ''.join(
+        f'n{i},1\n' for i in range(60_000)))
+    error = fail(capsys, 'csv', 'a.csv', '--one-hot')
+    assert "'name' has 60000 different texts" in error
+    assert '28800000000 bytes' in error
+    (here / 'b.csv').write_text('name,x\nb,1\na,2\nb,3\n')
+    convert('csv', 'b.csv', '--one-hot')
+    assert [[0, 1, 1], [1, 0, 2], [0, 1, 3]] == load(
+        'b.hdf5', 'train', 'features').tolist()
+
+
+def npy(header, version=(1, 0), length=None):
+    """Return a ``.npy`` file with a header of any bytes."""
+    size = len(header) if length is None else length
+    return (b'\x93NUMPY' + bytes(version) + size.to_bytes(
+        2 if version == (1, 0) else 4, 'little') + header)
+
+
+HEADER = "{{'descr': {}, 'fortran_order': {}, 'shape': {}, }}"
+HEADERS = [
+    HEADER.format("'<f8'", False, shape) for shape in (
+        '(-1,)', '(-2, -3)', '(True,)', '(10 ** 9,)', '(1e9,)', '()', '3',
+        f'({2 ** 62},)', f'({2 ** 64},)', '((1,),)', 'None')] + [
+    HEADER.format(kind, False, '(1,)') for kind in (
+        "'O'", "'<U3'", "[('a', 'O')]", '[]', "'V'", "('<f8', (10 ** 9,))",
+        "'" + 'f8,' * 500 + "'", '{}', '5', "[('a', '<f8')]", "b'x'",
+        "'no such type'", "[('a', '<f8'), ('a', '<f8')]")] + [
+    '(' * 3000, '[' * 90 + ']' * 90, '{' + "'a': " * 500, '1' * 5000, '',
+    '\0' * 20, "{'descr': '<f8'}", "'" * 3, '-' * 4000 + '1', 'x' * 60_000,
+    "__import__('os')", "{'descr': '<f8', 'fortran_order': 5, 'shape': (1,)}"]
+
+
+@pytest.mark.parametrize('header', HEADERS, ids=range(len(HEADERS)))
+@pytest.mark.parametrize('version', [(1, 0), (2, 0), (3, 0), (9, 9)])
+def test_npy_hostile_header_is_one_line(here, capsys, header, version):
+    """No header ends in a traceback, by the command or the data set."""
+    (here / 'x.npy').write_bytes(npy(header.encode(), version) + bytes(8))
+    begin = time.monotonic()
+    error = fail(capsys, 'npy', 'x.npy')
+    assert 1 == error.count('\n')
+    assert 'expected an array of numbers in a .npy file' in error
+    with contextlib.suppress(ValueError, DamagedFileError):
+        NPYDataset(str(here / 'x.npy')).get_data(None, [0])
+    assert time.monotonic() - begin < 10
+
+
+@settings(max_examples=150, deadline=3000)
+@given(header=st.text('{}()[]\'":,-*.<|>fiuSVO0123456789 desc shape',
+                      max_size=80),
+       keep=st.booleans(), length=st.none() | st.integers(0, 2 ** 16 - 1))
+def test_npy_any_header_is_an_array_or_an_error(header, keep, length):
+    """Whatever the header, there is an array of the file's bytes, or a
+    ValueError."""
+    text = HEADER.format("'<f8'", False, header) if keep else header
+    content = npy(text.encode(), length=length) + bytes(64)
+    try:
+        shape, _, kind = read_npy_header(io.BytesIO(content))
+    except ValueError:
+        return
+    assert all(isinstance(n, int) and n >= 0 for n in shape)
+    assert isinstance(kind, numpy.dtype)
+
+
+def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
+    """`config.num_threads` bounds the threads that decode images."""
+    from fuel.converters import image_folder
+    write_images(here)
+    used = set()
+    decode = image_folder.decode
+
+    def noted(*arguments):
+        used.add(threading.get_ident())
+        time.sleep(.02)
+        return decode(*arguments)
+
+    monkeypatch.setattr(image_folder, 'decode', noted)
+    for count in (1, 3):
+        used.clear()
+        fuel.config.num_threads = count
+        convert('image_folder')
+        assert count == len(used)

@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+import time
 
 import pytest
 from support.faulty_server import serving
@@ -528,7 +529,7 @@ def test_unfinished_file_removed_by_another_is_no_error(server, folder,
                                                         slept):
     """Somebody may tidy up just then."""
     from fuel.downloaders import _transfer
-    with _transfer._own(str(folder / 'a.part')):
+    with _transfer._locked_part(str(folder / 'a.part'), 'a', choose()):
         os.remove(folder / 'a.part')
     assert ['data.bin'] == os.listdir(folder)
 
@@ -599,3 +600,86 @@ def test_disk_that_is_full_keeps_what_is_there(server, tmp_path):
     assert 'part' not in conversion
     assert 'no room on the disk' in done.stderr
     assert 'needs at least 8000000 bytes' in done.stderr
+
+
+def test_download_flushes_before_it_replaces(server, folder, slept,
+                                             monkeypatch):
+    """The bytes are on the disk before the name stands for them."""
+    calls = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(os, 'fsync', lambda descriptor: (
+        calls.append(os.path.isdir(f'/proc/self/fd/{descriptor}')),
+        fsync(descriptor)))
+    monkeypatch.setattr(os, 'replace', lambda source, target: (
+        calls.append('replace'), replace(source, target)))
+    fetch(server, folder, 'ok')
+    assert [False, 'replace', True] == calls
+
+
+def test_file_without_digest_or_validator_is_fetched_anew(server, folder,
+                                                          slept, caplog):
+    """Nobody could say whether two pieces are of one state of the file; the
+    digest of what came is reported."""
+    server.files['data.bin'] = CONTENT[::-1]
+    with pytest.raises(DownloadError, match='broke off'):
+        fetch(server, folder, 'cutonce/4', {}, attempts=1)
+    server.files['data.bin'] = CONTENT
+    caplog.clear()
+    assert CONTENT == fetch(server, folder, 'cutonce/4', {})
+    assert [None, None] == [headers.get('Range')
+                            for _, headers in server.requests]
+    assert hashlib.sha256(CONTENT).hexdigest() in caplog.text
+
+
+def test_file_that_changes_in_one_download_is_whole(server, folder, slept):
+    """Between two attempts of one run, at the same size."""
+    server.files['data.bin'] = CONTENT[::-1]
+    slept_before = WAITS.append
+
+    def change(seconds):
+        slept_before(seconds)
+        server.files['data.bin'] = CONTENT
+    default_downloader(str(folder), [server.url('cutonce/4/data.bin')],
+                       ['data.bin'], options=choose(sleep=change))
+    assert CONTENT == (folder / 'data.bin').read_bytes()
+
+
+def test_piece_with_damaged_metadata_is_fetched_anew(server, folder, slept):
+    """Whatever stands in the file beside an unfinished one."""
+    for text in ('', '[]', '{}', 'null', '5', '{"validator": 5}', '\0',
+                 '{"source": {}, "validator": []}'):
+        (folder / 'data.bin.part').write_bytes(b'x' * 1000)
+        (folder / 'data.bin.part.origin').write_text(text)
+        assert CONTENT == fetch(server, folder, 'ok', {})
+    assert ['data.bin'] == os.listdir(folder)
+
+
+def test_second_download_says_that_it_waits(server, folder, caplog):
+    """It names the file, and goes on when the first has finished."""
+    first = start_process(server, folder, 'slow')
+    assert server.half_sent.wait(30)
+    thread = threading.Thread(target=fetch, args=(server, folder, 'slow'))
+    thread.start()
+    deadline = time.monotonic() + 30
+    while 'data.bin is being downloaded by another process' not in (
+            caplog.text):
+        assert time.monotonic() < deadline
+        time.sleep(.02)
+    server.go_on.set()
+    thread.join(30)
+    assert b'' == first.communicate(timeout=60)[1]
+    assert 1 == len(server.requests)
+
+
+def test_second_download_does_not_wait_for_ever(server, folder):
+    """Where the first makes no progress, since it is stopped."""
+    first = start_process(server, folder, 'slow')
+    assert server.half_sent.wait(30)
+    first.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(DownloadError, match='made no progress for 1 sec'):
+            fetch(server, folder, 'ok', patience=1.)
+    finally:
+        first.kill()
+        first.communicate()
+    assert OLD == (folder / 'data.bin').read_bytes()

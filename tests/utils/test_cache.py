@@ -6,6 +6,8 @@ import signal
 import stat
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -56,7 +58,8 @@ def read(path):
 def copies(local):
     """Return the names of all copies, without locks."""
     return sorted(path.name for path in local.glob('*/*')
-                  if path.name != 'lock' and '.readlock.' not in path.name)
+                  if path.name != 'lock' and '.readlock.' not in path.name
+                  and path.suffix != '.description')
 
 
 def start(*arguments, code=CACHE_ONE):
@@ -255,8 +258,8 @@ def test_cache_file_many_processes_at_once_share_one_copy(
     assert [0] * 6 == [process.returncode for process in processes]
     assert 1 == len(outputs)
     assert data == read(outputs.pop().splitlines()[0])
-    # Nothing but the copy and the lock is left.
-    assert 2 == len(list(local.glob('*/*')))
+    # Nothing but the copy, its description and the lock is left.
+    assert 3 == len(list(local.glob('*/*')))
 
 
 def test_cache_file_killed_copier_leaves_no_torn_copy(local, server):
@@ -320,3 +323,76 @@ def test_copy_from_server_to_local_missing_original_raises(server):
                                   str(server / 'absent'),
                                   str(server / 'new' / 'copy'))
     assert [] == os.listdir(server / 'new')
+
+
+@pytest.mark.parametrize('change', ['cut', 'grown', 'other', 'back in time'])
+def test_cache_file_damaged_copy_is_made_again(local, server, caplog,
+                                               change):
+    """A copy that is cut, or has other bytes, is not served; a copy that was
+    only touched is."""
+    original = write(server / 'a', b'data' * 100)
+    copy = cache_file(original)
+    with open(copy, 'r+b') as file:
+        if change == 'cut':
+            file.truncate(10)
+        else:
+            file.seek(400 if change == 'grown' else 7)
+            file.write(b'x')
+    if change == 'back in time':
+        os.utime(copy, ns=(1, 1))
+    assert b'data' * 100 == read(cache_file(original))
+    assert 'copied again' in caplog.text
+    caplog.clear()
+    os.utime(copy)
+    inode = os.stat(copy).st_ino
+    assert copy == cache_file(original)
+    assert inode == os.stat(copy).st_ino
+    assert '' == caplog.text
+
+
+def test_cache_file_copy_without_description_is_compared_by_size(
+        local, server):
+    """An earlier version left no descriptions."""
+    original = write(server / 'a', b'data')
+    copy = cache_file(original)
+    os.remove(copy + '.description')
+    assert copy == cache_file(original)
+    write(Path(copy), b'dat')
+    assert b'data' == read(cache_file(original))
+
+
+def test_cache_file_damaged_copy_of_another_user_is_not_read(
+        local, server, monkeypatch):
+    """Where the folder is not writable, the original is read."""
+    original = write(server / 'a', b'data')
+    copy = cache_file(original)
+    monkeypatch.setattr(os, 'access', lambda *arguments: False)
+    assert copy == cache_file(original)
+    write(Path(copy), b'dat')
+    assert original == cache_file(original)
+
+
+@pytest.mark.parametrize('replace', [False, True])
+def test_cache_file_original_rewritten_at_its_size_is_not_kept(
+        local, server, monkeypatch, caplog, replace):
+    """Half of the copy is old then, half new; also if the time of its
+    modification is set back, or another file has its name."""
+    original = write(server / 'a', b'old' * 1000)
+    before = os.stat(original)
+    copyfile = shutil.copyfile
+
+    def rewrite_while_copying(source, destination):
+        copyfile(source, destination)
+        time.sleep(.02)
+        if replace:
+            write(server / 'b', b'new' * 1000)
+            os.replace(server / 'b', source)
+        else:
+            with open(source, 'r+b') as file:
+                file.write(b'new' * 500)
+        os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    monkeypatch.setattr(shutil, 'copyfile', rewrite_while_copying)
+    assert original == cache_file(original)
+    assert 'changed while it was copied' in caplog.text
+    assert [] == copies(local)

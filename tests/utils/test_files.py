@@ -199,3 +199,25 @@ def test_atomic_path_without_locks_removes_nothing(tmp_path, monkeypatch,
     with atomic_path(tmp_path / 'a'):
         pass
     assert {'a', other.name} == set(os.listdir(tmp_path))
+
+
+def test_atomic_path_flushes_before_it_replaces(tmp_path, monkeypatch):
+    """A power cut after the rename finds the bytes on the disk: the file is
+    flushed before, the folder after."""
+    calls = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_fsync(descriptor):
+        is_folder = os.path.isdir(f'/proc/self/fd/{descriptor}')
+        calls.append('flush folder' if is_folder else 'flush file')
+        fsync(descriptor)
+
+    def note_replace(source, target):
+        calls.append('replace')
+        replace(source, target)
+
+    monkeypatch.setattr(os, 'fsync', note_fsync)
+    monkeypatch.setattr(os, 'replace', note_replace)
+    with (atomic_path(tmp_path / 'a') as path, open(path, 'w') as file):
+        file.write('whole')
+    assert ['flush file', 'replace', 'flush folder'] == calls

@@ -206,3 +206,22 @@ def test_refresh_lock_marks_the_file(tmp_path):
     os.utime(path, (0, 0))
     assert refresh_lock(str(path)) != refresh_lock(str(path))
     assert path.stat().st_mtime > 10 ** 9
+
+
+@pytest.mark.parametrize('take', ['get_lock(sys.argv[1], timeout=.2)',
+                                  'lock(sys.argv[1], timeout=.2)'])
+def test_lock_by_a_link_is_that_of_the_folder(tmp_path, start, take):
+    """A folder has one lock, whatever path leads to it: within a thread it
+    nests, for another process it is taken."""
+    folder, link = tmp_path / 'folder', tmp_path / 'link'
+    folder.mkdir()
+    link.symlink_to(folder)
+    for first, second in ((folder, link), (link, folder)):
+        get_lock(str(first), timeout=1)
+        get_lock(str(second), timeout=1)
+        release_lock()
+        code = (f'try: {take}\nexcept TimeoutError: pass\n'
+                'else: raise SystemExit("the lock was free")')
+        finish(start(code, second))
+        release_lock()
+        finish(start(take, second))

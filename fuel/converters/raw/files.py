@@ -1,6 +1,7 @@
 """Raw files: are they there, what are they, and can they be read?"""
 import hashlib
 import os
+import stat
 import threading
 import zlib
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from fuel.exceptions import FuelError, MissingInputFiles
 
 __all__ = ['BadInputFile', 'Digests', 'Folder', 'input_paths',
            'read_gzip', 'refuse_namesakes', 'refuse_page', 'require_files',
-           'unpack_gzip']
+           'require_regular', 'unpack_gzip']
 
 BLOCK = 1 << 20
 # The largest file that is unpacked in memory, of EMNIST, has 547 MB.
@@ -68,8 +69,9 @@ def require_files(directory: Folder, filenames: Iterable[str]) -> None:
 
 
 def refuse_page(path: str) -> None:
-    """Raise `BadInputFile` if a file is empty or begins like a web page,
-    which is what a server sends in place of data it does not have."""
+    """Raise `BadInputFile` if a file is a pipe or a device, is empty, or
+    begins like a web page, which servers send in place of other data."""
+    require_regular(path)
     with open(path, 'rb') as raw:
         start = raw.read(512).lstrip(b'\xef\xbb\xbf \t\r\n').lower()
     if os.path.getsize(path) == 0:
@@ -78,6 +80,15 @@ def refuse_page(path: str) -> None:
         raise BadInputFile(
             path, 'expected raw data, got a web page (it begins with '
             f'{start[:30].decode("latin1")!r})')
+
+
+def require_regular(path: str) -> None:
+    """Raise `BadInputFile` for a pipe, on which a reader would wait for
+    ever, a device or a socket."""
+    kind = os.stat(path).st_mode
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise BadInputFile(path, 'expected a regular file, got a pipe, a '
+                           'device or a socket')
 
 
 def read_gzip(path: str) -> bytes:

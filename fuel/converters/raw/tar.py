@@ -204,9 +204,8 @@ def _parse(block: bytes, path: str) -> _Header:
     checksum = _number(block[148:156], path)
     # The field itself counts as spaces. Some sum up signed bytes.
     total = sum(block) - sum(block[148:156]) + 8 * ord(' ')
-    signed = total - 256 * sum(
-        byte > 127 for byte in block[:148] + block[156:])
-    if checksum not in (total, signed):
+    if checksum != total and checksum != total - 256 * sum(
+            byte > 127 for byte in block[:148] + block[156:]):
         raise BadInputFile(path, 'not a sound tar archive (wrong check sum '
                            'of a header)')
     name = block[:100].partition(b'\0')[0]
