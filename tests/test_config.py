@@ -213,6 +213,7 @@ def test_settings_of_any_value_are_read_or_refused(key, value):
     """Whatever stands in the file, a setting is of its type, or the error is
     a `ConfigurationError`."""
     kinds = {'data_path': list, 'local_data_path': str, 'floatX': str,
+             'server_journal': str,
              'extra_downloaders': (list, tuple),
              'extra_converters': (list, tuple),
              'chunk_cache_bytes': (int, type(None)),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.epoch import READ_AHEAD, Epoch
-from fuel.epochs.pipeline import SourceExamples, answers_for_get_data
 from fuel.epochs.readers import rows_are_examples
+from fuel.epochs.pipeline import SourceExamples, answers_for_get_data
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator

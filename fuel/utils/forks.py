@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable
-
 # Registers handlers of its own: see below.
 from concurrent.futures import thread as _executor  # noqa: F401
 from functools import partial
