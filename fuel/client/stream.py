@@ -280,11 +280,10 @@ class ServerDataStream(RemoteStream):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        if '_after' not in state:
+        if '_axis_labels' not in state:
             # Fuel 0.2.0 had no deadlines, and labels as an attribute.
             self._set_deadlines(self.timeout, self.reconnect, self.stalled)
             self._axis_labels = vars(self).pop('axis_labels', None)
-            self._after = None
 
 
 # Pickles and error texts name the public path.

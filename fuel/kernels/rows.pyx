@@ -30,7 +30,7 @@ cdef object refuse_element(object value, Py_ssize_t place):
         remedy = ('for a boolean mask pass numpy.flatnonzero(mask).tolist() '
                   'instead')
     elif isinstance(value, (list, tuple)):
-        remedy = 'pass one flat list of integers, not a tuple nor lists in it'
+        remedy = 'pass one flat list of integers, without tuples or lists in it'
     else:
         remedy = 'convert the indices to integers'
     raise ValueError(
@@ -159,7 +159,7 @@ def as_indices(request, Py_ssize_t num_examples):
         return indices_of_list(request, num_examples)
     if isinstance(request, numpy.ndarray):
         return indices_of_array(request, num_examples)
-    if isinstance(request, range):
+    if isinstance(request, (range, tuple)):
         return indices_of_list(list(request), num_examples)
     raise ValueError(
         'a request must be a list of integers or an integer array, got '

@@ -123,8 +123,10 @@ SIGNATURES = {
         .create_split_array(split_dict)
         .get_all_splits(h5file)
         .get_all_sources(h5file)
+        .get_provided_sources(h5file, split)
         .get_vlen_sources(h5file)
         .get_axis_labels(h5file)
+        .get_subsets(h5file, splits, sources)
         class PytablesDataset(path, sources, start=0, stop=None,
                               data_node='Data', sources_in_file=None)
         .open_file(path)
@@ -329,6 +331,7 @@ SIGNATURES = {
     """,
     'fuel.config_parser': """
         extra_downloader_converter(value)
+        multiple_paths_parser(value)
         class Configuration()
         .add_config(key, type_, default=..., env_var=None)
         .load_yaml()
@@ -392,7 +395,8 @@ BASES = {
     'fuel.exceptions': {
         'AxisLabelsMismatchError': 'builtins.ValueError',
         'ConfigurationError': 'builtins.Exception',
-    },
+        'MissingInputFiles': 'builtins.Exception',
+        'NeedURLPrefix': 'builtins.Exception'},
 }
 
 CLASS_ATTRIBUTES = {
@@ -417,6 +421,9 @@ CLASS_ATTRIBUTES = {
 
 # Names that modules passed on from others.
 RE_EXPORTS = {
+    'fuel.converters.base.MissingInputFiles':
+        'fuel.exceptions.MissingInputFiles',
+    'fuel.downloaders.base.NeedURLPrefix': 'fuel.exceptions.NeedURLPrefix',
     'fuel.config_parser.ConfigurationError':
         'fuel.exceptions.ConfigurationError',
     'fuel.transformers.AbstractDataStream':

@@ -209,13 +209,15 @@ def test_old_server_stream_gets_the_defaults_of_newer_arguments():
     """Those that 0.2.0 had keep the values they had."""
     new = ServerDataStream(('x',), False, host='there', port=9, hwm=3)
     names = ['rank', 'timeout', 'reconnect', 'stalled', 'shared_memory',
-             'curve', '_after', '_axis_labels']
+             'curve', '_axis_labels']
     expected = {name: vars(new)[name] for name in names}
     vars(new)['axis_labels'] = None
     old = make_old(new, *names)
     assert expected == {name: getattr(old, name) for name in names}
     assert ('there', 9, 3, ('x',)) == (
         old.host, old.port, old.hwm, old.sources)
+    new = ServerDataStream(('x',), False, axis_labels={'x': ('batch',)})
+    assert {'x': ('batch',)} == pickle.loads(pickle.dumps(new)).axis_labels
 
 
 @pytest.mark.parametrize('cls', [Cast, ForceFloatX])

@@ -39,8 +39,9 @@ class OddBatches(BatchScheme):
 
 @pytest.mark.parametrize('scheme, expected', [
     (Odd(7), [1, 3, 5]),
-    (OddBatches(11, 2), [[1, 3], [5, 7], [9]])],
-    ids=['examples', 'lists'])
+    (OddBatches(11, 2), [[1, 3], [5, 7], [9]]),
+    (OddBatches(11, 2, as_lists=False), [[1, 3], [5, 7], [9]])],
+    ids=['examples', 'lists', 'tuples'])
 def test_picklable_itertools_scheme_goes_on_from_a_pickle(scheme, expected):
     """At each place of the epoch, and its requests are the same again."""
     dataset = IndexableDataset({'x': numpy.arange(11)})

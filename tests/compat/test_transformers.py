@@ -372,6 +372,7 @@ def test_background_process_gives_batches_one_after_the_other():
     process.start()
     for _, y in batches().get_epoch_iterator():
         assert_array_equal(y, background.get_next_data()[1])
+    assert background.get_next_data() is StopIteration
     background.close()
     process.join()
 

@@ -11,6 +11,7 @@ from fuel.utils import (
     do_not_pickle_attributes,
     find_in_data_path,
     iterable_fancy_indexing,
+    lazy_property_factory,
     remember_cwd,
 )
 from fuel.utils.parallel import producer_consumer
@@ -193,6 +194,17 @@ def test_lazy_attributes_errors_are_valueerrors():
         pickle.dumps(running)
     with pytest.raises(ValueError):
         Forgetful().forgotten
+
+
+def test_lazy_property_factory_returns_a_pair():
+    """A getter and a setter, for `property`."""
+    class Mine:
+        x = property(*lazy_property_factory('x'))
+
+        def load(self):
+            self.x = 5
+
+    assert 5 == Mine().x
 
 
 def produce(socket):

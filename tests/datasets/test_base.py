@@ -369,7 +369,7 @@ def test_indexable_dataset_integer_arrays_are_requests(dtype):
     (slice(True, 3), 'expected start to be an integer'),
     (slice(None, None, -1), 'must not be negative'),
     ('x', r"'x' \(str\)"),
-    ((0, 1), r'\(tuple\)'),
+    ((0, (1,)), r'\(tuple\)'),
 ], ids=repr)
 @pytest.mark.parametrize('indexable', [numpy.arange(5), list(range(5))],
                          ids=['array', 'list'])

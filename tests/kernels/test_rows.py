@@ -98,7 +98,7 @@ def test_take_consecutive_and_repeated_rows_equals_numpy(row_size):
     (numpy.array([0, 3], 'u8'), 'element 1 is 3'),
     (numpy.array([-1], 'i2'), 'element 0 is -1'),
     ('ab', 'a list of integers or an integer array'),
-    ((0, 1), 'a list of integers or an integer array'),
+    ((0, 1.5), 'element 1 is 1.5'),
     (None, 'a list of integers or an integer array'),
 ], ids=repr)
 def test_as_indices_bad_request_says_what_to_do(request_, text):

@@ -27,6 +27,16 @@ class Slices(BatchScheme):
                                         self.batch_size)])
 
 
+class Tuples(BatchScheme):
+    """Asks for tuples of indices."""
+
+    def get_request_iterator(self):
+        """Return one for each batch."""
+        indices = tuple(self.indices)
+        return iter([indices[start:start + self.batch_size]
+                     for start in range(0, len(indices), self.batch_size)])
+
+
 class Pairs(IterationScheme):
     """Asks for pairs of a document and a position."""
 
@@ -133,6 +143,15 @@ def test_scheme_of_slices():
                         iteration_scheme=Slices(7, 3))
     assert [([0, 1, 2],), ([3, 4, 5],), ([6],)] == list(
         stream.get_epoch_iterator())
+
+
+def test_scheme_of_tuples():
+    """They are read as lists."""
+    stream = DataStream(
+        IndexableDataset({'x': numpy.arange(7), 'y': list(range(7))}),
+        iteration_scheme=Tuples([6, 2, 2, 0], 3))
+    assert [([6, 2, 2], [6, 2, 2]), ([0], [0])] == [
+        (x.tolist(), y) for x, y in stream.get_epoch_iterator()]
 
 
 def test_scheme_of_pairs_over_the_users_own_data_set():
