@@ -162,10 +162,9 @@ def test_hdf5_answers_requests_without_being_opened(
                           sort_indices=sort_indices)
     for request in (3, slice(1, 4), [4, 0, 4, 9], (4, 0, 4, 9)):
         features, targets = dataset.get_data(None, request)
-        if isinstance(request, tuple):
-            request = list(request)
-        assert_array_equal(FEATURES[2:12][request], features)
-        assert_array_equal(TARGETS[2:12][request], targets)
+        rows = list(request) if isinstance(request, tuple) else request
+        assert_array_equal(FEATURES[2:12][rows], features)
+        assert_array_equal(TARGETS[2:12][rows], targets)
         assert features.dtype == 'float32'
     state = dataset.open()
     assert_array_equal(FEATURES[2], dataset.get_data(state, 0)[0])
