@@ -1,16 +1,18 @@
 """The epoch iterator: one pass over a stream."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fuel.epochs.epoch import Epoch, new_object
-from fuel.kernels.prefetch_buffer import BufferedIterator
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.read_options import Conversion
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.epoch_reader import new_object
 
 __all__ = ['DataIterator']
 
 
-class DataIterator(BufferedIterator):
+class DataIterator(EpochIterator):
     """Iterator over the examples or batches of one epoch of a stream.
 
     Parameters
@@ -53,15 +55,37 @@ class DataIterator(BufferedIterator):
     @property
     def request_iterator(self) -> Iterator[Any] | None:
         """The requests of the epoch (iterator), or None."""
-        self.epoch.commit_taken()
         return self.epoch.request_iterator
 
     def read_next(self) -> Any:
-        """Return the next data: what ``next()`` does if none are ready."""
+        """Return the next data, where no compiled reader has them."""
         data = self.epoch.advance(self.data_stream)
-        if self.as_dict:
-            return as_dict(self.data_stream, data)
-        return data
+        return self.name_sources(data) if self.as_dict else data
+
+    def name_sources(self, data: Any) -> dict[str, Any]:
+        """Return data under the names of their sources."""
+        return as_dict(self.data_stream, data)
+
+    def request_conversions(
+            self, conversions: Mapping[str, Conversion]) -> None:
+        """Ask for the data of some sources in another type, or scaled.
+
+        To be called before the first item is read.  What comes converted is
+        in `converted` afterwards.
+
+        Parameters
+        ----------
+        conversions : dict of str to Conversion
+
+        """
+        request = getattr(self.data_stream, 'request_conversions', None)
+        if request is not None:
+            request(self.epoch, conversions)
+
+    @property
+    def converted(self) -> frozenset[str]:
+        """The sources whose data come as they were asked for."""
+        return self.epoch.converted
 
     def get_position(self) -> Any:
         """Return where the iterator stands, cheaply.

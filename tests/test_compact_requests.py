@@ -117,14 +117,6 @@ class OwnInMemory(Seen, H5PYDataset):
         return super()._in_memory_get_data(state, request)
 
 
-class OwnAhead(Seen, H5PYDataset):
-    """A user's data set that looks at the next requests."""
-
-    def read_ahead(self, upcoming):
-        """Look at the next, but do nothing."""
-        self.look(upcoming(1))
-
-
 class OwnIndexable(Seen, IndexableDataset):
     """A user's data set in memory."""
 
@@ -161,7 +153,7 @@ def test_users_code_sees_lists(path):
     for dataset in (OwnGetData(path, ('train',)),
                     OwnReading(path, ('train',)),
                     OwnInMemory(path, ('train',), load_in_memory=True),
-                    OwnAhead(path, ('train',)), OwnIndexable(squares)):
+                    OwnIndexable(squares)):
         assert expected == first_batch(dataset)
         assert {list} == dataset.kinds
     squares = Squares()

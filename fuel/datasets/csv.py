@@ -13,8 +13,12 @@ from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.row_orders import length, pick
 from fuel.datasets.rows import as_batch, as_index, check_slice, is_batch
 from fuel.datasets.splits import order_of_splits
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import ExampleReader
 from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.raw_file import raw_file_at
+from fuel.typing import EpochReader
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['CSVDataset']
@@ -164,10 +168,12 @@ class CSVDataset(Dataset):
         """Number of examples (int)."""
         return length(self._order)
 
-    @property
-    def rows_are_examples(self) -> bool:
-        """Whether the rows of a batch are the single examples (bool)."""
-        return True
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader that reads several examples at a time, or None."""
+        if not isinstance(requests, IndexRequests):
+            return None
+        return ExampleReader(self, requests, None)
 
     def get_data(self, state: Any = None, request: Any = None,
                  ) -> tuple[Any, ...]:

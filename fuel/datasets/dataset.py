@@ -1,11 +1,16 @@
 """The interface to data, in memory or on disk."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import RequestReader
+from fuel.schemes.requests import RequestIterator, as_requests
 from fuel.streams import DataStream
 from fuel.suggestions import did_you_mean
+from fuel.typing import EpochReader
+from fuel.utils.overrides import covers
 
 
 class Dataset:
@@ -62,6 +67,8 @@ class Dataset:
 
     """
 
+    # What a reader made by `make_reader` stands in for.
+    read_hooks: tuple[str, ...] = ('get_data',)
     provides_sources: Any = None
     default_transformers: Any = ()
     axis_labels: Any = None
@@ -214,6 +221,54 @@ class Dataset:
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_data')
+
+    def open_epoch(self, requests: Iterator[Any] | None,
+                   options: ReadOptions | None = None,
+                   state: Any = None) -> EpochReader:
+        """Return a reader of the data of one epoch.
+
+        A stream asks for it once an epoch.  The reader calls
+        :meth:`get_data` for each request, or does the same in less time: if
+        the class has a :meth:`make_reader` and no subclass overrides one of
+        the methods that `read_hooks` names.
+
+        Parameters
+        ----------
+        requests : iterator or None
+            The requests of the epoch.  A reader looks at their position
+            before each read.  None if the data set takes no requests.
+        options : ReadOptions, optional
+            Wishes of the stages that read the stream.
+        state : object, optional
+            What :meth:`open` returned.
+
+        Returns
+        -------
+        EpochReader
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> reader = IndexableDataset([5, 6, 7]).open_epoch(iter([[2, 0]]))
+        >>> reader.read()
+        ([7, 5],)
+
+        """
+        if requests is not None:
+            requests = as_requests(requests)
+        reader: EpochReader | None = None
+        if covers(self, 'make_reader', self.read_hooks):
+            reader = self.make_reader(
+                requests, options or ReadOptions(), state)
+        return reader or RequestReader(self, requests, state)
+
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader that is faster than calling `get_data`, or None.
+
+        A hook for :meth:`open_epoch`, with the same arguments.
+        """
+        return None
 
     def filter_sources(self, data: Any) -> tuple[Any, ...]:
         """Return, out of the data of all sources, those asked for.

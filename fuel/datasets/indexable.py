@@ -3,12 +3,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy
-
 from fuel.datasets.dataset import Dataset, as_named, check_sources
+from fuel.datasets.row_readers import read_collections
 from fuel.datasets.rows import check_equal_lengths, check_range, get_rows
-from fuel.epochs.dtype_hints import wanted_types
+from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.requests import RequestIterator
+from fuel.typing import EpochReader
 
 
 class IndexableDataset(Dataset):
@@ -52,11 +53,7 @@ class IndexableDataset(Dataset):
     """
 
     indexables: list[Any]
-    # Batches may be asked for by arrays: who wrote an indexable of another
-    # kind sees a list all the same.
-    takes_arrays = True
-    # What will be cast may come in the new type at once.
-    gives_types = True
+    read_hooks = ('get_data', 'sources', '_get_indexable')
 
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:
@@ -110,16 +107,14 @@ class IndexableDataset(Dataset):
         """Number of examples (int)."""
         return len(self.indexables[0])
 
-    @property
-    def rows_are_examples(self) -> bool:
-        """Whether the rows of a batch are the single examples (bool).
-
-        They are for arrays and lists; what other objects make of a list of
-        indices is their affair.  A stream of examples then reads several of
-        them at a time.
-        """
-        return all(type(part) in (numpy.ndarray, list, tuple)
-                   for part in self.indexables)
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a compiled reader of arrays and lists, or None."""
+        if state is not None or vars(self).get('_names') != tuple(
+                self.sources):
+            return None
+        return read_collections(
+            self, requests, options, self.indexables, 'indexables')
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the examples of a request.
@@ -146,7 +141,5 @@ class IndexableDataset(Dataset):
             raise ValueError(
                 f'{type(self).__name__} needs a request and has no state, '
                 f'got state {state!r} and request {request!r}')
-        dtypes = wanted_types(self)
-        return tuple([
-            get_rows(self._get_indexable(source), request, dtypes.get(source))
-            for source in self.sources])
+        return tuple([get_rows(self._get_indexable(source), request)
+                      for source in self.sources])

@@ -8,6 +8,7 @@ from typing import Any
 from fuel.datasets.base import Dataset
 from fuel.datasets.prefetch import requests_ahead
 from fuel.datasets.row_orders import length, pick
+from fuel.datasets.row_readers import read_file
 from fuel.datasets.rows import (
     as_batch,
     as_index,
@@ -16,9 +17,12 @@ from fuel.datasets.rows import (
     is_batch,
 )
 from fuel.datasets.splits import order_of_splits
+from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.storage.npy import is_archive, open_npy, open_npz
+from fuel.typing import EpochReader
 from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['NPYDataset']
@@ -82,8 +86,6 @@ class NPYDataset(Dataset):
     """
 
     readers: dict[str, Reader]
-    # Batches may be asked for by arrays, which no other code sees.
-    takes_arrays = True
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
@@ -120,10 +122,10 @@ class NPYDataset(Dataset):
         """Number of examples (int)."""
         return length(self._order)
 
-    @property
-    def rows_are_examples(self) -> bool:
-        """Whether the rows of a batch are the single examples (bool)."""
-        return True
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader of the rows of the files."""
+        return read_file(self, requests)
 
     def get_data(self, state: Any = None, request: Any = None,
                  ) -> tuple[Any, ...]:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy
 
 from fuel.kernels import as_indices, native, own_record, take, take_row
-from fuel.kernels.convert import take_as
 from fuel.utils.indices import plain_slice
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
@@ -103,16 +102,13 @@ def is_batch(request: Any) -> bool:
         isinstance(request, numpy.ndarray) and request.ndim > 0)
 
 
-def get_rows(indexable: Any, request: Any, dtype: Any = None) -> Any:
+def get_rows(indexable: Any, request: Any) -> Any:
     """Return rows of an indexable, as the caller's own.
 
     Parameters
     ----------
     indexable : object
         An array, a list, or anything that takes indices in brackets.
-    dtype : numpy.dtype, optional
-        The type that the caller casts a batch to, which it may have at
-        once.
 
     Returns
     -------
@@ -126,10 +122,6 @@ def get_rows(indexable: Any, request: Any, dtype: Any = None) -> Any:
 
     """
     if type(indexable) is numpy.ndarray:
-        if dtype is not None and is_batch(request):
-            rows = take_as(indexable, as_batch(request, len(indexable)), dtype)
-            if rows is not None:
-                return rows
         return _rows_of_array(indexable, request)
     if isinstance(indexable, numpy.memmap):
         return _rows_of_array(indexable.view(numpy.ndarray), request)

@@ -12,8 +12,12 @@ from fuel.datasets.text_files import (
     ends_lines_with_a_byte,
 )
 from fuel.datasets.vocabulary import as_vocabulary
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import SequentialReader
 from fuel.exceptions import UnknownTokenError
 from fuel.kernels.text import MissingTokenError, numberize
+from fuel.schemes.requests import RequestIterator
+from fuel.typing import EpochReader
 
 __all__ = ['TextFile']
 
@@ -148,10 +152,12 @@ class TextFile(Dataset):
         if state is not None:
             state.close()
 
-    @property
-    def reads_ahead(self) -> bool:
-        """Whether a stream may ask a state for several examples at once."""
-        return type(self).get_data is TextFile.get_data
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader that makes several examples at a time, or None."""
+        if requests is not None or not isinstance(state, TextPosition):
+            return None
+        return SequentialReader(self, state)
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the next sentence.

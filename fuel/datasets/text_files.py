@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import IO, Any
 
 from fuel.exceptions import DamagedFileError
+from fuel.kernels.epoch_reader import RequestPosition
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
@@ -245,7 +246,7 @@ class LineReader:
             handle.close()
 
 
-class TextPosition:
+class TextPosition(RequestPosition):
     """Where reading stands in a list of text files.
 
     Parameters
@@ -275,7 +276,7 @@ class TextPosition:
 
     def _go_to(self, position: dict[str, int]) -> None:
         self.file = position['file']
-        self.used = position['used']
+        self.position = position['used']
         self.reader: LineReader | None = None
         if self.file < len(self.files):
             self.reader = LineReader(
@@ -294,7 +295,7 @@ class TextPosition:
         """
         reader = self.reader
         return {'file': self.file, 'start': reader.start if reader else 0,
-                'line': reader.line if reader else 0, 'used': self.used}
+                'line': reader.line if reader else 0, 'used': self.position}
 
     def peek(self, count: int) -> list[Any]:
         """Return the next examples, and stay before them.
@@ -309,8 +310,8 @@ class TextPosition:
             if self._is_used_up():
                 self._read()
                 continue
-            stop = self.used + count
-            lines = self.reader.lines[self.used:stop]
+            stop = self.position + count
+            lines = self.reader.lines[self.position:stop]
             if self.keep_ends:
                 lines = [line + '\n' for line in lines]
                 if not self.reader.ends and stop >= len(self.reader.lines):
@@ -322,31 +323,27 @@ class TextPosition:
     def _is_used_up(self) -> bool:
         reader: Any = self.reader
         # A position that was taken up names lines that are not read yet.
-        return not reader.lines or self.used >= len(reader.lines)
+        return not reader.lines or self.position >= len(reader.lines)
 
     def _read(self) -> None:
         """Read the next block, of the next file if this one is over."""
         reader: Any = self.reader
-        self.used -= len(reader.lines)
+        self.position -= len(reader.lines)
         reader.read()
         if reader.lines:
             return
-        if self.used:
+        if self.position:
             raise DamagedFileError(
                 f'{reader.path} has fewer lines than when the position in '
                 'it was saved: it was changed since')
         self._go_to({'file': self.file + 1, 'start': 0, 'line': 0,
                      'used': 0})
 
-    def advance(self, count: int) -> None:
-        """Leave out examples that :meth:`peek` returned."""
-        self.used += count
-
     def where(self, place: int) -> str:
         """Return how to call a line, for an error."""
         reader: Any = self.reader
         return (f'{reader.path}, line '
-                f'{reader.line + self.used + place + 1}')
+                f'{reader.line + self.position + place + 1}')
 
     def __iter__(self) -> TextPosition:
         return self
@@ -357,11 +354,11 @@ class TextPosition:
             examples = self.peek(1)
         except Exception:
             if self.reader is not None and not self._is_used_up():
-                self.used += 1
+                self.position += 1
             raise
         if not examples:
             raise StopIteration
-        self.used += 1
+        self.position += 1
         return examples[0]
 
     def close(self) -> None:

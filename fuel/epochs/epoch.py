@@ -5,34 +5,29 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.epochs.readers import (
-    batches_in_order,
-    look_at_nothing,
-    request_source,
-    requests_ahead,
-)
+from fuel.epochs.pipeline import child_iterators
+from fuel.epochs.read_options import ReadOptions
+from fuel.epochs.readers import note_request
 from fuel.epochs.runtime import lock_of
 from fuel.epochs.state import Position, dataset_position, leftover
-from fuel.kernels.prefetch_buffer import PrefetchBuffer
+from fuel.kernels.epoch_iterator import EpochPosition
+from fuel.kernels.epoch_reader import new_object
+from fuel.schemes.requests import as_requests
 from fuel.utils import rng_state
 
-# How many examples are read ahead at once, and how many bytes of them.
-# Each is a view of its own part of one array, so somebody who keeps a single
-# example keeps as much alive.
-READ_AHEAD = 128
-READ_AHEAD_BYTES = 2 ** 19
 
-
-class Epoch(PrefetchBuffer):
+class Epoch(EpochPosition):
     """One epoch: how far it has come, and what the stream keeps for it.
 
     Attributes
     ----------
     position : int
-        How many batches or examples were handed out.
-    requested : int
-        How many requests were taken from the request iterator: more than
-        `position` if one of them failed.
+        How many batches or examples were delivered.
+    reader : EpochReader or None
+        What reads the data.  None before the first read, and where the
+        stream has a `get_data` of its own.
+    request_iterator : RequestIterator or None
+        The requests; their `position` says how many were made.
     finished : bool
         Whether :class:`StopIteration` was raised.
     end : Position or Exception
@@ -42,76 +37,131 @@ class Epoch(PrefetchBuffer):
         exception that says why there is none.
     attributes : dict
         The values of the stream's `epoch_attributes`.
-    direct : bool
-        Whether the stream only hands requests to its data set, so that
-        nothing needs to be installed.
-    read_ahead : int
-        How many examples to read at a time, as the rows of a batch: 0 where
-        they have to be asked for singly, 1 until their size is known.
-    is_dict : bool
-        Whether the data are handed out as dicts, made of tuples.
-    in_order : callable or None
-        Returns an iterator over the data of the next requests of the
-        request iterator, if the data set can read on by itself.
-    ahead : callable or None
-        Called with the number of each request, it tells the data set of the
-        next ones. None before the first.
-    take_request : callable or None
-        Returns the next request in the form that the data set is fastest
-        with. None before the first.
+    options : ReadOptions
+        Wishes of the stages above.
+    failed : list of int
+        Numbers of the reads whose exceptions were delivered.
+    skipped : set of int
+        Numbers of the reads to leave out, since their exceptions were
+        delivered before the state was saved that was taken up.
 
     """
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
-        self.request_iterator = request_iterator
-        self.position = 0
-        self.requested = 0
+        self.request_iterator = (
+            None if request_iterator is None
+            else as_requests(request_iterator))
         self.finished = False
         self.end: Any = None
         self.start: Any = None
         self.attributes: dict[str, Any] = {}
-        self.direct = False
-        self.read_ahead = 0
-        self.is_dict = False
-        self.in_order: Any = None
-        self.ahead: Any = None
-        self.take_request: Any = None
-        self.taken = 0
+        self.options = ReadOptions()
+        self.failed: list[int] = []
+        self.skipped: set[int] = set()
+        self._num_failed = 0
+        # Whether the stream has a `get_data` of its own.
+        self._is_stage = False
 
     def __reduce__(self) -> Any:
-        self.commit_taken()
         return new_object, (type(self),), {
-            **vars(self), 'direct': False, 'read_ahead': 0,
-            'in_order': None, 'ahead': None, 'take_request': None}
+            **vars(self), 'position': self.position}
+
+    @property
+    def requested(self) -> int:
+        """How many reads were made, with those that failed (int)."""
+        if self.request_iterator is not None:
+            return self.request_iterator.position
+        return self.position + self._num_failed
+
+    @property
+    def converted(self) -> frozenset[str]:
+        """The sources that the reader converts, as `options` ask."""
+        converted: frozenset[str] = getattr(
+            self.reader, 'converted', frozenset())
+        return converted
+
+    def go_to(self, position: int, requested: int, failed: list[int]) -> None:
+        """Take up a saved position; the requests are there already."""
+        self.position = position
+        self._num_failed = requested - position
+        self.skipped = {requested + offset for offset in failed}
+
+    def skip(self, count: int) -> None:
+        """Count items as delivered that are left out."""
+        self.drop_prefetched()
+        self.position += count
+        if self.request_iterator is not None:
+            self.request_iterator.advance(count)
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
         if self.finished:
             raise StopIteration
-        if self.read_ahead > 1 or self.in_order is not None:
-            self._fill(stream)
-            if self.items is not None:
-                for item in self.items:
-                    self.taken += 1
-                    return item
-                self.items = None
+        while True:
+            number = self.requested
+            try:
+                data = self._read(stream)
+            except StopIteration:
+                self._finish(stream)
+                raise
+            except Exception as error:
+                if self._count_failure(number):
+                    continue
+                error.add_note(f'in stage {type(stream).__name__}, '
+                               f'item {self.position} of the epoch')
+                raise
+            if number in self.skipped:
+                self._count_failure(number)
+                continue
+            self.position += 1
+            return data
+
+    def _read(self, stream: Any) -> Any:
+        if self.reader is None and not (self._is_stage or self.skipped):
+            self._open(stream)
+        if self.reader is not None:
+            return self.reader.read()
+        with lock_of(stream):
+            return self._read_from_stage(stream)
+
+    def _open(self, stream: Any) -> None:
+        if hasattr(stream, 'open_reader'):
+            self.reader = stream.open_reader(self)
+        self._is_stage = self.reader is None
+
+    def _read_from_stage(self, stream: Any) -> Any:
+        """Call the stage's `get_data` with this epoch's attributes."""
+        self.bind(stream)
+        request = None
         try:
-            if self.direct:
-                data = self._get_direct(stream)
-            else:
-                with lock_of(stream):
-                    data = self._get_bound(stream)
-        except StopIteration:
-            self._finish(stream)
-            raise
+            if self.request_iterator is None:
+                return stream.get_data()
+            request = next(self.request_iterator)
+            return stream.get_data(request)
         except Exception as error:
-            error.add_note(f'in stage {type(stream).__name__}, '
-                           f'item {self.position} of the epoch')
+            note_request(error, request)
             raise
-        self.position += 1
-        if self.read_ahead == 1:
-            self.read_ahead = how_many_ahead(data)
-        return data
+        finally:
+            self.unbind(stream)
+
+    def _count_failure(self, number: int) -> bool:
+        """Record a read whose exception is delivered, or was before.
+
+        Returns
+        -------
+        bool
+            Whether it was delivered before the state was saved.
+
+        """
+        if self.request_iterator is None:
+            self._num_failed += 1
+        elif self.request_iterator.position == number:
+            # The scheme failed: there was no request.
+            return False
+        self.failed.append(number)
+        was_delivered = number in self.skipped
+        self.skipped.discard(number)
+        return was_delivered
 
     def _finish(self, stream: Any) -> None:
         try:
@@ -120,8 +170,7 @@ class Epoch(PrefetchBuffer):
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             self.end = error.with_traceback(None)
         self.finished = True
-        # They may keep a file open.
-        self.ahead = self.in_order = self.take_request = None
+        self.drop_prefetched()
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
         # state is wanted by the next epoch.
@@ -129,97 +178,11 @@ class Epoch(PrefetchBuffer):
                            for name, value in self.attributes.items()
                            if name == 'data_state'}
 
-    def commit_taken(self) -> None:
-        """Count what was handed out of the buffer."""
-        taken, self.taken = self.taken, 0
-        if taken:
-            self.position += taken
-            if self.request_iterator is None:
-                self.attributes['data_state'].advance(taken)
-                return
-            self.requested += taken
-            requests: Any = self.request_iterator
-            requests.advance(taken)
-
     def drop_prefetched(self) -> None:
-        """Drop what was read ahead: it will be asked for again."""
-        self.commit_taken()
-        self.items = None
-
-    def _fill(self, stream: Any) -> None:
-        """Read the next examples, of the next requests if there are any."""
-        self.commit_taken()
-        requests: Any = self.request_iterator
-        if self.in_order is not None:
-            self.items = self.in_order(requests)
-            return
-        state = self.attributes['data_state']
-        if requests is None:
-            self._fill_in_order(state)
-            return
-        indices = requests.peek(self.read_ahead)
-        try:
-            batch = indices and stream.dataset.get_data(state, indices)
-        except Exception:  # noqa: BLE001 (asked again, it raises)
-            # One of these requests is bad.  Asked for one at a time, those
-            # before it are answered and the bad one raises.
-            batch = None
-        if batch:
-            self.items = zip(*batch, strict=True)
-        else:
-            self.read_ahead = 0
-
-    def _fill_in_order(self, state: Any) -> None:
-        """Read the examples that follow where a data set's state stands."""
-        try:
-            examples = state.peek(self.read_ahead)
-        except Exception:  # noqa: BLE001 (asked again, it raises)
-            examples = None
-        if examples:
-            self.items = iter(examples)
-        else:
-            self.read_ahead = 0
-
-    def _next_request(self) -> Any:
-        if self.request_iterator is None:
-            return None
-        request = next(self.request_iterator)
-        self.requested += 1
-        return request
-
-    def _get_direct(self, stream: Any) -> Any:
-        dataset = stream.dataset
-        if self.take_request is None:
-            self.take_request = request_source(dataset, self.request_iterator)
-        request = self.take_request()
-        self.requested += self.request_iterator is not None
-        if self.ahead is None:
-            # Not before, since it may open a file.
-            self.ahead = requests_ahead(dataset, self.request_iterator)
-            if self.ahead is look_at_nothing and not self.is_dict:
-                self.in_order = batches_in_order(
-                    dataset, self.request_iterator)
-        if self.ahead is not look_at_nothing:
-            self.ahead(self.requested - 1)
-        try:
-            return dataset.get_data(self.attributes['data_state'], request)
-        except Exception as error:
-            note_request(error, request)
-            raise
-
-    def _get_bound(self, stream: Any) -> Any:
-        self.bind(stream)
-        request = None
-        try:
-            if self.request_iterator is None:
-                return stream.get_data()
-            request = self._next_request()
-            return stream.get_data(request)
-        except Exception as error:
-            note_request(error, request)
-            raise
-        finally:
-            self.unbind(stream)
+        """Close the reader, which may hold a file or prefetched data."""
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            reader.close()
 
     def bind(self, stream: Any) -> None:
         """Make the stream show this epoch's attributes."""
@@ -245,7 +208,6 @@ class Epoch(PrefetchBuffer):
             raise TypeError(
                 f'the position of the stream {type(stream).__name__} cannot '
                 'be told: derive the class from AbstractDataStream')
-        self.commit_taken()
         with lock_of(stream):
             self.bind(stream)
             rng = getattr(stream, 'rng', None)
@@ -253,23 +215,27 @@ class Epoch(PrefetchBuffer):
                 stream, self.position, self.requested, self.start,
                 dataset_position(stream, self.attributes),
                 copy.deepcopy(rng) if rng_state.is_generator(rng) else None,
-                leftover(stream), list(stream._child_positions()))
+                leftover(stream), self._failed_after(self.requested),
+                _positions_of_children(stream))
+
+    def _failed_after(self, requested: int) -> tuple[int, ...]:
+        """Return the failed reads from a number on, counted from there."""
+        return tuple([number - requested
+                      for number in {*self.failed, *self.skipped}
+                      if number >= requested])
 
 
-def new_object(cls: Any) -> Any:
-    """Return an instance without attributes, for any pickle protocol."""
-    return cls.__new__(cls)
+def _positions_of_children(stream: Any) -> list[Any]:
+    """Return the positions of a stage's children that a state holds.
 
-
-def note_request(error: Exception, request: Any) -> None:
-    """Add to an error which request it came from, if from any."""
-    if request is not None and not isinstance(error, StopIteration):
-        if hasattr(request, 'tolist'):
-            request = request.tolist()
-        error.add_note(f'for the request {request!r:.500}')
-
-
-def how_many_ahead(example: Any) -> int:
-    """Return how many examples like this one to read at a time."""
-    size = sum(getattr(part, 'nbytes', 0) for part in example)
-    return max(0, min(READ_AHEAD, READ_AHEAD_BYTES // max(1, size)))
+    A stage with left-overs has an older one of its child.  What failed since
+    is added to it: its exception was delivered.
+    """
+    positions = list(stream._child_positions())
+    for place, (position, child) in enumerate(
+            zip(positions, child_iterators(stream), strict=False)):
+        epoch = getattr(child, 'epoch', None)
+        if isinstance(position, Position) and isinstance(epoch, Epoch):
+            positions[place] = position._replace(
+                failed=epoch._failed_after(position.requested))
+    return positions

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.runtime import lock_of
-from fuel.schemes.requests import RequestIterator
 from fuel.utils import rng_state
 
 if TYPE_CHECKING:
@@ -83,16 +82,7 @@ def skip(iterator: DataIterator, count: int) -> None:
     if not count:
         return
     epoch, stream = iterator.epoch, iterator.data_stream
-    epoch.drop_prefetched()
-    epoch.position += count
-    requests = epoch.request_iterator
-    if isinstance(requests, RequestIterator):
-        requests.advance(count)
-    elif requests is not None:
-        for _ in range(count):
-            next(requests, None)
-    if requests is not None:
-        epoch.requested += count
+    epoch.skip(count)
     with lock_of(stream):
         epoch.bind(stream)
         stream.skip(count)
@@ -103,7 +93,6 @@ def source_examples(iterator: DataIterator,
                     count: int) -> SourceExamples | None:
     """Return the examples that the last items of an epoch were made of."""
     epoch, stream = iterator.epoch, iterator.data_stream
-    epoch.commit_taken()
     requests = _last_requests(epoch, count)
     if requests is None:
         return None
@@ -121,8 +110,7 @@ def _last_requests(epoch: Any, count: int) -> Sequence[Any] | None:
     requests = epoch.request_iterator
     if requests is None:
         return range(epoch.position - count, epoch.position)
-    if not isinstance(requests, RequestIterator) or (
-            type(requests).__next__ is not RequestIterator.__next__):
+    if not requests.is_random_access:
         return None
     return [requests.request_at(number) for number in range(
         epoch.requested - count, epoch.requested)]

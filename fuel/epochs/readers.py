@@ -1,81 +1,139 @@
-"""Ways to read the data of an epoch from a data set."""
+"""Readers of the data of an epoch: one for each kind of data set."""
 from __future__ import annotations
 
 from typing import Any
 
+from fuel.epochs.read_options import ReadOptions
+from fuel.kernels.epoch_reader import PrefetchReader
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.utils.overrides import defines_together, is_own
+from fuel.typing import Batch, EpochReader
+
+# How many examples are prefetched at once, and how many bytes of them.
+# Each is a view of its own part of one array, so somebody who keeps a single
+# example keeps as much alive.
+PREFETCHED_EXAMPLES = 128
+PREFETCHED_BYTES = 2 ** 19
 
 
-def rows_are_examples(dataset: Any) -> bool:
-    """Tell whether the rows of a batch are what single requests give."""
-    return (getattr(dataset, 'rows_are_examples', False)
-            and 'get_data' not in vars(dataset)
-            and defines_together(
-                type(dataset), 'get_data', 'rows_are_examples'))
+class RequestReader:
+    """Reads by calling the data set's `get_data` for each request.
 
+    Parameters
+    ----------
+    dataset : Dataset
+    requests : RequestIterator or None
+        None if the data set takes no requests.
+    state : object
+        What the data set's `open` returned.
 
-def takes_arrays(dataset: Any) -> bool:
-    """Tell whether no user's code sees the requests for a data set.
-
-    Users expect lists of integers; Fuel's own readers want arrays.
     """
-    return (getattr(dataset, 'takes_arrays', False)
-            and 'get_data' not in vars(dataset)
-            and defines_together(type(dataset), 'get_data', 'takes_arrays'))
+
+    def __init__(self, dataset: Any, requests: RequestIterator | None,
+                 state: Any) -> None:
+        self.dataset = dataset
+        self.requests = requests
+        self.state = state
+
+    def read(self) -> Batch:
+        """Return the data of the next request."""
+        if self.requests is None:
+            data: Batch = self.dataset.get_data(self.state, None)
+            return data
+        request = next(self.requests)
+        try:
+            data = self.dataset.get_data(self.state, request)
+        except Exception as error:
+            note_request(error, request)
+            raise
+        return data
+
+    def skip(self, count: int) -> None:
+        """Skip requests; without requests, read the data and drop them."""
+        if self.requests is not None:
+            self.requests.advance(count)
+            return
+        for _ in range(count):
+            self.read()
+
+    def close(self) -> None:
+        """Release nothing: the stream closes the state."""
 
 
-def request_source(dataset: Any, requests: Any) -> Any:
-    """Return what gives the next request of an epoch at each call."""
-    if requests is None:
-        return _no_request
-    if (isinstance(requests, RequestIterator)
-            and type(requests).__next__ is RequestIterator.__next__
-            and takes_arrays(dataset)):
-        return requests.next_compact
-    return requests.__next__
+def open_reader(dataset: Any, requests: RequestIterator | None,
+                options: ReadOptions, state: Any) -> EpochReader:
+    """Return the reader of an epoch of a data set of any class."""
+    if hasattr(dataset, 'open_epoch'):
+        reader: EpochReader = dataset.open_epoch(requests, options, state)
+        return reader
+    return RequestReader(dataset, requests, state)
 
 
-def batches_in_order(dataset: Any, requests: Any) -> Any:
-    """Return what makes an iterator over the data of the next requests.
-
-    None if a data set cannot read on by itself, or what it would read is not
-    what the requests say. Single examples are read ahead in another way.
-    """
-    if (isinstance(requests, RequestIterator) and is_own(type(requests))
-            and not isinstance(requests, IndexRequests)
-            and takes_arrays(dataset)
-            and defines_together(
-                type(dataset), 'get_data', 'batches_in_order')):
-        return dataset.batches_in_order
-    return None
+def note_request(error: Exception, request: Any) -> None:
+    """Add to an error which request it came from, if from any."""
+    if request is not None and not isinstance(error, StopIteration):
+        if hasattr(request, 'tolist'):
+            request = request.tolist()
+        error.add_note(f'for the request {request!r:.500}')
 
 
-def _no_request() -> None:
-    """Return no request, which reads what comes next."""
+class ExampleReader(PrefetchReader):
+    """Reads single examples of a file as the rows of larger batches."""
+
+    def __init__(self, dataset: Any, requests: IndexRequests,
+                 state: Any) -> None:
+        super().__init__(requests, RequestReader(dataset, requests, state))
+        # How many examples at a time; 0 until their size is known.
+        self._count = 0
+        # Up to here they are read one at a time.
+        self._single_until = 0
+
+    def prefetch(self) -> None:
+        """Read the next examples, unless one of them is in error."""
+        position = self.requests.position
+        if self._count < 2 or position < self._single_until:
+            return
+        single: RequestReader = self.fallback  # type: ignore[assignment]
+        indices = self.requests.peek(self._count)
+        try:
+            batch = indices and single.dataset.get_data(
+                single.state, indices)
+        except Exception:  # noqa: BLE001 (asked again, it raises)
+            # Asked for one at a time, those before the bad request are
+            # answered and the bad one raises.
+            self._single_until = position + self._count
+            return
+        if batch:
+            self.fill(zip(*batch, strict=True))
+
+    def read(self) -> Batch:
+        """Return the next example."""
+        example = super().read()
+        if not self._count:
+            self._count = count_to_prefetch(example)
+        return example
 
 
-def requests_ahead(dataset: Any, requests: Any) -> Any:
-    """Return what tells a data set of the next requests of an epoch.
-
-    That is what its hook ``read_ahead`` makes of a function from a number
-    to the request of that number. It is not asked if requests are not known
-    beforehand, or a subclass reads in its own way.
-    """
-    if (isinstance(requests, RequestIterator)
-            and type(requests)._request is not RequestIterator._request
-            and hasattr(dataset, 'read_ahead')
-            and 'get_data' not in vars(dataset)
-            and defines_together(type(dataset), 'get_data', 'read_ahead')):
-        # A user's own hook sees lists too.
-        upcoming = (
-            requests.compact_at
-            if takes_arrays(dataset)
-            and defines_together(type(dataset), 'read_ahead', 'takes_arrays')
-            else requests.request_at)
-        return dataset.read_ahead(upcoming) or look_at_nothing
-    return look_at_nothing
+def count_to_prefetch(example: Any) -> int:
+    """Return how many examples like this one to read at a time."""
+    size = sum(getattr(part, 'nbytes', 0) for part in example)
+    return max(1, min(PREFETCHED_EXAMPLES,
+                      PREFETCHED_BYTES // max(1, size)))
 
 
-def look_at_nothing(number: int) -> None:
-    """Do nothing ahead of a request."""
+class SequentialReader(PrefetchReader):
+    """Reads a data set in order, whose state prefetches examples."""
+
+    def __init__(self, dataset: Any, state: Any) -> None:
+        super().__init__(state, RequestReader(dataset, None, state))
+        # So many are read one at a time.
+        self._single = 0
+
+    def prefetch(self) -> None:
+        """Take the next examples of the state, unless one is in error."""
+        if self._single:
+            self._single -= 1
+            return
+        try:
+            self.fill(self.requests.peek(PREFETCHED_EXAMPLES))
+        except Exception:  # noqa: BLE001 (asked again, it raises)
+            self._single = PREFETCHED_EXAMPLES

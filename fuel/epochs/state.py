@@ -25,6 +25,7 @@ class Position(NamedTuple):
     dataset_position: Any
     rng: Any
     leftover: Any
+    failed: tuple[int, ...]
     children: list[Any]
 
 
@@ -97,7 +98,8 @@ def position_fields(position: Position) -> list[tuple[str, Any]]:
         ('scheme', _checked(position.start)),
         ('dataset', _checked(position.dataset_position)),
         ('rng', generator_state(position.rng)),
-        ('leftover', _checked(position.leftover))]
+        ('leftover', _checked(position.leftover)),
+        ('failed', sorted(position.failed))]
 
 
 def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
@@ -115,6 +117,7 @@ def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
         'dataset': _checked(position),
         'rng': generator_state(getattr(stream, 'rng', None)),
         'leftover': None,
+        'failed': [],
         'children': [child._state_between_epochs(epoch)
                      if hasattr(child, '_state_between_epochs')
                      else state_between_epochs(child, epoch)

@@ -151,7 +151,7 @@ class _Counter(NamedTuple):
     epoch: Epoch
     child: object
     position: Path
-    requested: Path | None
+    requested: Path
 
 
 def _find_counters(iterator: Any) -> list[_Counter] | None:
@@ -168,9 +168,7 @@ def _find_counters(iterator: Any) -> list[_Counter] | None:
         epoch = iterator.epoch
         child = epoch.attributes.get('child_epoch_iterator')
         counters.append(_Counter(
-            epoch, child, [*path, 'position'],
-            None if epoch.request_iterator is None
-            else [*path, 'requested']))
+            epoch, child, [*path, 'position'], [*path, 'requested']))
         path = [*path, 'children', 0]
         iterator = child
     return counters
@@ -180,14 +178,14 @@ def _count(counters: list[_Counter]) -> Changes | None:
     """Return where the stages are now; None if one has another child."""
     found: Changes = []
     for epoch, child, position, requested in counters:
-        if epoch.taken:
-            epoch.commit_taken()
         if not epoch.finished \
                 and epoch.attributes.get('child_epoch_iterator') is not child:
             return None
         found.append((position, epoch.position))
-        if requested is not None:
-            found.append((requested, epoch.requested))
+        found.append((requested, epoch.requested))
+        if epoch.failed or epoch.skipped:
+            # Seldom: compare all.
+            return None
     return found
 
 

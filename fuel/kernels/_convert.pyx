@@ -64,6 +64,23 @@ cdef extern from *:
         for (; start < size; start++)
             target[start] = (float)source[start];
     }
+
+    /* Scale and shift a row, and meanwhile ask for one that comes later. */
+    FUEL_FOR_EACH_PROCESSOR
+    static void fuel_scale_pixels(const uint8_t *source, float *target,
+                                  ptrdiff_t size, double scale,
+                                  double shift, const uint8_t *coming)
+    {
+        ptrdiff_t start = 0;
+        for (; start + 64 <= size; start += 64) {
+            fuel_ask_for(coming + start);
+            for (ptrdiff_t place = start; place < start + 64; place++)
+                target[place] = (float)((double)source[place] * scale
+                                        + shift);
+        }
+        for (; start < size; start++)
+            target[start] = (float)((double)source[start] * scale + shift);
+    }
     """
     const int FE_INVALID
     const int FE_OVERFLOW
@@ -74,6 +91,9 @@ cdef extern from *:
                              double shift) nogil
     void fuel_cast_pixels(const uint8_t *source, float *target,
                           Py_ssize_t size, const uint8_t *coming) nogil
+    void fuel_scale_pixels(const uint8_t *source, float *target,
+                           Py_ssize_t size, double scale, double shift,
+                           const uint8_t *coming) nogil
 
 ctypedef fused number:
     int8_t
@@ -163,17 +183,24 @@ def scale_and_shift(cnp.ndarray source not None, cnp.ndarray target not None,
 
 
 def take_pixels(const uint8_t[:, ::1] array, const Py_ssize_t[::1] indices,
-                float[:, ::1] target):
-    """Write rows of `array`, cast, to `target`.
+                float[:, ::1] target, bint is_scaled, double scale,
+                double shift):
+    """Write rows of `array`, cast or scaled and shifted, to `target`.
 
     The caller sees to it that all indices are those of rows, and that there
     are as many as rows of `target`, of the same length.
     """
     cdef Py_ssize_t place, count = indices.shape[0], row = array.shape[1]
+    cdef const uint8_t *coming
     if not row:
         return
     with nogil:
         for place in range(count):
-            fuel_cast_pixels(
-                &array[indices[place], 0], &target[place, 0], row,
-                &array[indices[min(place + AHEAD, count - 1)], 0])
+            coming = &array[indices[min(place + AHEAD, count - 1)], 0]
+            if is_scaled:
+                fuel_scale_pixels(&array[indices[place], 0],
+                                  &target[place, 0], row, scale, shift,
+                                  coming)
+            else:
+                fuel_cast_pixels(&array[indices[place], 0],
+                                 &target[place, 0], row, coming)

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from fuel.kernels import _convert
 from fuel.kernels.outputs import empty
 
-__all__ = ['scale_and_shift', 'take_as']
+__all__ = ['scale_and_shift', 'take_converted']
 
 # Elements converted at a time where NumPy does it: 64 KB of doubles, which
 # stay in the processor's cache.
@@ -75,38 +75,45 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
     return target
 
 
-def take_as(array: NDArray[Any], indices: NDArray[Any],
-            dtype: Any) -> NDArray[Any] | None:
-    """Return rows of an array in another type, without a copy on the way.
+def take_converted(array: NDArray[Any], indices: NDArray[numpy.intp],
+                   dtype: numpy.dtype[Any], scale: float | None = None,
+                   shift: float | None = None) -> NDArray[Any]:
+    """Return rows of pixels as floats, without a copy on the way.
 
     Parameters
     ----------
-    array : numpy.ndarray, shape (examples, ...)
+    array : numpy.ndarray, shape (examples, ...), dtype uint8
+        C-contiguous.
     indices : numpy.ndarray, dtype intp, C-contiguous
         All of them must lie in ``[0, examples)``.
     dtype : numpy.dtype
+        float32.
+    scale, shift : float, optional
+        The result is ``array * scale + shift``, computed in doubles.
+        Default to None: it is only cast.
 
     Returns
     -------
-    numpy.ndarray or None
-        New, C-contiguous and writable.  None for types other than those of
-        pixels (uint8, C-contiguous) and float32: NumPy is as good there.
+    numpy.ndarray
+        New, C-contiguous and writable.
 
     Examples
     --------
     >>> pixels = numpy.array([[0, 1], [2, 3]], dtype='uint8')
-    >>> take_as(pixels, numpy.array([1, 0, 1]), numpy.dtype('float32'))
-    array([[2., 3.],
-           [0., 1.],
-           [2., 3.]], dtype=float32)
+    >>> take_converted(
+    ...     pixels, numpy.array([1, 0, 1]), numpy.dtype('float32'), .5, 1)
+    array([[2. , 2.5],
+           [1. , 1.5],
+           [2. , 2.5]], dtype=float32)
 
     """
-    if array.dtype != numpy.uint8 or dtype != numpy.float32 \
-            or not array.size or not array.flags.c_contiguous:
-        return None
     target = empty((len(indices), *array.shape[1:]), dtype)
-    _convert.take_pixels(array.reshape(len(array), -1), indices,
-                         target.reshape(len(indices), -1))
+    if target.size:
+        is_scaled = scale is not None or shift is not None
+        _convert.take_pixels(
+            array.reshape(len(array), -1), indices,
+            target.reshape(len(indices), -1), is_scaled,
+            1. if scale is None else scale, shift or 0.)
     return target
 
 

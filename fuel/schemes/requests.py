@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -16,19 +17,23 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.draws import draw_order as draw_short_order
+from fuel.kernels.epoch_reader import RequestPosition
 from fuel.utils.rng_state import is_generator
 
 
-class RequestIterator(Iterator[Any]):
+class RequestIterator(RequestPosition, Iterator[Any]):
     """Iterator over the requests of one epoch.
 
     Attributes
     ----------
     position : int
-        How many requests were handed out.
+        How many requests were made.  This is where the epoch stands: its
+        reader looks here before each read.
     num_requests : int or float
         How many there are in the whole epoch; ``math.inf`` if they never
         end.
+    requests_examples : bool
+        Whether a request is the index of one example.
 
     Notes
     -----
@@ -37,8 +42,8 @@ class RequestIterator(Iterator[Any]):
 
     """
 
-    position: int = 0
     num_requests: float = 0
+    requests_examples = False
 
     def __next__(self) -> Any:
         position = self.position
@@ -80,12 +85,19 @@ class RequestIterator(Iterator[Any]):
             return None
         return self._compact(position)
 
+    @property
+    def is_random_access(self) -> bool:
+        """Whether any request is known by its number (bool)."""
+        cls = type(self)
+        return (cls.__next__ is RequestIterator.__next__
+                and cls._request is not RequestIterator._request)
+
     def plain_order(self) -> Any:
-        """Return the indices of the whole epoch, for consecutive batches.
+        """Return the indices of the whole epoch, one after another.
 
         Returns
         -------
-        numpy.ndarray, range or None
+        numpy.ndarray, range, list or None
             Batch number `n` is the part from ``n * batch_size`` on. None if
             the requests are something else than that.
 
@@ -96,9 +108,45 @@ class RequestIterator(Iterator[Any]):
         """Leave out the next `count` requests, in constant time."""
         self.position = int(min(self.position + count, self.num_requests))
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), 'position': self.position}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.position = vars(self).pop('position', 0)
+
+
+class CountedRequests(RequestIterator):
+    """The requests of any iterator, counted.
+
+    Parameters
+    ----------
+    iterator : iterator
+
+    """
+
+    def __init__(self, iterator: Iterator[Any]) -> None:
+        self.iterator = iterator
+        self.num_requests = math.inf
+
+    def __next__(self) -> Any:
+        request = next(self.iterator)
+        self.position += 1
+        return request
+
+    def __length_hint__(self) -> int:
+        return operator.length_hint(self.iterator)
+
+    def advance(self, count: int) -> None:
+        """Leave out the next `count` requests."""
+        for _ in islice(self, count):
+            pass
+
 
 class IndexRequests(RequestIterator):
     """Base of the iterators over single indices."""
+
+    requests_examples = True
 
     def peek(self, count: int) -> list[Any]:
         """Return up to `count` of the next requests; stay where it is."""
@@ -118,6 +166,10 @@ class ExampleRequests(IndexRequests):
     def peek(self, count: int) -> list[Any]:
         """Return the next requests without advancing."""
         return list(self.indices[self.position:self.position + count])
+
+    def plain_order(self) -> range | list[Any] | None:
+        """Return the indices."""
+        return _as_order(self.indices)
 
 
 class BatchRequests(RequestIterator):
@@ -142,11 +194,9 @@ class BatchRequests(RequestIterator):
         return numpy.arange(
             part.start, part.stop, part.step, dtype=numpy.intp)
 
-    def plain_order(self) -> range | None:
-        """Return the indices if batches are consecutive parts of them."""
-        if isinstance(self.indices, range) and self.indices.step == 1:
-            return self.indices
-        return None
+    def plain_order(self) -> range | list[Any] | None:
+        """Return the indices."""
+        return _as_order(self.indices)
 
 
 class _Shuffled(RequestIterator):
@@ -173,16 +223,17 @@ class _Shuffled(RequestIterator):
         return draw_order(len(self.indices), rng)
 
     def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
         if self._rng_before is None:
-            return vars(self)
-        state = {**vars(self), '_order': None}
+            return state
+        state['_order'] = None
         if type(self._rng_before) is numpy.random.RandomState:
             # Half the size of a pickled RandomState.
             state['_rng_before'] = self._rng_before.get_state(legacy=False)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        super().__setstate__(state)
         if isinstance(self._rng_before, dict):
             rng = numpy.random.RandomState()
             rng.set_state(self._rng_before)
@@ -217,6 +268,10 @@ class ShuffledExampleRequests(_Shuffled, IndexRequests):
     def peek(self, count: int) -> list[Any]:
         """Return the next requests without advancing."""
         return self._pick(self.position, self.position + count)
+
+    def plain_order(self) -> NDArray[Any] | None:
+        """Return the indices if they are those of a shuffled range."""
+        return self._drawn() if self._is_identity else None
 
 
 class ShuffledBatchRequests(_Shuffled):
@@ -327,6 +382,23 @@ class OneShotRequests(RequestIterator):
         """Skip requests without making them."""
         for _ in islice(self, count):
             pass
+
+
+def as_requests(iterator: Iterator[Any]) -> RequestIterator:
+    """Return requests that know their position."""
+    if isinstance(iterator, RequestIterator):
+        return iterator
+    return CountedRequests(iterator)
+
+
+def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
+    """Return indices if a compiled reader can look at them."""
+    if type(indices) is list:
+        return indices
+    if isinstance(indices, range) and (
+            max(abs(indices.start), abs(indices.stop)) < 2 ** 62):
+        return indices
+    return None
 
 
 def num_batches(num_examples: int, batch_size: int) -> int:

@@ -229,8 +229,8 @@ class AbstractDataStream:
                 if resumed:
                     raise epoch.start
             if resumed:
-                epoch.position = resumed['position']
-                epoch.requested = resumed['requested']
+                epoch.go_to(resumed['position'], resumed['requested'],
+                            resumed['failed'])
                 if resumed['leftover'] is not None:
                     self.set_leftover(resumed['leftover'])
             runtime.pending = None

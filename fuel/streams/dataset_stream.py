@@ -2,17 +2,20 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fuel.epochs.epoch import READ_AHEAD, Epoch
-from fuel.epochs.readers import rows_are_examples
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples, answers_for_get_data
+from fuel.epochs.read_options import Conversion
+from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
-from fuel.schemes.requests import IndexRequests
 from fuel.streams.base import AbstractDataStream
+from fuel.typing import EpochReader
+from fuel.utils.overrides import covers
 
 
 class DataStream(AbstractDataStream):
@@ -189,20 +192,40 @@ class DataStream(AbstractDataStream):
     def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         super()._adopt_epoch(epoch, iterator)
         runtime_of(self).holders.append((weakref.ref(iterator), epoch))
-        epoch.direct = (
-            type(self).get_data is DataStream.get_data
-            and 'get_data' not in vars(self)
-            and 'data_state' in epoch.attributes)
-        epoch.is_dict = iterator.as_dict
-        if (epoch.direct and not iterator.as_dict
-                and isinstance(epoch.request_iterator, IndexRequests)
-                and rows_are_examples(self.dataset)):
-            epoch.read_ahead = 1
-        elif (epoch.direct and not iterator.as_dict
-                and epoch.request_iterator is None
-                and getattr(self.dataset, 'reads_ahead', False)):
-            # Its state answers peek(count) and advance(count).
-            epoch.read_ahead = READ_AHEAD
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return the reader of an epoch.
+
+        Parameters
+        ----------
+        epoch : Epoch
+
+        Returns
+        -------
+        EpochReader or None
+            None if a subclass has its own `get_data`.
+
+        """
+        if 'data_state' not in epoch.attributes or not covers(
+                self, 'open_reader', ('get_data',)):
+            return None
+        return open_reader(self.dataset, epoch.request_iterator,
+                           epoch.options, epoch.attributes['data_state'])
+
+    def request_conversions(
+            self, epoch: Epoch, conversions: Mapping[str, Conversion]
+            ) -> None:
+        """Pass the wishes of a stage on to the data set's reader.
+
+        Parameters
+        ----------
+        epoch : Epoch
+        conversions : dict of str to Conversion
+
+        """
+        # A stream may give its sources other names.
+        if '_sources' not in vars(self):
+            epoch.options = replace(epoch.options, conversions=conversions)
 
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""

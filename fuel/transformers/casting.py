@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from fuel import config
 from fuel.epochs.dtype_hints import wanted_from
+from fuel.epochs.read_options import Conversion
+from fuel.epochs.runtime import runtime_of
 from fuel.kernels.outputs import empty
 from fuel.streams import DataStream
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
@@ -15,7 +17,6 @@ from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
 from fuel.typing import StreamLike
-from fuel.utils.overrides import defines_together
 
 
 class _Caster(AgnosticSourcewiseTransformer):
@@ -100,13 +101,18 @@ class Cast(_Caster):
                  **kwargs: Any) -> None:
         super().__init__(data_stream, dtype, **kwargs)
 
-    def _giver(self) -> Any:
-        stream = self.data_stream
-        # A stream may give its sources other names.
-        if type(stream) is DataStream and '_sources' not in vars(stream) \
-                and gives_types(stream.dataset):
-            return stream.dataset
-        return super()._giver()
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch.
+
+        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
+        """
+        with runtime_of(self).lock:
+            iterator = super().get_epoch_iterator(as_dict)
+            # A subclass may look at the values in between.
+            if type(self) is Cast and type(self.data_stream) is DataStream:
+                self.child_epoch_iterator.request_conversions(dict.fromkeys(
+                    self.which_sources, Conversion(self.dtype)))
+            return iterator
 
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
@@ -160,13 +166,6 @@ class ForceFloatX(_Caster):
         if source_data.dtype.kind != 'f':
             return source_data
         return cast(source_data, self.dtype)
-
-
-def gives_types(dataset: object) -> bool:
-    """Return whether no user's code sees what a data set's batches are."""
-    return (getattr(dataset, 'gives_types', False)
-            and 'get_data' not in vars(dataset)
-            and defines_together(type(dataset), 'get_data', 'gives_types'))
 
 
 def as_dtype(dtype: DTypeLike) -> Any:

@@ -1,17 +1,52 @@
-"""Whether a class overrides a method that a faster one relies on."""
+"""Checks whether a user's class overrides a method that another relies on."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 def is_own(cls: type) -> bool:
-    """Tell whether a class is part of Fuel."""
+    """Return whether a class is part of Fuel."""
     return cls.__module__.partition('.')[0] == 'fuel'
 
 
+def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
+    """Return whether a method may stand in for others of an object.
+
+    It may not where a subclass, or the object itself, overrides one of them
+    but not the method, nor where one of Fuel's own was replaced.
+
+    Parameters
+    ----------
+    instance : object
+    method : str
+        Name of a method that does what the hooks do, faster.
+    hooks : iterable of str
+        Names of methods and properties.
+
+    """
+    hooks = tuple(hooks)
+    if not vars(instance).keys().isdisjoint(hooks):
+        return False
+    found = False
+    for cls in type(instance).__mro__:
+        found = found or method in vars(cls)
+        for hook in hooks:
+            if hook in vars(cls) and not (
+                    found and _is_original(vars(cls)[hook], cls)):
+                return False
+    return found
+
+
+def _is_original(hook: object, cls: type) -> bool:
+    """Return whether a hook is the one that Fuel's class came with."""
+    function = hook.fget if isinstance(hook, property) else hook
+    module = getattr(function, '__module__', None) or ''
+    return not is_own(cls) or module.partition('.')[0] == 'fuel'
+
+
 def _defines_together(cls: type, method: str, hook: str) -> bool:
-    """Tell whether `hook` knows of `method`.
+    """Return whether `hook` knows of `method`.
 
     It does not if a subclass overrides the method alone: what that does is
     then unknown to the inherited hook.  Fuel's own classes are trusted.

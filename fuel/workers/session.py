@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from fuel.epochs.state_delta import Changes, changed
-from fuel.kernels.prefetch_buffer import PendingItem
+from fuel.kernels.epoch_iterator import PendingItem
 from fuel.typing import Batch, State
 
 Source = TypeVar('Source')

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from fuel.exceptions import WorkerError
-from fuel.kernels.prefetch_buffer import PendingItem
+from fuel.kernels.epoch_iterator import PendingItem
 from fuel.transport.batches import load
 from fuel.transport.channel import (
     Channel,

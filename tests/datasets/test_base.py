@@ -533,7 +533,6 @@ def test_indexable_dataset_over_other_indexables(tmp_path):
     dataset = IndexableDataset(Squares())
     assert [16, 1] == dataset.get_data(None, [4, 1])[0]
     assert 9 == dataset.get_data(None, 3)[0]
-    assert not dataset.rows_are_examples
     with h5py.File(tmp_path / 'f.h5', 'w') as file:
         file['x'] = numpy.arange(5)
         dataset = IndexableDataset(file['x'])

@@ -211,7 +211,7 @@ def test_epochs_go_on_when_the_file_was_closed(path):
     """A closed stream holds no file, although its iterator lives."""
     dataset = H5PYDataset(path, ('train',), sources=('x',))
     epoch = epoch_of(dataset)
-    assert epoch.epoch.items is not None
+    assert epoch.epoch.reader.is_filled
     dataset.close(None)
     with h5py.File(path, 'a') as file:
         file.attrs['unused'] = 0
@@ -308,5 +308,5 @@ def test_part_that_is_remembered_is_not_read_ahead(tmp_path):
         epoch = stream.get_epoch_iterator()
         next(epoch)
         next(epoch)
-        assert epoch.epoch.items is not None
+        assert epoch.epoch.reader.is_filled
         assert 8 == len(list(epoch)) + 2

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fuel.kernels.convert import scale_and_shift, take_as
+from fuel.kernels.convert import scale_and_shift, take_converted
 
 NUMBERS = '?bhilqBHILQefd'
 
@@ -131,32 +131,27 @@ def test_scale_and_shift_of_other_types_raises(array, dtype):
         scale_and_shift(array, 1, 0, dtype)
 
 
-@given(st.data())
-def test_take_as_is_take_and_cast(data):
-    """For pixels in a row; it leaves others to NumPy."""
-    array = data.draw(arrays().filter(lambda array: array.ndim))
-    indices = numpy.array(data.draw(st.lists(
-        st.integers(0, len(array) - 1), max_size=9) if len(array)
-        else st.just([])), numpy.intp)
-    dtype = numpy.dtype(data.draw(st.sampled_from('fd')))
-    taken = take_as(array, indices, dtype)
-    if taken is None:
-        assert not (array.dtype == numpy.uint8 and dtype == numpy.float32
-                    and array.flags.c_contiguous and array.size)
-        return
-    assert taken.dtype == dtype
-    assert taken.flags.writeable
-    numpy.testing.assert_array_equal(
-        taken, array.take(indices, axis=0).astype(dtype))
-
-
-@pytest.mark.parametrize('length', [1, 15, 64, 3072, 20000])
-def test_take_as_of_whole_rows(length):
-    """Rows of any length, whatever registers the processor has."""
+@pytest.mark.parametrize('length', [0, 1, 15, 64, 3072, 20000])
+@pytest.mark.parametrize('scale, shift', [
+    (None, None), (1 / 255, 0), (1 / 255, -.5), (-3, None)])
+def test_take_converted_is_take_and_convert(length, scale, shift):
+    """Rows of any length come with the same bits as in two steps."""
     pixels = numpy.random.RandomState(0).randint(
         0, 256, (9, length)).astype('uint8')
     pixels.flags.writeable = False
     indices = numpy.array([8, 0, 3, 3, 7])
-    numpy.testing.assert_array_equal(
-        take_as(pixels, indices, numpy.dtype('float32')),
-        pixels[indices].astype('float32'))
+    single = numpy.dtype('float32')
+    taken = take_converted(pixels, indices, single, scale, shift)
+    expected = (pixels[indices].astype(single) if scale is None
+                else scale_and_shift(pixels[indices], scale, shift or 0,
+                                     single))
+    assert taken.flags.writeable and taken.dtype == single
+    numpy.testing.assert_array_equal(expected, taken)
+
+
+def test_take_converted_of_no_rows_is_empty():
+    """No index gives an array without rows, of the shape of others."""
+    taken = take_converted(
+        numpy.zeros((3, 4), 'uint8'), numpy.array([], numpy.intp),
+        numpy.dtype('float32'))
+    assert (0, 4) == taken.shape

@@ -14,6 +14,7 @@ from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.prefetch import requests_ahead
+from fuel.datasets.row_readers import read_collections, read_file
 from fuel.datasets.row_orders import Selection, checked_subset, pick
 from fuel.datasets.rows import (
     as_batch,
@@ -22,10 +23,13 @@ from fuel.datasets.rows import (
     get_rows,
     is_batch,
 )
+from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.direct import Batches, BatchesInOrder
 from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
+from fuel.typing import EpochReader
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
@@ -136,6 +140,8 @@ class H5PYDataset(SplitFormat, Dataset):
 
     """
 
+    read_hooks = ('get_data', '_in_memory_get_data',
+                  '_out_of_memory_get_data')
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
@@ -218,20 +224,16 @@ class H5PYDataset(SplitFormat, Dataset):
                 if self.load_in_memory:
                     vars(self).pop(name, None)
 
-    @property
-    def rows_are_examples(self) -> bool:
-        """Whether the rows of a batch are the single examples (bool).
-
-        They are, unless a subclass reads in its own way. A stream of
-        examples then reads several of them at a time.
-        """
-        cls = type(self)
+    def make_reader(self, requests: RequestIterator | None,
+                    options: ReadOptions, state: Any) -> EpochReader | None:
+        """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
-            return (cls._out_of_memory_get_data
-                    is H5PYDataset._out_of_memory_get_data)
-        return (cls._in_memory_get_data is H5PYDataset._in_memory_get_data
-                and all(type(part) is numpy.ndarray
-                        for part in self.data_sources))
+            return read_file(self, requests, self.batches_in_order)
+        if any(shapes is not None for shapes in self.source_shapes):
+            return None
+        return read_collections(
+            self, requests, options, list(self.data_sources),
+            '_data_sources')
 
     @property
     def takes_arrays(self) -> bool:
@@ -536,7 +538,8 @@ class H5PYDataset(SplitFormat, Dataset):
         if self._direct is None:
             return None
         order = requests.plain_order()
-        if order is None:
+        if order is None or isinstance(order, list) or (
+                isinstance(order, range) and order.step != 1):
             return None
         # A number of any size stands for the whole epoch at once.
         size = min(requests.batch_size, max(1, len(order)))

@@ -1,16 +1,13 @@
-"""An iterator that hands out items read ahead at the cost of a C call.
-
-A Python call for each step between a training loop and one example would
-take longer than the example.  So the epoch iterator is built on a class of
-C, which gives what is in the buffer and calls Python when that is empty.
-"""
+"""The compiled part of the epoch iterator, and items of other processes."""
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+
+from fuel.kernels.epoch_reader cimport CompiledReader
 
 
 @cython.auto_pickle(False)
 cdef class PendingItem:
-    """What comes from another process, until it is the user's.
+    """An item from another process that is not delivered yet.
 
     Ctrl-C may come between any two steps of Python, also between the one
     that takes a batch out of a queue and the one that returns it to a
@@ -44,51 +41,54 @@ cdef class PendingItem:
 
 
 @cython.auto_pickle(False)
-cdef class PrefetchBuffer:
-    """Items read ahead.
+cdef class EpochPosition:
+    """Base of :class:`fuel.epochs.epoch.Epoch`: what is looked at in C.
 
     Attributes
     ----------
-    items : iterator or None
-        Those not handed out yet.
-    taken : int
-        How many were handed out since it was set to 0.
+    position : int
+        How many batches or examples were delivered.
+    reader : EpochReader or None
+        What reads the data; None before the first, and where the stream
+        reads them itself.
     pending_item : PendingItem or None
-        If what is handed out comes from another process.
+        If the data come from another process.
 
     """
 
-    cdef public object items
-    cdef public Py_ssize_t taken
+    cdef public Py_ssize_t position
+    cdef public object reader
     cdef public PendingItem pending_item
 
 
 @cython.auto_pickle(False)
-cdef class BufferedIterator:
-    """Iterator that empties a buffer, then calls its own ``read_next()``.
+cdef class EpochIterator:
+    """Iterator that asks a compiled reader, else its own ``read_next()``.
 
     Attributes
     ----------
-    epoch : PrefetchBuffer
+    epoch : EpochPosition
+    as_dict : bool
 
     """
 
-    cdef public PrefetchBuffer epoch
+    cdef public EpochPosition epoch
+    cdef public bint as_dict
 
     def __iter__(self):
         return self
 
     def __next__(self):
-        cdef PrefetchBuffer epoch = self.epoch
+        cdef EpochPosition epoch = self.epoch
         if epoch is None:
             raise TypeError(
                 f'{type(self).__name__} has no epoch to iterate over: call '
                 'super().__init__ in its __init__')
-        if epoch.items is not None:
-            for item in epoch.items:
-                epoch.taken += 1
-                return item
-            epoch.items = None
+        if isinstance(epoch.reader, CompiledReader):
+            data = (<CompiledReader>epoch.reader).take()
+            if data is not None:
+                epoch.position += 1
+                return self.name_sources(data) if self.as_dict else data
         if epoch.pending_item is not None:
             return self._claim_next(epoch.pending_item)
         return self.read_next()

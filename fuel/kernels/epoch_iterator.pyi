@@ -1,5 +1,6 @@
-from collections.abc import Iterator
 from typing import Any
+
+from fuel.typing import EpochReader
 
 class PendingItem:
     is_asked: bool
@@ -8,12 +9,13 @@ class PendingItem:
     receipt: Any
     def claim(self) -> None: ...
 
-class PrefetchBuffer:
-    items: Iterator[Any] | None
-    taken: int
+class EpochPosition:
+    position: int
+    reader: EpochReader | None
     pending_item: PendingItem | None
 
-class BufferedIterator:
+class EpochIterator:
     epoch: Any
+    as_dict: bool
     def __iter__(self) -> Any: ...
     def __next__(self) -> Any: ...
