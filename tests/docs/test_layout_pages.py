@@ -1,0 +1,48 @@
+"""What the manual says of the layout is so."""
+import pathlib
+import re
+
+import pytest
+
+import fuel
+
+PACKAGE = pathlib.Path(fuel.__file__).parent
+DOCS = pathlib.Path(__file__).parents[2] / 'docs'
+# Words in double backquotes that are paths of files or folders.
+PATH = re.compile(r'``((?:[a-z_0-9]+/)*[a-z_0-9]+(?:/|\.pyx?))``')
+PAGES = ['glossary.rst', 'overview.rst']
+
+
+def paths(page):
+    """Return the paths that a page names."""
+    return PATH.findall((DOCS / page).read_text(encoding='utf-8'))
+
+
+@pytest.mark.parametrize('page, least', [
+    ('glossary.rst', 20), ('overview.rst', 25)])
+def test_page_names_files_that_exist(page, least):
+    """Of the package, without the folder of the package itself."""
+    named = paths(page)
+    assert len(set(named)) >= least
+    assert [] == [path for path in named
+                  if not (PACKAGE / path).exists()
+                  and not (PACKAGE.parent / path).exists()]
+
+
+def test_overview_names_each_folder():
+    """A package that the overview lacks would not be found."""
+    named = {path.split('/')[0] for path in paths('overview.rst')}
+    folders = {path.parent.name for path in PACKAGE.glob('*/__init__.py')}
+    assert set() == folders - named
+
+
+def test_glossary_has_each_word_once():
+    """In the form of Sphinx's glossary."""
+    text = (DOCS / 'glossary.rst').read_text(encoding='utf-8')
+    words = re.findall(r'^   (\S.*)$', text, re.MULTILINE)[1:]
+    assert len(words) == len(set(words)) > 35
+    for word in ('prefetch', 'checkpoint', 'shard', 'collate', 'augment',
+                 'decode', 'gather', 'lease', 'slot', 'position', 'delta',
+                 'epoch', 'batch', 'request', 'stage', 'scheme', 'ledger',
+                 'journal'):
+        assert word in words
