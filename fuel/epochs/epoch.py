@@ -201,6 +201,9 @@ class Epoch(EpochPosition):
         A stage may ask after the end: it has data left that it made of the
         last ones.
         """
+        if hasattr(stream, '_epoch_position'):
+            # The epoch is made in another process.
+            return stream._epoch_position(self)
         if self.finished:
             return (self.end if isinstance(self.end, Exception)
                     else self.end._replace(stream=stream))

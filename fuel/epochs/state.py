@@ -118,11 +118,17 @@ def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
         'rng': generator_state(getattr(stream, 'rng', None)),
         'leftover': None,
         'failed': [],
-        'children': [child._state_between_epochs(epoch)
-                     if hasattr(child, '_state_between_epochs')
-                     else state_between_epochs(child, epoch)
+        'children': [state_between(child, epoch)
                      for child in child_streams(stream)],
     }
+
+
+def state_between(stream: Any, epoch: str) -> dict[str, Any]:
+    """Return the state between epochs that a stream tells itself."""
+    if hasattr(stream, '_state_between_epochs'):
+        state: dict[str, Any] = stream._state_between_epochs(epoch)
+        return state
+    return state_between_epochs(stream, epoch)
 
 
 def generator_state(rng: Any) -> Any:

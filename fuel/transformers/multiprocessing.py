@@ -13,11 +13,12 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_streams, check_one_to_one, skip
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.state import FINISHED, RUNNING, state_between_epochs
+from fuel.epochs.state import RUNNING, state_between
 from fuel.iterator import DataIterator
+from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
 from fuel.transport import Channel
-from fuel.typing import Batch
+from fuel.typing import Batch, State
 from fuel.utils.checks import positive
 from fuel.workers.producer import serve
 from fuel.workers.remote_stream import RemoteStream, session_of
@@ -116,6 +117,9 @@ class MultiProcessing(RemoteStream, Transformer):
             config.stall_timeout if timeout is None else timeout)
         self._calls: tuple[str, ...] = ()
 
+    # The session of the next epoch, if its state was asked for.
+    _next: WorkerSession | None = None
+
     def get_data(self, request: Any = None) -> Batch:
         """Return the next batch that the worker made."""
         if request is not None:
@@ -129,12 +133,16 @@ class MultiProcessing(RemoteStream, Transformer):
         runtime = runtime_of(self)
         pending = runtime.pending
         last = self._last_session()
+        opened, self._next = self._next, None
+        if opened is not None:
+            self._after, self._calls = None, ()
+            return opened
         if pending is not None and pending['epoch'] == RUNNING:
-            session = WorkerSession(pending['children'][0])
+            session = WorkerSession(pending)
             session.begin(self._get_team())
             return session
         if pending is not None:
-            after = pending['children'][0]
+            after = pending
         elif last is None:
             after = self._after
         elif not runtime.is_left() and last.is_connected():
@@ -193,33 +201,49 @@ class MultiProcessing(RemoteStream, Transformer):
         super()._adopt_epoch(epoch, iterator)
         runtime_of(self).holders.append((weakref.ref(iterator), epoch))
 
-    def _child_positions(self) -> list[Any]:
-        return [self.session.state()] if 'session' in vars(self) else []
+    # A state is that of the wrapped stream, so it fits that stream too.
 
-    def _state_of(self, epoch: Epoch) -> dict[str, Any]:
-        if not epoch.finished:
-            return super()._state_of(epoch)
-        return self._between(FINISHED, session_of(epoch).state())
+    def _epoch_position(self, epoch: Epoch) -> State:
+        """Return the wrapped stream's state after what was delivered."""
+        return _state_of_session(session_of(epoch) or self.session)
 
-    def _state_between_epochs(self, epoch: str) -> dict[str, Any]:
+    def _state_of(self, epoch: Epoch) -> State:
+        return self._epoch_position(epoch)
+
+    def _state_between_epochs(self, epoch: str) -> State:
         last = self._last_session()
-        return self._between(
-            epoch, self._after if last is None else last.state())
+        state = self._after if last is None else _state_of_session(last)
+        if state is None:
+            return state_between(self.data_stream, epoch)
+        if state['epoch'] != RUNNING:
+            return state
+        # That epoch was left, so the state is that of the next.
+        if self._next is None:
+            after, calls = self._after, self._calls
+            self._next = self._open_session()
+            self._after, self._calls = after, calls
+        return _state_of_session(self._next)
 
-    def _between(self, kind: str, child: Any) -> dict[str, Any]:
-        """Return the state of a stream none of whose epochs is running."""
-        if isinstance(child, Exception):
-            raise child
-        state = state_between_epochs(self, kind)
-        if child is not None:
-            # The wrapped stream's copy in this process never moves.
-            state['children'] = [child]
-        return state
+    def _begin_epoch(self, epoch: Epoch) -> None:
+        runtime = runtime_of(self)
+        with runtime.lock:
+            pending = runtime.pending
+            self.session = self._open_session()
+            runtime.pending = None
+            AbstractDataStream._begin_epoch(self, epoch)
+            if pending is not None and pending['epoch'] == RUNNING:
+                epoch.position = pending['position']
 
-    def _load_checked(self, state: dict[str, Any]) -> None:
+    def _check_state(self, state: State) -> None:
+        if hasattr(self.data_stream, '_check_state'):
+            self.data_stream._check_state(state)
+
+    def _load_checked(self, state: State) -> None:
         # The wrapped stream runs in the worker, and so it is loaded there.
-        with runtime_of(self).lock:
-            runtime_of(self).pending = state
+        runtime = runtime_of(self)
+        with runtime.lock:
+            runtime.pending = state
+            self._next = None
 
     @property
     def worker_pids(self) -> list[int]:
@@ -230,10 +254,12 @@ class MultiProcessing(RemoteStream, Transformer):
     def reset(self) -> None:
         """Let the wrapped stream start afresh with the next epoch."""
         self._calls += ('reset',)
+        self._next = None
 
     def next_epoch(self) -> None:
         """Switch the wrapped stream to the next epoch."""
         self._calls += ('next_epoch',)
+        self._next = None
 
     def close(self) -> None:
         """End the worker process; batches that were handed out stay.
@@ -246,6 +272,7 @@ class MultiProcessing(RemoteStream, Transformer):
             if is_locked and last is not None:
                 # The next epoch iterator comes after what was delivered.
                 last.state()
+            self._next = None
             team = vars(self).pop('_team', None)
             if team is not None:
                 team.close()
@@ -261,7 +288,8 @@ class MultiProcessing(RemoteStream, Transformer):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop('_team', None)
+        for name in ('_team', '_next'):
+            state.pop(name, None)
         return state
 
 
@@ -354,6 +382,13 @@ class BackgroundProcess:
             end.close()
         if self._team is not None:
             self._team.close()
+
+
+def _state_of_session(session: WorkerSession) -> State:
+    state = session.state()
+    if isinstance(state, Exception):
+        raise state
+    return state
 
 
 def _find_unpicklable(stream: Any) -> tuple[str, Exception] | None:

@@ -724,7 +724,7 @@ def test_several_workers_give_the_same_bit_for_bit(ahead, num_workers):
         if count == num_workers:
             restored.load_state_dict(state)
             rest = seeded()
-            rest.load_state_dict(state['children'][0])
+            rest.load_state_dict(state)
             assert_same(rest.get_epoch_iterator(),
                         restored.get_epoch_iterator())
     del epoch, expected
