@@ -17,7 +17,7 @@ from fuel.epochs.state import RUNNING, state_between
 from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
-from fuel.transport import Channel
+from fuel.transport.channel import Channel, check_platform
 from fuel.typing import Batch, State
 from fuel.utils.checks import positive
 from fuel.workers.producer import serve
@@ -61,6 +61,8 @@ class MultiProcessing(RemoteStream, Transformer):
 
     Raises
     ------
+    NotImplementedError
+        If the system cannot share memory between processes: Windows.
     fuel.exceptions.WorkerError
         By the epoch iterator, if the worker process dies or stalls.  What
         the pipeline itself raises is raised here too, with the worker's
@@ -95,6 +97,7 @@ class MultiProcessing(RemoteStream, Transformer):
                  timeout: float | None = None, **kwargs: Any) -> None:
         if max_bytes is None:
             max_bytes = config.shared_memory_bytes
+        check_platform('MultiProcessing')
         positive('max_store', max_store)
         positive('max_bytes', max_bytes)
         positive('num_workers', num_workers)
@@ -329,6 +332,7 @@ class BackgroundProcess:
     """
 
     def __init__(self, data_stream: Any, max_batches: int) -> None:
+        check_platform('BackgroundProcess')
         positive('max_batches', max_batches)
         self.data_stream = data_stream
         self.max_batches = max_batches

@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import struct
+import sys
 import threading
 import time
 import weakref
@@ -18,8 +19,28 @@ from fuel.utils.forks import Step, at_fork, for_each
 _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
 _DESCRIPTOR = array.array('i').itemsize
-_ANCILLARY = socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR)
 _CHUNK = 1 << 16
+
+
+def check_platform(user: str) -> None:
+    """Refuse a system whose processes cannot share memory by descriptors.
+
+    Parameters
+    ----------
+    user : str
+        The class that needs a channel.
+
+    Raises
+    ------
+    NotImplementedError
+
+    """
+    if not (hasattr(socket, 'AF_UNIX') and hasattr(socket, 'send_fds')
+            and hasattr(select, 'poll')):
+        raise NotImplementedError(
+            f'{user} needs Unix sockets that pass file descriptors between '
+            f'processes, which {sys.platform} does not have: read the data '
+            'stream itself, or run the program on Linux or macOS')
 
 
 class ChannelClosed(ConnectionError):  # noqa: N818 - a state
@@ -240,7 +261,7 @@ class Channel:
         """Take in what has arrived; return whether there was anything."""
         try:
             data, ancillary, _, _ = self.connection.recvmsg(
-                _CHUNK, _ANCILLARY)
+                _CHUNK, socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR))
         except BlockingIOError:
             return False
         except OSError:

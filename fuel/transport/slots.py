@@ -203,16 +203,14 @@ class SlotPool:
             return
         busy = {slot.segment_number for slot in self.used.values()}
         busy.update(slot.segment_number for slot, _ in self._deferred)
-        kept = []
+        retired: set[int] = set()
         for slot in self.free:
             if free > allowed and slot.segment_number not in busy:
                 free -= slot.capacity
-                self.retired_segments.append(slot.segment_number)
-            else:
-                kept.append(slot)
-        gone = set(self.retired_segments)
-        self.free = [slot for slot in kept
-                     if slot.segment_number not in gone]
+                retired.add(slot.segment_number)
+        self.retired_segments.extend(sorted(retired))
+        self.free = [slot for slot in self.free
+                     if slot.segment_number not in retired]
 
 
 def _round(size: int) -> int:

@@ -1,0 +1,109 @@
+"""Messages arrive whole, in order, and to the last."""
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuel.transport import Channel, ChannelClosed, Peer
+from fuel.transport.channel import Message
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def ends():
+    """Return two connected channels, which are closed afterwards."""
+    ends = [Channel(end) for end in Channel.pair()]
+    yield ends
+    for end in ends:
+        end.close()
+
+
+def receive_all(channel):
+    """Return messages until the other side is gone."""
+    received = []
+    with pytest.raises(ChannelClosed):
+        while True:
+            message = channel.receive(20)
+            assert message is not None
+            received.append(message)
+    return received
+
+
+@pytest.mark.parametrize('is_watched', [True, False])
+def test_messages_of_a_dead_process_are_received_to_the_last(is_watched):
+    """More of them than one read takes, after the process has ended."""
+    ours, theirs = Channel.pair()
+    child = os.fork()
+    if not child:
+        channel = Channel(theirs)
+        for number in range(20):
+            channel.send(Message(1, number, payload=bytes([number]) * 9000))
+        os._exit(0)
+    theirs.close()
+    channel = Channel(ours)
+    if is_watched:
+        channel.watch(Peer(child))
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    messages = receive_all(channel)
+    assert list(range(20)) == [message.epoch for message in messages]
+    assert all(message.payload == bytes([message.epoch]) * 9000
+               for message in messages)
+    os.waitpid(child, 0)
+    channel.close()
+
+
+def test_large_messages_of_two_threads_do_not_mix(ends):
+    """A message that does not fit into the connection is sent in parts."""
+    sender, receiver = ends
+    count, size = 10, 1 << 20
+
+    def send(kind):
+        for number in range(count):
+            sender.send(Message(kind, number, payload=bytes([kind]) * size))
+
+    threads = [threading.Thread(target=send, args=(kind,))
+               for kind in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    numbers = {1: [], 2: [], 3: []}
+    for _ in range(count * len(threads)):
+        message = receiver.receive(20)
+        assert message.payload == bytes([message.kind]) * size
+        numbers[message.kind].append(message.epoch)
+    for thread in threads:
+        thread.join()
+    assert [list(range(count))] * 3 == list(numbers.values())
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.binary(max_size=100), st.booleans(),
+                          st.integers(0, 1 << 17)), max_size=12))
+def test_messages_with_and_without_descriptors_arrive(kinds):
+    """Each descriptor comes with the message that it was sent with."""
+    ends = [Channel(end) for end in Channel.pair()]
+    reading, writing = os.pipe()
+    sent = [Message(number, 7, len(data), size, payload=data + bytes(size),
+                    descriptor=reading if has_descriptor else None)
+            for number, (data, has_descriptor, size) in enumerate(kinds)]
+    sender = threading.Thread(
+        target=lambda: [ends[0].send(message) for message in sent])
+    sender.start()
+    try:
+        for message in sent:
+            received = ends[1].receive(20)
+            assert message[:-1] == received[:-1]
+            assert (message.descriptor is None) == (
+                received.descriptor is None)
+            if received.descriptor is not None:
+                os.write(writing, b'x')
+                assert b'x' == os.read(received.descriptor, 1)
+                os.close(received.descriptor)
+    finally:
+        sender.join()
+        for end in ends:
+            end.close()
+        os.close(reading)
+        os.close(writing)
