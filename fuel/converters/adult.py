@@ -1,12 +1,11 @@
 """Adult: two text files of a census."""
 import os
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import filler_of, write_file
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
 
@@ -66,12 +65,9 @@ def convert_adult(directory: Folder, output_directory: Folder,
                  (split, 'targets', numpy.array(
                      [[CLASSES[record[-1]]] for record in records[split]],
                      dtype=bool).reshape(-1, 1))]
-    with converted_file(output_directory, output_filename,
-                        paths.values()) as h5file:
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, {'features': ('batch', 'feature'),
-                            'targets': LABELS})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, paths.values(), data,
+        {'features': ('batch', 'feature'), 'targets': LABELS})
 
 
 def _read(path: str) -> list[list[str]]:
@@ -139,7 +135,4 @@ def convert_to_one_hot(y: Sequence[int]) -> numpy.ndarray[Any, Any]:
     one_hot[numpy.arange(len(codes)), codes] = 1
     return one_hot
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert adult``; return the converter."""
-    return convert_adult
+fill_subparser = filler_of(convert_adult)

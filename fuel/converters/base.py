@@ -1,6 +1,8 @@
 """What every converter is built from."""
 import functools
-from collections.abc import Callable, Iterable, Mapping
+import os
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -23,12 +25,17 @@ from fuel.exceptions import MissingInputFiles
 from fuel.utils.checks import positive
 from fuel.utils.progress import Bar, progress
 
-__all__ = ['BadInputFile', 'MissingInputFiles', 'Pieces', 'check_exists',
-           'converted_file', 'create_source', 'fill_hdf5_file', 'label_axes',
-           'progress_bar', 'write_splits']
+__all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
+           'Pieces', 'check_exists', 'converted_file', 'create_source',
+           'fill_hdf5_file', 'filler_of', 'label_axes', 'progress_bar',
+           'write_file', 'write_splits']
 
 # Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
+# Gets all arguments of its parser as keywords: `directory`, ...; returns the
+# paths of the files that it made.
+Converter = Callable[..., tuple[str, ...]]
+Filler = Callable[[ArgumentParser], Converter]
 F = TypeVar('F', bound=Callable[..., Any])
 # Split, source, array and perhaps a comment.
 Part = tuple[Any, ...]
@@ -117,7 +124,7 @@ def _check_arrays(source: str, parts: list[Part]) -> None:
                              f'same in all splits, got {found}')
 
 
-def fill_hdf5_file(h5file: h5py.File, data: Iterable[tuple[Any, ...]], *,
+def fill_hdf5_file(h5file: h5py.File, data: Iterable[Iterable[Any]], *,
                    chunk_rows: int | None = None,
                    compression: str | None = None,
                    compression_level: int | None = None) -> None:
@@ -249,3 +256,41 @@ def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
     """
     return progress(f'{prefix} {name}', maxval, in_lines=True)
 
+
+def filler_of(converter: Converter) -> Filler:
+    """Return what fills the parser of a converter that takes no arguments
+    beside folders and the name of its file."""
+    def fill_subparser(subparser: ArgumentParser) -> Converter:
+        """Return the converter; its parser needs nothing more."""
+        return converter
+
+    return fill_subparser
+
+
+def write_file(directory: Folder, filename: str, inputs: Iterable[str],
+               data: Iterable[Iterable[Any]],
+               labels: Mapping[str, Sequence[str]]) -> tuple[str]:
+    """Write a whole converted file.
+
+    Parameters
+    ----------
+    directory : path-like
+        Where the file goes.
+    filename : str
+        Its name.
+    inputs : iterable of str
+        Paths of the raw files; see `converted_file`.
+    data : iterable of tuple
+        Splits, sources and arrays; see `fill_hdf5_file`.
+    labels : mapping of str to sequence of str
+        Labels of the axes of each source; see `label_axes`.
+
+    Returns
+    -------
+    tuple of str
+        The path of the file.
+    """
+    with converted_file(directory, filename, inputs) as h5file:
+        fill_hdf5_file(h5file, data)
+        label_axes(h5file, labels)
+    return (os.path.join(directory, filename),)

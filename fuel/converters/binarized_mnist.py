@@ -1,18 +1,10 @@
 """Binarized MNIST: zeros and ones in three text files."""
-import os
 import re
-from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from fuel.converters.base import check_exists, filler_of, write_file
 from fuel.converters.output import IMAGES
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
@@ -50,12 +42,11 @@ def convert_binarized_mnist(
         The path of the converted file.
     """
     paths = input_paths(directory, FILES.values())
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        fill_hdf5_file(h5file, [
-            (split, 'features', _read(path))
-            for split, path in zip(FILES, paths, strict=True)])
-        label_axes(h5file, {'features': IMAGES})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, paths,
+        ((split, 'features', _read(path))
+         for split, path in zip(FILES, paths, strict=True)),
+        {'features': IMAGES})
 
 
 def _read(path: str) -> Array:
@@ -98,7 +89,4 @@ def _read_any(content: bytes) -> Array | None:
         return None
     return numpy.array([value[token] for token in tokens], dtype='uint8')
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert binarized_mnist``."""
-    return convert_binarized_mnist
+fill_subparser = filler_of(convert_binarized_mnist)

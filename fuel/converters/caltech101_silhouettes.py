@@ -1,10 +1,8 @@
 """CalTech 101 Silhouettes: a MATLAB file for each size."""
-import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import Converter, write_file
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import as_bytes, read_variables
@@ -63,10 +61,9 @@ def convert_silhouettes(size: int, directory: Folder, output_directory: Folder,
     for split, prefix in SPLITS.items():
         features, targets = _arrays(content, prefix, size, path)
         data += [(split, 'features', features), (split, 'targets', targets)]
-    with converted_file(output_directory, output_filename, [path]) as h5file:
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, [path], data,
+        {'features': IMAGES, 'targets': LABELS})
 
 
 def _arrays(content: dict[str, Any], prefix: str, size: int,
@@ -81,7 +78,7 @@ def _arrays(content: dict[str, Any], prefix: str, size: int,
     return features.reshape(-1, 1, size, size), targets.reshape(-1, 1)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert caltech101_silhouettes SIZE``."""
     subparser.add_argument('size', type=int, choices=SIZES,
                            help='height and width of the images')

@@ -9,6 +9,7 @@ import numpy
 
 from fuel.converters._parallel import ordered_map
 from fuel.converters.base import (
+    Converter,
     check_exists,
     converted_file,
     create_source,
@@ -186,7 +187,7 @@ def _read_attributes(path: str) -> Array:
                         for row in rows], dtype='uint8')
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert celeba FORMAT``."""
     subparser.add_argument(
         'which_format', choices=('aligned_cropped', '64'),

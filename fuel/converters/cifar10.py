@@ -1,17 +1,15 @@
 """CIFAR-10: six pickles in a tar archive."""
-import os
-from argparse import ArgumentParser
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy
 
 from fuel.converters.base import (
+    Part,
     Pieces,
     check_exists,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
+    filler_of,
+    write_file,
 )
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
@@ -55,15 +53,16 @@ def convert_cifar10(directory: Folder, output_directory: Folder,
         The path of the converted file.
     """
     path, = input_paths(directory, [DISTRIBUTION_FILE])
-    with converted_file(output_directory, output_filename, [path]) as h5file:
+
+    def data() -> Iterator[Part]:
         batches = read_batches(path, TRAIN + TEST, {'targets': 'labels'})
-        fill_hdf5_file(h5file, [
-            (split, source, Pieces([batches[name][source]
-                                    for name in names]))
-            for split, names in (('train', TRAIN), ('test', TEST))
-            for source in ('features', 'targets')])
-        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
-    return (os.path.join(output_directory, output_filename),)
+        for split, names in (('train', TRAIN), ('test', TEST)):
+            for source in ('features', 'targets'):
+                yield split, source, Pieces([batches[name][source]
+                                             for name in names])
+
+    return write_file(output_directory, output_filename, [path], data(),
+                      {'features': IMAGES, 'targets': LABELS})
 
 
 def read_batches(path: str, names: Iterable[str],
@@ -125,8 +124,4 @@ def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
                            f'{lengths}')
     return sources
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert cifar10``; return the
-    converter."""
-    return convert_cifar10
+fill_subparser = filler_of(convert_cifar10)

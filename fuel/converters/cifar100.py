@@ -1,15 +1,8 @@
 """CIFAR-100: two pickles in a tar archive."""
-import os
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
 
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from collections.abc import Iterator
+
+from fuel.converters.base import Part, check_exists, filler_of, write_file
 from fuel.converters.cifar10 import read_batches
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import Folder, input_paths
@@ -47,18 +40,14 @@ def convert_cifar100(directory: Folder, output_directory: Folder,
         The path of the converted file.
     """
     path, = input_paths(directory, [DISTRIBUTION_FILE])
-    with converted_file(output_directory, output_filename, [path]) as h5file:
+
+    def data() -> Iterator[Part]:
         batches = read_batches(path, MEMBERS.values(), KEYS)
-        fill_hdf5_file(h5file, [
-            (split, source, batches[name][source])
-            for split, name in MEMBERS.items()
-            for source in ('features', *KEYS)])
-        label_axes(h5file, {'features': IMAGES,
-                            **dict.fromkeys(KEYS, LABELS)})
-    return (os.path.join(output_directory, output_filename),)
+        for split, name in MEMBERS.items():
+            for source in ('features', *KEYS):
+                yield split, source, batches[name][source]
 
+    return write_file(output_directory, output_filename, [path], data(),
+                      {'features': IMAGES, **dict.fromkeys(KEYS, LABELS)})
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert cifar100``; return the
-    converter."""
-    return convert_cifar100
+fill_subparser = filler_of(convert_cifar100)

@@ -2,7 +2,7 @@
 import csv
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -15,7 +15,12 @@ from fuel.converters._custom_data import (
     plan_splits,
     write_names,
 )
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import (
+    Converter,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
@@ -228,7 +233,7 @@ def _delimiter(text: str) -> str:
     return '\t' if text == r'\t' else text
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert csv FILE``."""
     subparser.add_argument('filename', help='name of the table')
     subparser.add_argument('--target', metavar='COLUMN', default=None,

@@ -1,8 +1,7 @@
 """Dogs vs. Cats: JPEG files of any size in two zip archives."""
 import os
 import posixpath
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -13,6 +12,7 @@ from fuel.converters.base import (
     check_exists,
     converted_file,
     create_source,
+    filler_of,
     label_axes,
     progress_bar,
     write_splits,
@@ -126,7 +126,4 @@ def _write_images(features: Any, start: int, path: str,
                 waiting = []
                 bar.update(done)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert dogs_vs_cats``."""
-    return convert_dogs_vs_cats
+fill_subparser = filler_of(convert_dogs_vs_cats)

@@ -1,16 +1,10 @@
 """EMNIST: gzipped IDX files in a zip archive."""
 import io
-import os
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from fuel.converters.base import Converter, Part, check_exists, write_file
 from fuel.converters.mnist import (
     MNIST_IMAGE_MAGIC,
     MNIST_LABEL_MAGIC,
@@ -67,16 +61,16 @@ def convert_emnist(directory: Folder, output_directory: Folder,
                          f'{which_format!r}')
     output_filename = output_filename or f'emnist_{which_format}.hdf5'
     path, = input_paths(directory, [ARCHIVE])
-    with converted_file(output_directory, output_filename, [path]) as h5file:
-        data = []
+
+    def data() -> Iterator[Part]:
         for split in ('train', 'test'):
             features, targets = _read_pair(
                 path, f'gzip/emnist-{which_format}-{split}')
-            data += [(split, 'features', features),
-                     (split, 'targets', targets)]
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
-    return (os.path.join(output_directory, output_filename),)
+            yield split, 'features', features
+            yield split, 'targets', targets
+
+    return write_file(output_directory, output_filename, [path], data(),
+                      {'features': IMAGES, 'targets': LABELS})
 
 
 def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:
@@ -98,7 +92,7 @@ def _read(path: str, name: str, magic: int, ndim: int) -> Any:
                      ndim)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert emnist SET``; return the
     converter."""
     subparser.add_argument('which_format', choices=SETS, metavar='SET',

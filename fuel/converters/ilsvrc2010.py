@@ -1,7 +1,7 @@
 """ILSVRC 2010 (ImageNet): JPEG files in tar archives of tar archives."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import h5py
@@ -24,7 +24,12 @@ from fuel.converters._ilsvrc_metadata import (
     synset_table,
     wnid_classes,
 )
-from fuel.converters.base import check_exists, converted_file, write_splits
+from fuel.converters.base import (
+    Converter,
+    check_exists,
+    converted_file,
+    write_splits,
+)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
 
@@ -324,7 +329,7 @@ def image_consumer(socket: Any, hdf5_file: Any, num_expected: int,
     write_images(hdf5_file, received(), num_expected, shuffle_seed, offset)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert ilsvrc2010``."""
     add_seed(subparser)
     return convert_ilsvrc2010

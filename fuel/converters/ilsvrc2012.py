@@ -1,7 +1,6 @@
 """ILSVRC 2012 (ImageNet): as 2010, without patches and test classes."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 from fuel import config
@@ -13,7 +12,12 @@ from fuel.converters._ilsvrc_metadata import (
     synset_table,
     wnid_classes,
 )
-from fuel.converters.base import check_exists, converted_file, write_splits
+from fuel.converters.base import (
+    Converter,
+    check_exists,
+    converted_file,
+    write_splits,
+)
 from fuel.converters.ilsvrc2010 import (
     Splits,
     add_seed,
@@ -197,7 +201,7 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     return splits
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert ilsvrc2012``."""
     add_seed(subparser)
     return convert_ilsvrc2012

@@ -4,7 +4,7 @@ import logging
 import os
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import h5py
@@ -20,6 +20,7 @@ from fuel.converters._custom_data import (
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged
 from fuel.converters.base import (
+    Converter,
     converted_file,
     create_source,
     label_axes,
@@ -303,7 +304,7 @@ def _size(text: str) -> Size:
     return int(height), int(width)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert image_folder``."""
     subparser.add_argument('--color-mode', choices=tuple(COLOURS),
                            default='RGB', help='colours (RGB) or shades of '

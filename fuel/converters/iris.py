@@ -1,12 +1,10 @@
 """Iris: one text file of 150 flowers."""
 import os
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
 
 import numpy
 
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import filler_of, write_file
+from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
 
 __all__ = ['convert_iris', 'fill_subparser']
@@ -45,16 +43,13 @@ def convert_iris(directory: Folder, output_directory: Folder,
     """
     path = os.path.join(directory, 'iris.data')
     features, targets = _read(path)
-    with converted_file(output_directory, output_filename, [path]) as h5file:
-        fill_hdf5_file(h5file, (('all', 'features', features),
-                                ('all', 'targets', targets)))
-        label_axes(h5file, {'features': ('batch', 'feature'),
-                            'targets': ('batch', 'index')})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, [path],
+        [('all', 'features', features), ('all', 'targets', targets)],
+        {'features': ('batch', 'feature'), 'targets': LABELS})
 
 
-def _read(path: str) -> tuple[numpy.ndarray[Any, Any],
-                              numpy.ndarray[Any, Any]]:
+def _read(path: str) -> tuple[Array, Array]:
     refuse_page(path)
     features, targets = [], []
     with open(path, encoding='ascii', errors='replace') as lines:
@@ -77,7 +72,4 @@ def _read(path: str) -> tuple[numpy.ndarray[Any, Any],
     return (numpy.array(features, dtype='float32'),
             numpy.array(targets, dtype='uint8'))
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert iris``; return the converter."""
-    return convert_iris
+fill_subparser = filler_of(convert_iris)

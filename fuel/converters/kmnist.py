@@ -1,10 +1,6 @@
 """Kuzushiji-MNIST: four files in the form and with the names of MNIST's."""
-import os
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
 
-from fuel.converters.base import check_exists
+from fuel.converters.base import check_exists, filler_of
 from fuel.converters.mnist import ALL_FILES, convert_idx_files
 from fuel.converters.raw.files import Folder
 
@@ -36,11 +32,7 @@ def convert_kmnist(
     tuple of str
         The path of the converted file.
     """
-    convert_idx_files(directory, output_directory, output_filename,
-                      'kmnist')
-    return (os.path.join(output_directory, output_filename),)
+    return convert_idx_files(directory, output_directory, output_filename,
+                             'kmnist')
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert kmnist``."""
-    return convert_kmnist
+fill_subparser = filler_of(convert_kmnist)

@@ -1,19 +1,13 @@
 """MNIST: images and labels in four gzipped IDX files."""
 import math
-import os
 import struct
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy
 
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from fuel.converters.base import Converter, Part, check_exists, write_file
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import (
     BadInputFile,
@@ -70,27 +64,27 @@ def convert_mnist(directory: Folder, output_directory: Folder,
     """
     if not output_filename:
         output_filename = f'mnist_{dtype}.hdf5' if dtype else 'mnist.hdf5'
-    convert_idx_files(directory, output_directory, output_filename, 'mnist',
-                      dtype)
-    return (os.path.join(output_directory, output_filename),)
+    return convert_idx_files(directory, output_directory, output_filename,
+                             'mnist', dtype)
 
 
 def convert_idx_files(directory: Folder, output_directory: Folder,
                       output_filename: str, dataset: str,
-                      dtype: str | None = None) -> None:
+                      dtype: str | None = None) -> tuple[str]:
     """Convert four files in the form and with the names of MNIST's, unless
     they are those of another data set than `dataset`."""
     paths = input_paths(directory, ALL_FILES)
     refuse_namesakes(dataset, paths)
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        data = []
-        for split, (images, labels) in (('train', paths[:2]),
-                                        ('test', paths[2:])):
+
+    def data() -> Iterator[Part]:
+        for split, images, labels in (('train', *paths[:2]),
+                                      ('test', *paths[2:])):
             features, targets = read_pair(images, labels, dtype)
-            data += [(split, 'features', features),
-                     (split, 'targets', targets)]
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
+            yield split, 'features', features
+            yield split, 'targets', targets
+
+    return write_file(output_directory, output_filename, paths, data(),
+                      {'features': IMAGES, 'targets': LABELS})
 
 
 def read_pair(images: str, labels: str,
@@ -183,7 +177,7 @@ def parse_idx(content: bytes, path: str, magic: int, ndim: int) -> Array:
         content, dtype='uint8', offset=header).reshape(shape)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert mnist``; return the converter."""
     subparser.add_argument(
         '--dtype', choices=DTYPES, default=None,

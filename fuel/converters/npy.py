@@ -1,7 +1,7 @@
 """One's own arrays, in ``.npy`` files."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -12,7 +12,12 @@ from fuel.converters._custom_data import (
     advise,
     plan_splits,
 )
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import (
+    Converter,
+    converted_file,
+    fill_hdf5_file,
+    label_axes,
+)
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.utils.npy_header import read_npy_header
@@ -129,7 +134,7 @@ def _axes(text: str, ranks: dict[str, int]) -> tuple[str, tuple[str, ...]]:
     return source, labels
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert npy [SOURCE=]FILE...``."""
     subparser.add_argument(
         'files', nargs='+', metavar='[[SPLIT:]SOURCE=]FILE',

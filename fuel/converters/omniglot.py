@@ -1,7 +1,6 @@
 """Omniglot: PNG files of handwritten characters in two zip archives."""
 import os
-from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import h5py
@@ -12,6 +11,7 @@ from fuel.converters.base import (
     check_exists,
     converted_file,
     fill_hdf5_file,
+    filler_of,
     label_axes,
     progress_bar,
 )
@@ -163,7 +163,4 @@ class _Drawings:
                 yield array
                 bar.update(done)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert omniglot``."""
-    return convert_omniglot
+fill_subparser = filler_of(convert_omniglot)

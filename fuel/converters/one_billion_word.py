@@ -1,11 +1,8 @@
 """One Billion Word: text files, only unpacked."""
 import os
 import re
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
 
-from fuel.converters.base import check_exists, progress_bar
+from fuel.converters.base import check_exists, filler_of, progress_bar
 from fuel.converters.raw.archives import check_size
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.tar import open_tar
@@ -80,7 +77,4 @@ def _unpack(path: str, folder: str) -> int:
             bar.update(count)
     return count
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert one_billion_word``."""
-    return convert_one_billion_word
+fill_subparser = filler_of(convert_one_billion_word)

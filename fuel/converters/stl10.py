@@ -1,7 +1,5 @@
 """STL-10: headerless arrays in a tar archive."""
 import os
-from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 import h5py
@@ -11,6 +9,7 @@ from fuel.converters.base import (
     check_exists,
     converted_file,
     create_source,
+    filler_of,
     label_axes,
     progress_bar,
     write_splits,
@@ -160,7 +159,4 @@ def _folds(h5file: h5py.File, small: dict[str, bytes], n_train: int,
             ('features', 'targets'), (0, n_train, stored.ref))
     return folds
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-convert stl10``; return the converter."""
-    return convert_stl10
+fill_subparser = filler_of(convert_stl10)

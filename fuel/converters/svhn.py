@@ -1,17 +1,16 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (
+    Converter,
     check_exists,
     converted_file,
-    fill_hdf5_file,
-    label_axes,
+    write_file,
     write_splits,
 )
 from fuel.converters.output import IMAGES, LABELS
@@ -145,10 +144,9 @@ def convert_svhn_format_2(
                 f'{len(targets)} labels, got examples of shape '
                 f'{features.shape}')
         data += [(split, 'features', features), (split, 'targets', targets)]
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, {'features': IMAGES, 'targets': LABELS})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, paths, data,
+        {'features': IMAGES, 'targets': LABELS})
 
 
 def _digits(path: str) -> numpy.ndarray[Any, Any]:
@@ -162,7 +160,7 @@ def _digits(path: str) -> numpy.ndarray[Any, Any]:
     return targets
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert svhn FORMAT``."""
     subparser.add_argument(
         'which_format', type=int, choices=(1, 2),

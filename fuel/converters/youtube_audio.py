@@ -3,12 +3,11 @@ import os
 import shutil
 import subprocess
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 import numpy
 
-from fuel.converters.base import converted_file, fill_hdf5_file, label_axes
+from fuel.converters.base import Converter, write_file
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.utils.temporary import scratch_folder
 
@@ -53,10 +52,10 @@ def convert_youtube_audio(directory: Folder, output_directory: Folder,
     output_filename = output_filename or f'{youtube_id}.hdf5'
     path, = input_paths(directory, [f'{youtube_id}.m4a'])
     sound = _decode(path, channels, sample)
-    with converted_file(output_directory, output_filename, [path]) as h5file:
-        fill_hdf5_file(h5file, [('train', 'features', sound[None])])
-        label_axes(h5file, {'features': ('batch', 'time', 'feature')})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, [path],
+        [('train', 'features', sound[None])],
+        {'features': ('batch', 'time', 'feature')})
 
 
 def _decode(path: str, channels: int,
@@ -83,7 +82,7 @@ def _decode(path: str, channels: int,
     return sound.reshape(len(sound), -1)  # type: ignore[no-any-return]
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert youtube_audio``."""
     subparser.add_argument('--youtube-id', required=True,
                            help='the end of the address of the video')

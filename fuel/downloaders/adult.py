@@ -1,15 +1,6 @@
 """Adult, from the UCI machine learning repository."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download adult``:
-    ``adult.data`` and ``adult.test``."""
-    set_files(subparser, 'adult')
-    return default_downloader
+fill_subparser = filler_of('adult')

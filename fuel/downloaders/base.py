@@ -1,5 +1,6 @@
 """What every downloader is built from."""
 import os
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
@@ -26,9 +27,14 @@ from fuel.downloaders.registry import (
 from fuel.exceptions import NeedURLPrefix
 from fuel.utils.progress import Bar, progress
 
-__all__ = ['DownloadError', 'NeedURLPrefix', 'Options', 'RawFile',
-           'default_downloader', 'download', 'ensure_directory_exists',
-           'filename_from_url', 'progress_bar', 'raw_files', 'set_files']
+__all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
+           'Options', 'RawFile', 'default_downloader', 'download',
+           'ensure_directory_exists', 'filename_from_url', 'filler_of',
+           'progress_bar', 'raw_files', 'set_files']
+
+# Gets all arguments of its parser as keywords: `directory`, `clear`, ...
+Downloader = Callable[..., None]
+Filler = Callable[[ArgumentParser], Downloader]
 
 
 def _get(url: str, **kwargs: Any) -> Any:
@@ -296,3 +302,25 @@ def _fetch_at_once(one: Callable[..., str | None],
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
+
+def filler_of(dataset: str, *names: str) -> Filler:
+    """Return what fills the parser of ``fuel-download <dataset>``.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of a data set in the registry.
+    *names : str
+        Names of its files, in the order wanted. Default: all.
+
+    Returns
+    -------
+    callable
+        It sets the files, and returns `default_downloader`.
+    """
+    def fill_subparser(subparser: ArgumentParser) -> Downloader:
+        """Set the files of the data set; return `default_downloader`."""
+        set_files(subparser, dataset, *names)
+        return default_downloader
+
+    return fill_subparser

@@ -1,9 +1,8 @@
 """CalTech 101 Silhouettes, from Benjamin Marlin."""
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
-from fuel.downloaders.base import default_downloader, raw_files
+from fuel.downloaders.base import Downloader, default_downloader, raw_files
 
 __all__ = ['fill_subparser', 'silhouettes_downloader']
 
@@ -34,7 +33,7 @@ def silhouettes_downloader(size: int, **kwargs: Any) -> None:
                        filenames=[str(file) for file in files], **kwargs)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Downloader:
     """Set up the parser of ``fuel-download caltech101_silhouettes SIZE``."""
     subparser.add_argument('size', type=int, choices=SIZES,
                            help='height and width of the images')

@@ -1,16 +1,7 @@
 """CelebA: images of faces and their attributes."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download celeba``:
-    ``list_attr_celeba.txt`` and ``img_align_celeba.zip``."""
-    set_files(subparser, 'celeba', 'list_attr_celeba.txt',
-              'img_align_celeba.zip')
-    return default_downloader
+fill_subparser = filler_of('celeba', 'list_attr_celeba.txt',
+                           'img_align_celeba.zip')

@@ -1,15 +1,6 @@
 """CIFAR-100, from Alex Krizhevsky."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download cifar100``:
-    ``cifar-100-python.tar.gz``."""
-    set_files(subparser, 'cifar100')
-    return default_downloader
+fill_subparser = filler_of('cifar100')

@@ -1,15 +1,6 @@
 """Fashion-MNIST, from Zalando Research."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download fashion_mnist``:
-    four files with the names of MNIST's."""
-    set_files(subparser, 'fashion_mnist')
-    return default_downloader
+fill_subparser = filler_of('fashion_mnist')

@@ -1,14 +1,6 @@
 """MNIST: images and labels in four files."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download mnist``: four gzipped IDX files."""
-    set_files(subparser, 'mnist')
-    return default_downloader
+fill_subparser = filler_of('mnist')

@@ -1,15 +1,6 @@
 """Omniglot, from Brenden Lake."""
-from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
-
-from fuel.downloaders.base import default_downloader, set_files
+from fuel.downloaders.base import filler_of
 
 __all__ = ['fill_subparser']
 
-
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
-    """Set up the parser of ``fuel-download omniglot``:
-    ``images_{background,evaluation}.zip``."""
-    set_files(subparser, 'omniglot')
-    return default_downloader
+fill_subparser = filler_of('omniglot')

@@ -1,9 +1,7 @@
 """Street View House Numbers, from Stanford."""
 from argparse import ArgumentParser
-from collections.abc import Callable
-from typing import Any
 
-from fuel.downloaders.base import Options, default_downloader
+from fuel.downloaders.base import Downloader, Options, default_downloader
 
 __all__ = ['fill_subparser', 'svhn_downloader']
 
@@ -41,7 +39,7 @@ def svhn_downloader(which_format: int, directory: str,
                        **kwargs)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Downloader:
     """Set up the parser of ``fuel-download svhn FORMAT``."""
     subparser.add_argument(
         'which_format', type=int, choices=(1, 2),

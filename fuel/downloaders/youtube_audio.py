@@ -1,12 +1,10 @@
 """The sound of a YouTube video."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from fuel.downloaders._errors import DownloadError
-from fuel.downloaders.base import ensure_directory_exists
+from fuel.downloaders.base import Downloader, ensure_directory_exists
 
 __all__ = ['download', 'fill_subparser']
 
@@ -59,7 +57,7 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
         raise DownloadError(f'{youtube_id}: {error}') from error
 
 
-def fill_subparser(subparser: ArgumentParser) -> Callable[..., Any]:
+def fill_subparser(subparser: ArgumentParser) -> Downloader:
     """Set up the parser of ``fuel-download youtube_audio``."""
     subparser.add_argument('--youtube-id', required=True,
                            help='the end of the address of the video')
