@@ -111,7 +111,7 @@ class Configuration:
         return self._settings
 
     def add_config(self, key: str, type_: Callable[[Any], Any],
-                   default: Any = NOT_SET,
+                   default: object = NOT_SET,
                    env_var: str | None = None) -> None:
         """Add a setting.
 
@@ -203,7 +203,7 @@ class Configuration:
                 f'the setting {key!r} cannot be {reprlib.repr(value)} '
                 f'({origin}): {error}') from error
 
-    def __setattr__(self, key: str, value: Any) -> None:
+    def __setattr__(self, key: str, value: object) -> None:
         if key in self._settings:
             self._settings[key]['value'] = value
         else:

@@ -21,7 +21,7 @@ REFERENCE = numpy.dtype([('length', '<u4'), ('address', '<u8'),
 ROWS_AT_ONCE = 256
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     """Return an attribute as text, however it was written."""
     if isinstance(value, bytes):
         return value.decode('utf8', 'replace')

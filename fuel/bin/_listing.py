@@ -1,8 +1,7 @@
 """The list of data sets: how large, under which terms, and there or not."""
 import argparse
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from fuel import config
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
@@ -26,12 +25,15 @@ def add_list_option(parser: argparse.ArgumentParser,
 class _List(argparse.Action):
     """Prints the list and ends the command."""
 
-    def __init__(self, *args: Any, datasets: Iterable[str],
-                 **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, option_strings: Sequence[str], dest: str,
+                 datasets: Iterable[str], default: str, nargs: int,
+                 help: str) -> None:  # noqa: A002 - argparse names it
+        super().__init__(option_strings, dest, nargs, default=default,
+                         help=help)
         self._datasets = datasets
 
-    def __call__(self, parser: argparse.ArgumentParser, *args: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser,
+                 *args: object) -> None:
         rows = [HEADER, *(_row(name) for name in self._datasets)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for row in rows:

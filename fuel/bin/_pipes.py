@@ -1,9 +1,11 @@
-"""Commands whose output somebody stops reading, or that are interrupted."""
+"""Commands that are interrupted, whose pipe is closed, or misconfigured."""
 import functools
 import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from fuel.exceptions import ConfigurationError
 
 __all__ = ['pipe_friendly']
 
@@ -11,13 +13,14 @@ F = TypeVar('F', bound=Callable[..., Any])
 # What a shell says of a program that a signal has ended.
 CLOSED_PIPE = 128 + 13
 INTERRUPTED = 128 + 2
+USAGE = 2
 
 
 def pipe_friendly(main: F) -> F:
-    """Make a command end quietly if its output is a pipe that somebody
-    closed, as ``head`` does, and with one line if it is interrupted."""
+    """Make a command end silently if its output is a pipe that was closed,
+    and with one line if it is interrupted or a setting is invalid."""
     @functools.wraps(main)
-    def quiet(*args: Any, **kwargs: Any) -> Any:
+    def quiet(*args: object, **kwargs: object) -> object:
         try:
             try:
                 return main(*args, **kwargs)
@@ -30,6 +33,9 @@ def pipe_friendly(main: F) -> F:
             os.dup2(nowhere, sys.stdout.fileno())
             os.close(nowhere)
             sys.exit(CLOSED_PIPE)
+        except ConfigurationError as error:
+            print(' '.join(str(error).split()), file=sys.stderr)
+            sys.exit(USAGE)
         except KeyboardInterrupt:
             print('interrupted', file=sys.stderr)
             sys.exit(INTERRUPTED)

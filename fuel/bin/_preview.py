@@ -1,5 +1,7 @@
 """A picture of a file's examples, to see with one's own eyes."""
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy
@@ -12,6 +14,10 @@ from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['draw_preview']
 
+if TYPE_CHECKING:
+    from PIL import Image, ImageDraw
+
+Array = numpy.ndarray[Any, Any]
 COLUMNS = 10
 ROWS = 4
 THUMBNAIL = 72
@@ -57,7 +63,7 @@ def draw_preview(h5file: h5py.File) -> Any:
     return sheet
 
 
-def _range(examples: list[Any]) -> str:
+def _range(examples: list[Array]) -> str:
     """Tell how many examples are drawn, and which numbers they hold."""
     count = f'the first {len(examples)}'
     numbers = [numpy.ravel(example) for example in examples]
@@ -70,14 +76,15 @@ def _range(examples: list[Any]) -> str:
     return f'{count}: {low:g} to {high:g}'
 
 
-def _panel(examples: list[Any]) -> Any:
-    images = [_as_image(example) for example in examples]
-    if images and all(image is not None for image in images):
+def _panel(examples: list[Array]) -> Any:
+    images = [image for example in examples
+              if (image := _as_image(example)) is not None]
+    if images and len(images) == len(examples):
         return _contact_sheet(images)
     return _plot(examples)
 
 
-def _first_examples(dataset: h5py.Dataset) -> list[Any]:
+def _first_examples(dataset: h5py.Dataset) -> list[Array]:
     count = min(len(dataset), COLUMNS * ROWS) if dataset.shape else 0
     if not count:
         return []
@@ -89,7 +96,7 @@ def _first_examples(dataset: h5py.Dataset) -> list[Any]:
     return list(rows)
 
 
-def _as_image(example: Any) -> Any:
+def _as_image(example: Array) -> Image.Image | None:
     """Return an image of an example, None if it is none."""
     from PIL import Image
     array = numpy.asarray(example)
@@ -108,7 +115,7 @@ def _as_image(example: Any) -> Any:
                            else array).convert('RGB')
 
 
-def _as_bytes(array: Any) -> Any:
+def _as_bytes(array: Array) -> Any:
     """Spread numbers over 0 to 255, unless they use that range."""
     if array.dtype == 'uint8' and array.max() > 1:
         return array
@@ -121,7 +128,7 @@ def _as_bytes(array: Any) -> Any:
     return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
 
 
-def _contact_sheet(images: list[Any]) -> Any:
+def _contact_sheet(images: list[Image.Image]) -> Any:
     from PIL import Image
     rows = -(-len(images) // COLUMNS)
     sheet = Image.new('RGB', (WIDTH, rows * (THUMBNAIL + MARGIN)), PAPER)
@@ -135,7 +142,7 @@ def _contact_sheet(images: list[Any]) -> Any:
     return sheet
 
 
-def _as_text(example: Any) -> str:
+def _as_text(example: Array) -> str:
     """Return what a person reads of an example, never ``b'...'``."""
     if isinstance(example, numpy.ndarray):
         return ', '.join(_as_text(item) for item in example.ravel()[:100])
@@ -144,7 +151,7 @@ def _as_text(example: Any) -> str:
     return str(example)
 
 
-def _thinned(curve: Any) -> Any:
+def _thinned(curve: Array) -> Any:
     """Return no more of a curve than can be seen: the lowest and the highest
     number of each part."""
     part = curve.size // WIDTH
@@ -155,7 +162,7 @@ def _thinned(curve: Any) -> Any:
                        axis=1).ravel()
 
 
-def _plot(examples: list[Any]) -> Any:
+def _plot(examples: list[Array]) -> Any:
     """Draw each example as a curve; single numbers as bars."""
     from PIL import Image, ImageDraw
     panel = Image.new('RGB', (WIDTH, PLOT_HEIGHT), PAPER)
@@ -185,7 +192,7 @@ def _plot(examples: list[Any]) -> Any:
     return panel
 
 
-def _draw_bars(pen: Any, numbers: Any) -> None:
+def _draw_bars(pen: ImageDraw.ImageDraw, numbers: Array) -> None:
     """Draw a bar for each number, from the lowest or zero on."""
     numbers = numpy.nan_to_num(numbers)
     low, high = min(numbers.min(), 0.), max(numbers.max(), 0.)

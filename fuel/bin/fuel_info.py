@@ -1,10 +1,12 @@
 """The command ``fuel-info``."""
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.bin._describe import describe
 from fuel.bin._listing import human_size
@@ -12,6 +14,9 @@ from fuel.bin._pipes import pipe_friendly
 from fuel.bin._preview import draw_preview
 from fuel.bin._registries import check_settings
 from fuel.datasets.hdf5.open_files import open_hdf5
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 __all__ = ['main']
 
@@ -105,7 +110,7 @@ def _text(facts: Mapping[str, Any]) -> str:
     return '\n'.join(lines)
 
 
-def _save_preview(picture: Any, path: str) -> None:
+def _save_preview(picture: Image.Image, path: str) -> None:
     try:
         picture.save(path)
     except ValueError as error:

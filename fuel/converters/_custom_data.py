@@ -10,13 +10,13 @@ import h5py
 import numpy
 
 from fuel import config
+from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile
 from fuel.exceptions import MissingInputFiles
 
 __all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
            'write_names']
 
-Array = numpy.ndarray[Any, Any]
 F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
 
@@ -24,7 +24,7 @@ ROWS_AT_ONCE = 1024
 def advise(function: F) -> F:
     """Make a converter of files that nobody can download say so."""
     @functools.wraps(function)
-    def advised(*args: Any, **kwargs: Any) -> Any:
+    def advised(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except MissingInputFiles as error:
@@ -47,7 +47,7 @@ class Rows:
         Which. Default: all.
     """
 
-    def __init__(self, array: Any, rows: Array | None = None) -> None:
+    def __init__(self, array: Array, rows: Array | None = None) -> None:
         self._array = array
         self._rows = numpy.arange(len(array)) if rows is None else rows
         self.dtype = array.dtype

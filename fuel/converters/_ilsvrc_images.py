@@ -1,6 +1,7 @@
 """The images of the ImageNet challenges: out of archives, into a file."""
 import io
 import posixpath
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy
 
 from fuel.converters._ragged import write_rows
 from fuel.converters.base import progress_bar
-from fuel.converters.output import check_room
+from fuel.converters.output import Array, check_room
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip
-from fuel.converters.raw.tar import Member, Tar, open_tar
+from fuel.converters.raw.tar import Archive, Member, Tar, open_tar
 
 __all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
            'other_images', 'train_images', 'write_images']
@@ -30,7 +31,7 @@ BYTES_AT_ONCE = 1 << 25
 Image = tuple[str, Any, bytes]
 
 
-def train_images(train_archive: Any, patch_archive: Any,
+def train_images(train_archive: Archive, patch_archive: Archive | None,
                  wnid_map: Mapping[str, int]) -> Iterator[Image]:
     """Read the training images: classes in the order of the archive, the
     images of a class in the order of their names."""
@@ -51,8 +52,9 @@ def train_images(train_archive: Any, patch_archive: Any,
     _check_patches('train', num_patched, patches)
 
 
-def other_images(which_set: str, image_archive: Any, patch_archive: Any,
-                 groundtruth: Sequence[Any]) -> Iterator[Image]:
+def other_images(which_set: str, image_archive: Archive,
+                 patch_archive: Archive | None, groundtruth: Sequence[Any]
+                 ) -> Iterator[Image]:
     """Read validation or test images, in the order of their names."""
     patches = extract_patch_images(patch_archive, which_set)
     num_patched = 0
@@ -96,7 +98,7 @@ def _unpacked(content: bytes, path: str, name: str) -> bytes:
                            f'nor a gzipped one ({error.problem})') from error
 
 
-def load_from_tar_or_patch(tar: Any, image_filename: str,
+def load_from_tar_or_patch(tar: tarfile.TarFile, image_filename: str,
                            patch_images: Mapping[str, bytes]
                            ) -> tuple[bytes, bool]:
     """Read an image, or what takes its place.
@@ -121,11 +123,12 @@ def load_from_tar_or_patch(tar: Any, image_filename: str,
     if patch is not None:
         return patch, True
     path = str(tar.name or 'archive')
-    return _unpacked(tar.extractfile(image_filename).read(), path,
-                     image_filename), False
+    raw: Any = tar.extractfile(image_filename)
+    return _unpacked(raw.read(), path, image_filename), False
 
 
-def extract_patch_images(f: Any, which_set: str) -> dict[str, bytes]:
+def extract_patch_images(f: Archive | None, which_set: str
+                         ) -> dict[str, bytes]:
     """Read the images that take the place of damaged ones.
 
     Parameters
@@ -161,7 +164,7 @@ def extract_patch_images(f: Any, which_set: str) -> dict[str, bytes]:
                 for member in members}
 
 
-def write_images(hdf5_file: Any, images: Iterable[Image], expected: int,
+def write_images(hdf5_file: h5py.File, images: Iterable[Image], expected: int,
                   shuffle_seed: int | None = None, offset: int = 0) -> None:
     """Write images to rows in their order, or in a random one."""
     rows = numpy.arange(expected)
@@ -185,7 +188,7 @@ def write_images(hdf5_file: Any, images: Iterable[Image], expected: int,
                          f'{done + len(waiting)}')
 
 
-def _write(hdf5_file: Any, rows: Any, images: Sequence[Image]) -> None:
+def _write(hdf5_file: h5py.File, rows: Array, images: Sequence[Image]) -> None:
     contents = [numpy.frombuffer(content, dtype='uint8')
                 for _, _, content in images]
     for name, _, _ in images:
@@ -207,7 +210,7 @@ def _write(hdf5_file: Any, rows: Any, images: Sequence[Image]) -> None:
              numpy.array([[images[i][1]] for i in labelled], dtype='int16'))
 
 
-def _scatter(dataset: Any, rows: Any, values: Any) -> None:
+def _scatter(dataset: h5py.Dataset, rows: Array, values: Array) -> None:
     """Write a column to ascending rows."""
     if not len(rows):
         return

@@ -4,11 +4,12 @@ from typing import Any
 
 import numpy
 
+from fuel.converters.output import Array
 from fuel.converters.raw.archives import (
     MAX_IMAGE,
 )
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.tar import open_tar
+from fuel.converters.raw.tar import Archive, open_tar
 
 __all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
            'synset_table', 'wnid_classes']
@@ -24,7 +25,7 @@ def wnid_classes(synsets: Synsets) -> dict[str, int]:
             enumerate(synsets['WNID'][:NUM_CLASSES].tolist())}
 
 
-def classes_of(synsets: Synsets, field: str, identifiers: Any,
+def classes_of(synsets: Synsets, field: str, identifiers: Array,
                where: str) -> list[int]:
     """Return the class of each identifier in a ground truth."""
     class_of = {identifier: number
@@ -37,7 +38,7 @@ def classes_of(synsets: Synsets, field: str, identifiers: Any,
     return [class_of[number] for number in numbers]
 
 
-def read_numbers(file: Any, where: str) -> Any:
+def read_numbers(file: Archive, where: str) -> Any:
     """Read a ground truth: a number in each line."""
     try:
         return numpy.loadtxt(file, dtype='int16', ndmin=1)
@@ -46,7 +47,7 @@ def read_numbers(file: Any, where: str) -> Any:
                            ) from error
 
 
-def read_devkit_files(f: Any, meta_path: str, groundtruth_path: str
+def read_devkit_files(f: Archive, meta_path: str, groundtruth_path: str
                       ) -> tuple[Any, Any]:
     """Return the metadata, as an open file, and the numbers in the ground
     truth of a development kit."""
@@ -76,7 +77,7 @@ def synset_table(content: dict[str, Any], id_field: str) -> Synsets:
                            f'({error})') from error
 
 
-def _table(raw: Any, id_field: str) -> Synsets:
+def _table(raw: Array, id_field: str) -> Synsets:
     texts = {field: [str(text).encode('utf8') for text in raw[field]]
              for field in ('WNID', 'gloss', 'words')}
     children = [numpy.atleast_1d(ids) for ids in raw['children']]

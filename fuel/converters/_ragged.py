@@ -5,7 +5,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters.output import check_room, create_source
+from fuel.converters.output import Array, check_room, create_source
 
 __all__ = ['create_ragged', 'write_ragged', 'write_rows']
 
@@ -53,7 +53,7 @@ def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
     return source
 
 
-def write_rows(dataset: h5py.Dataset, rows: Any,
+def write_rows(dataset: h5py.Dataset, rows: slice | Array,
                arrays: Sequence[numpy.ndarray[Any, Any]]) -> None:
     """Write flat arrays of any lengths into rows of a source.
 

@@ -4,8 +4,10 @@ h5py keeps the interpreter to itself while it follows hundreds of thousands of
 references, so for a large file this is run by another interpreter. It imports
 nothing of Fuel, for the sake of a quick start.
 """
+from __future__ import annotations
+
 import sys
-from typing import Any
+from typing import Any, Union
 
 import h5py
 import numpy
@@ -23,6 +25,8 @@ REFERENCES = h5py.h5t.py_create(h5py.ref_dtype)
 TEXT = (h5py.h5t.STRING, h5py.h5t.VLEN)
 
 Array = numpy.ndarray[Any, Any]
+# A reference to a box, or its name in a group.
+Key = Union['h5py.Reference', bytes, str]
 
 
 def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
@@ -85,7 +89,7 @@ class _Reader:
                              f'of {count}')
         return _keys(dataset, count)
 
-    def boxes(self, key: Any) -> Array:
+    def boxes(self, key: Key) -> Array:
         """Return the boxes that a key leads to."""
         image = self._open(key)
         found = []
@@ -102,7 +106,7 @@ class _Reader:
             raise ValueError(f'the boxes of {key!r} lack numbers')
         return numpy.stack(found, axis=1)
 
-    def _open(self, key: Any) -> Any:
+    def _open(self, key: Key) -> Any:
         """Open what a reference, or a name in the group, leads to."""
         if isinstance(key, h5py.Reference):
             return h5py.h5r.dereference(key, self._file)
@@ -114,18 +118,18 @@ class _Reader:
         return place
 
     @staticmethod
-    def _member(group: Any, name: bytes) -> Any:
+    def _member(group: h5py.h5g.GroupID, name: bytes) -> Any:
         """Open a member, which may not be a link to something else."""
         if group.links.get_info(name).type != h5py.h5l.TYPE_HARD:
             raise ValueError(f'{name!r} is a link to another place')
         return h5py.h5o.open(group, name)
 
 
-def _length(dataset: Any) -> int:
+def _length(dataset: h5py.h5d.DatasetID) -> int:
     return int(dataset.get_space().get_simple_extent_npoints())
 
 
-def _few(dataset: Any) -> int:
+def _few(dataset: h5py.h5d.DatasetID) -> int:
     """Return the length of what is about the digits of one image."""
     count = _length(dataset)
     if not 0 < count <= MAX_DIGITS:
@@ -133,7 +137,7 @@ def _few(dataset: Any) -> int:
     return count
 
 
-def _check_place(dataset: Any) -> None:
+def _check_place(dataset: h5py.h5d.DatasetID) -> None:
     """Refuse data that are in other files."""
     if dataset.get_offset() is None:  # not simply a piece of this file
         creation = dataset.get_create_plist()
@@ -142,7 +146,7 @@ def _check_place(dataset: Any) -> None:
             raise ValueError('the numbers are in another file')
 
 
-def _numbers(dataset: Any) -> Array:
+def _numbers(dataset: h5py.h5d.DatasetID) -> Array:
     """Return the numbers in a data set, flat."""
     _check_place(dataset)
     values = numpy.empty(_few(dataset))
@@ -150,7 +154,7 @@ def _numbers(dataset: Any) -> Array:
     return values
 
 
-def _keys(dataset: Any, count: int) -> list[Any]:
+def _keys(dataset: h5py.h5d.DatasetID, count: int) -> list[Any]:
     """Return references or names."""
     _check_place(dataset)
     if dataset.get_type().get_class() in TEXT:

@@ -235,7 +235,7 @@ def write_splits(h5file: h5py.File,
     h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
 
 
-def progress_bar(name: str, maxval: Any, prefix: str = 'Converting'
+def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
                  ) -> AbstractContextManager[Bar]:
     """Show the progress of a conversion: a bar on a terminal, elsewhere two
     lines.

@@ -1,10 +1,13 @@
 """CelebA: JPEG files in a zip archive, and a table of attributes."""
+from __future__ import annotations
+
 import functools
 import os
 from argparse import ArgumentParser
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy
 
 from fuel.converters._parallel import ordered_map
@@ -21,6 +24,9 @@ from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5 import H5PYDataset
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 __all__ = ['convert_celeba', 'convert_celeba_64',
            'convert_celeba_aligned_cropped', 'fill_subparser']
@@ -100,7 +106,7 @@ def convert_celeba_64(directory: Folder, output_directory: Folder,
                     _reduce)
 
 
-def _reduce(image: Any) -> Any:
+def _reduce(image: Image.Image) -> Image.Image:
     from PIL import Image
     return image.resize((64, 78), Image.Resampling.LANCZOS).crop(
         (0, 7, 64, 71))
@@ -138,7 +144,7 @@ def _split_array(count: int) -> Array:
     return splits
 
 
-def _write_images(features: Any, path: str, size: tuple[int, int],
+def _write_images(features: h5py.Dataset, path: str, size: tuple[int, int],
                   change: Callable[[Any], Any] | None) -> None:
     def one(item: tuple[str, bytes]) -> Array:
         array = decode(item[1], f'{path}: {item[0]}', 'RGB', change)

@@ -1,5 +1,5 @@
 """CIFAR-10: six pickles in a tar archive."""
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy
@@ -100,7 +100,8 @@ def read_batches(path: str, names: Iterable[str],
     return batches
 
 
-def _read_batch(batch: Any, where: str, labels: dict[str, str]) -> Batch:
+def _read_batch(batch: Mapping[str, Any], where: str, labels: dict[str, str]
+                ) -> Batch:
     try:
         features = numpy.asarray(batch['data'])
         if features.dtype != 'uint8':

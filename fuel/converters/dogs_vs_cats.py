@@ -2,8 +2,8 @@
 import os
 import posixpath
 from collections.abc import Sequence
-from typing import Any
 
+import h5py
 import numpy
 
 from fuel.converters._parallel import ordered_map
@@ -110,7 +110,7 @@ def _number(name: str, path: str) -> int:
     return int(stem)
 
 
-def _write_images(features: Any, start: int, path: str,
+def _write_images(features: h5py.Dataset, start: int, path: str,
                   names: Sequence[str]) -> None:
     with (open_zip(path) as archive,
           progress_bar(os.path.basename(path), len(names)) as bar):

@@ -1,8 +1,10 @@
 """ILSVRC 2010 (ImageNet): JPEG files in tar archives of tar archives."""
+from __future__ import annotations
+
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy
@@ -32,6 +34,10 @@ from fuel.converters.base import (
 )
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
+from fuel.converters.raw.tar import Archive
+
+if TYPE_CHECKING:
+    import zmq
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_GROUNDTRUTH',
            'convert_ilsvrc2010', 'create_splits', 'extract_patch_images',
@@ -104,7 +110,7 @@ def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
     return (os.path.join(output_directory, output_filename),)
 
 
-def prepare_metadata(devkit_archive: Any, test_groundtruth_path: Any
+def prepare_metadata(devkit_archive: Archive, test_groundtruth_path: Archive
                      ) -> tuple[int, list[int], list[int], dict[str, int]]:
     """Gather what must be known before images are read.
 
@@ -135,7 +141,7 @@ def prepare_metadata(devkit_archive: Any, test_groundtruth_path: Any
             wnid_classes(synsets))
 
 
-def read_devkit(f: Any) -> tuple[Synsets, Any, Any]:
+def read_devkit(f: Archive) -> tuple[Synsets, Any, Any]:
     """Read the development kit.
 
     Parameters
@@ -157,7 +163,7 @@ def read_devkit(f: Any) -> tuple[Synsets, Any, Any]:
     return (*read_metadata_mat_file(meta), groundtruth)
 
 
-def read_metadata_mat_file(meta_mat: Any) -> tuple[Synsets, Any]:
+def read_metadata_mat_file(meta_mat: Archive) -> tuple[Synsets, Any]:
     """Read the table of synsets and the costs of confusing them.
 
     Parameters
@@ -180,7 +186,7 @@ def read_metadata_mat_file(meta_mat: Any) -> tuple[Synsets, Any]:
             content.get('cost_matrix'))
 
 
-def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,
+def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
                       n_test: int) -> None:
     """Create the sources and splits of a file.
 
@@ -221,7 +227,7 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
                                           borders[1:], strict=False)}
 
 
-def create_sources(hdf5_file: Any, n_total: int, n_targets: int) -> None:
+def create_sources(hdf5_file: h5py.File, n_total: int, n_targets: int) -> None:
     """Create the three sources."""
     hdf5_file.create_dataset('encoded_images', shape=(n_total,),
                              dtype=h5py.vlen_dtype(numpy.dtype('uint8')))
@@ -229,8 +235,9 @@ def create_sources(hdf5_file: Any, n_total: int, n_targets: int) -> None:
     hdf5_file.create_dataset('filenames', shape=(n_total, 1), dtype='S32')
 
 
-def process_train_set(hdf5_file: Any, train_archive: Any, patch_archive: Any,
-                      n_train: int, wnid_map: Mapping[str, int],
+def process_train_set(hdf5_file: h5py.File, train_archive: Archive,
+                      patch_archive: Archive | None, n_train: int,
+                      wnid_map: Mapping[str, int],
                       shuffle_seed: int | None = None) -> None:
     """Copy the training images.
 
@@ -252,9 +259,9 @@ def process_train_set(hdf5_file: Any, train_archive: Any, patch_archive: Any,
                                           wnid_map), n_train, shuffle_seed)
 
 
-def process_other_set(hdf5_file: Any, which_set: str, image_archive: Any,
-                      patch_archive: Any, groundtruth: Sequence[Any],
-                      offset: int) -> None:
+def process_other_set(hdf5_file: h5py.File, which_set: str,
+                      image_archive: Archive, patch_archive: Archive | None,
+                      groundtruth: Sequence[Any], offset: int) -> None:
     """Copy the validation or the test images.
 
     Parameters
@@ -276,7 +283,8 @@ def process_other_set(hdf5_file: Any, which_set: str, image_archive: Any,
                   len(groundtruth), None, offset)
 
 
-def train_set_producer(socket: Any, train_archive: Any, patch_archive: Any,
+def train_set_producer(socket: zmq.Socket[bytes], train_archive: Archive,
+                       patch_archive: Archive | None,
                        wnid_map: Mapping[str, int]) -> None:
     """Send the training images through a ZeroMQ socket: for each
     ``send_pyobj((name, class), zmq.SNDMORE)`` and ``send(content)``."""
@@ -284,23 +292,24 @@ def train_set_producer(socket: Any, train_archive: Any, patch_archive: Any,
                                       wnid_map))
 
 
-def other_set_producer(socket: Any, which_set: str, image_archive: Any,
-                       patch_archive: Any, groundtruth: Sequence[Any]
-                       ) -> None:
+def other_set_producer(socket: zmq.Socket[bytes], which_set: str,
+                       image_archive: Archive, patch_archive: Archive | None,
+                       groundtruth: Sequence[Any]) -> None:
     """Send validation or test images; see `train_set_producer`."""
     _send_images(socket, other_images(which_set, image_archive,
                                       patch_archive, groundtruth))
 
 
-def _send_images(socket: Any, images: Iterable[Image]) -> None:
+def _send_images(socket: zmq.Socket[bytes], images: Iterable[Image]) -> None:
     import zmq
     for name, class_index, content in images:
         socket.send_pyobj((name, class_index), zmq.SNDMORE)
         socket.send(content)
 
 
-def image_consumer(socket: Any, hdf5_file: Any, num_expected: int,
-                   shuffle_seed: int | None = None, offset: int = 0) -> None:
+def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
+                   num_expected: int, shuffle_seed: int | None = None,
+                   offset: int = 0) -> None:
     """Write images that come from a ZeroMQ socket.
 
     Only for a socket whose other end is ours: what comes is unpickled.

@@ -3,6 +3,8 @@ import os
 from argparse import ArgumentParser
 from typing import Any
 
+import h5py
+
 from fuel import config
 from fuel.converters import ilsvrc2010
 from fuel.converters._ilsvrc_metadata import (
@@ -27,7 +29,7 @@ from fuel.converters.ilsvrc2010 import (
 )
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
-from fuel.converters.raw.tar import open_tar
+from fuel.converters.raw.tar import Archive, open_tar
 from fuel.exceptions import MissingInputFiles
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
@@ -104,7 +106,8 @@ def _test_tar(directory: Folder) -> str:
         [TEST_IMAGES_TAR], directory)
 
 
-def prepare_metadata(devkit_archive: Any, test_archive: Any = None
+def prepare_metadata(devkit_archive: Archive,
+                     test_archive: Archive | None = None
                      ) -> tuple[int, list[int], int, dict[str, int]]:
     """Gather what must be known before images are read.
 
@@ -129,8 +132,8 @@ def prepare_metadata(devkit_archive: Any, test_archive: Any = None
     """
     synsets, raw_valid = read_devkit(devkit_archive)
     if test_archive is None:
-        folder = os.path.dirname(getattr(devkit_archive, 'name',
-                                         devkit_archive))
+        folder = os.path.dirname(str(getattr(devkit_archive, 'name',
+                                             devkit_archive)))
         test_archive = os.path.join(folder, _test_tar(folder))
     with open_tar(test_archive) as archive:
         n_test = len(archive.members())
@@ -140,7 +143,7 @@ def prepare_metadata(devkit_archive: Any, test_archive: Any = None
             n_test, wnid_classes(synsets))
 
 
-def read_devkit(f: Any) -> tuple[Synsets, Any]:
+def read_devkit(f: Archive) -> tuple[Synsets, Any]:
     """Read the development kit.
 
     Parameters
@@ -160,7 +163,7 @@ def read_devkit(f: Any) -> tuple[Synsets, Any]:
     return read_metadata_mat_file(meta), groundtruth
 
 
-def read_metadata_mat_file(meta_mat: Any) -> Synsets:
+def read_metadata_mat_file(meta_mat: Archive) -> Synsets:
     """Read the table of synsets.
 
     Parameters
@@ -177,7 +180,7 @@ def read_metadata_mat_file(meta_mat: Any) -> Synsets:
     return synset_table(content, 'ILSVRC2012_ID')
 
 
-def prepare_hdf5_file(hdf5_file: Any, n_train: int, n_valid: int,
+def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
                       n_test: int) -> None:
     """Create the sources and splits of a file.
 

@@ -1,11 +1,13 @@
 """One's own images, in a folder for each class."""
+from __future__ import annotations
+
 import hashlib
 import logging
 import os
 import threading
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy
@@ -31,6 +33,9 @@ from fuel.converters.output import IMAGES, LABELS, write_inputs
 from fuel.converters.raw.files import BadInputFile, Folder, require_regular
 from fuel.converters.raw.images import MAX_PIXELS, decode
 from fuel.exceptions import MissingInputFiles
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 __all__ = ['convert_image_folder', 'fill_subparser']
 
@@ -259,7 +264,7 @@ class _Digests:
 
 def _decoded(pictures: Sequence[Picture], color_mode: str,
              size: Size | None, digests: _Digests) -> Iterator[Any]:
-    def change(image: Any) -> Any:
+    def change(image: Image.Image) -> Image.Image:
         from PIL import Image
         return image if size is None else image.resize(
             size[::-1], Image.Resampling.LANCZOS)

@@ -1,7 +1,8 @@
 """Pages that ask for a confirmation before they let go of a large file."""
 import urllib.parse
 from html.parser import HTMLParser
-from typing import Any
+
+from fuel.downloaders._reply import Reply
 
 __all__ = ['confirmed_address']
 
@@ -33,7 +34,7 @@ class _Form(HTMLParser):
             self.fields[facts.get('name', '')] = facts.get('value', '')
 
 
-def confirmed_address(reply: Any) -> str | None:
+def confirmed_address(reply: Reply) -> str | None:
     """Return the address behind a page that asks for a confirmation.
 
     Parameters
@@ -57,7 +58,7 @@ def confirmed_address(reply: Any) -> str | None:
     return f'{form.action}?{urllib.parse.urlencode(form.fields)}'
 
 
-def _is_asker(url: Any) -> bool:
+def _is_asker(url: object) -> bool:
     if not isinstance(url, str):
         return False
     parts = urllib.parse.urlsplit(url)

@@ -3,7 +3,7 @@ import os
 import re
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,10 +20,11 @@ from fuel.downloaders._errors import (
     WrongPieceError,
 )
 from fuel.downloaders._options import Options
+from fuel.downloaders._reply import Get, Reply
 from fuel.downloaders._timeouts import watched, within
 from fuel.version import version
 
-__all__ = ['BLOCK', 'Answer', 'ask', 'content_length', 'request']
+__all__ = ['BLOCK', 'Answer', 'ask', 'close', 'content_length', 'request']
 
 BLOCK = 1 << 18
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -58,8 +59,8 @@ class Answer:
     validator: str | None = None
 
 
-def request(get: Callable[..., Any], url: str, headers: Mapping[str, str],
-            options: Options) -> Any:
+def request(get: Get, url: str, headers: Mapping[str, str],
+            options: Options) -> Reply:
     """Return a reply, once its head is there.
 
     Parameters
@@ -78,54 +79,55 @@ def request(get: Callable[..., Any], url: str, headers: Mapping[str, str],
     SlowError
         If it takes too long, although bytes come again and again.
     """
-    def sound(address: str) -> Any:
+    def sound(address: str) -> Reply:
         reply = get(address, stream=True, headers=headers, timeout=(
             options.connect_timeout, options.read_timeout),
             hooks={'response': _spare_body})
         try:
             reply.raise_for_status()
         except BaseException:
-            _close(reply)
+            close(reply)
             raise
         return reply
 
-    def confirmed() -> Any:
+    def confirmed() -> Reply:
         reply = sound(url)
         address = confirmed_address(reply)
         if address is None:
             return reply
-        _close(reply)
+        close(reply)
         return sound(address)
 
     return within(options.connect_timeout + options.slow_seconds, confirmed,
-                  _close)
+                  close)
 
 
-def _spare_body(reply: Any, **kwargs: Any) -> None:
+def _spare_body(reply: Response, **kwargs: object) -> None:
     """Close a reply that leads elsewhere: all that comes with it would be
     read into memory."""
     if reply.is_redirect:
         reply.close()
 
 
-def _close(reply: Any) -> None:
-    if hasattr(reply, 'close'):
-        reply.close()
+def close(reply: object) -> None:
+    """Close a reply, if it can be closed."""
+    if (close := getattr(reply, 'close', None)) is not None:
+        close()
 
 
-def content_length(headers: Any) -> int | None:
+def content_length(headers: Mapping[str, str]) -> int | None:
     """Return the length of a body, None if it is not said, or is that of
     the packed form of it."""
     if _is_encoded(headers):
         return None
     try:
-        return int(headers.get('content-length'))
+        return int(headers.get('content-length', ''))
     except (TypeError, ValueError):
         return None
 
 
 @contextmanager
-def ask(get: Callable[..., Any], url: str, start: int, options: Options,
+def ask(get: Get, url: str, start: int, options: Options,
         unpack: bool = True, validator: str | None = None
         ) -> Iterator[Answer]:
     """Ask for a file from byte `start` on.
@@ -190,14 +192,14 @@ def ask(get: Callable[..., Any], url: str, start: int, options: Options,
     except exceptions.RequestException as error:
         raise SourceError(str(error)) from error
     finally:
-        _close(reply)
+        close(reply)
 
 
-def _abort(reply: Any) -> None:
+def _abort(reply: Reply) -> None:
     """End what waits for more of a reply, in any thread."""
     # All has come, or the reply is no real one.
     with suppress(AttributeError, OSError, RuntimeError, ValueError):
-        reply.raw.shutdown()
+        getattr(reply, 'raw').shutdown()  # noqa: B009 - perhaps none
 
 
 def _reason(error: BaseException) -> str:
@@ -222,7 +224,7 @@ def _raise_status(error: exceptions.HTTPError, start: int) -> None:
     raise kind(str(error)) from error
 
 
-def _chunks(reply: Any, unpack: bool) -> Iterator[bytes]:
+def _chunks(reply: Reply, unpack: bool) -> Iterator[bytes]:
     """Iterate over the bytes of a body as they arrive.
 
     What `iter_content` has gathered of a block is lost if the transfer
@@ -236,11 +238,11 @@ def _chunks(reply: Any, unpack: bool) -> Iterator[bytes]:
     return iter(lambda: raw.read1(BLOCK, decode_content=unpack), b'')
 
 
-def _is_encoded(headers: Any) -> bool:
+def _is_encoded(headers: Mapping[str, str]) -> bool:
     return headers.get('Content-Encoding', '') not in ('', 'identity')
 
 
-def _place(reply: Any, start: int, unpack: bool) -> Answer:
+def _place(reply: Reply, start: int, unpack: bool) -> Answer:
     """Find out which part of the file a reply holds."""
     headers = reply.headers
     encoded = _is_encoded(headers)
@@ -257,7 +259,7 @@ def _place(reply: Any, start: int, unpack: bool) -> Answer:
     return Answer(start, total, chunks, encoded, state)
 
 
-def _validator(headers: Any) -> str | None:
+def _validator(headers: Mapping[str, str]) -> str | None:
     """Return what If-Range accepts: a strong ETag, or a time."""
     etag = headers.get('ETag')
     if etag and not etag.startswith('W/'):

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import IO, Any
+from typing import IO
 
 from fuel.downloaders._errors import (
     DownloadError,
@@ -21,6 +21,7 @@ from fuel.downloaders._errors import (
 from fuel.downloaders._options import Options
 from fuel.downloaders._partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders._replies import Answer, ask
+from fuel.downloaders._reply import Get
 from fuel.downloaders.registry import RawFile, owner_of
 from fuel.utils.atomic_files import flush_folder
 from fuel.utils.progress import Bar
@@ -43,7 +44,7 @@ BLANK = b' \t\r\n\xef\xbb\xbf'
 BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
 
 
-def fetch(get: Callable[..., Any], sources: Sequence[str], known: RawFile,
+def fetch(get: Get, sources: Sequence[str], known: RawFile,
           directory: str, options: Options, make_bar: BarMaker) -> None:
     """Put a file in its place, unless it is there and known to be right.
 
@@ -207,7 +208,7 @@ def _digest(part: IO[bytes]) -> str:
         return hashlib.file_digest(content, 'sha256').hexdigest()
 
 
-def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
+def _fill(get: Get, source: str, part: IO[bytes],
           known: RawFile, options: Options, make_bar: BarMaker) -> None:
     """Fill an unfinished file from one address, in bounded attempts."""
     archive, _, member = source.partition('#')
@@ -255,7 +256,7 @@ def _fill(get: Callable[..., Any], source: str, part: IO[bytes],
         options.sleep(options.backoff * 2 ** (failures - 1))
 
 
-def _fill_from_zip(get: Callable[..., Any], source: str, member: str,
+def _fill_from_zip(get: Get, source: str, member: str,
                    part: IO[bytes], known: RawFile, options: Options,
                    make_bar: BarMaker) -> None:
     """Fill an unfinished file with a member of an archive, where the file
@@ -287,7 +288,7 @@ def _fill_from_zip(get: Callable[..., Any], source: str, member: str,
         raise SourceError(f'{member!r} in the archive: {problem}')
 
 
-def _attempt(get: Callable[..., Any], source: str, part: IO[bytes],
+def _attempt(get: Get, source: str, part: IO[bytes],
              known: RawFile, options: Options, make_bar: BarMaker,
              unpack: bool) -> bool:
     """Append what is missing; return whether it came in packed form."""

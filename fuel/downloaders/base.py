@@ -1,7 +1,7 @@
 """What every downloader is built from."""
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import (
     AbstractContextManager,
@@ -16,7 +16,8 @@ import requests
 from fuel.downloaders._errors import DownloadError, SlowError, SourceError
 from fuel.downloaders._names import join, name_from_header, name_from_path
 from fuel.downloaders._options import DEFAULT, Options
-from fuel.downloaders._replies import BLOCK, HEADERS, ask, request
+from fuel.downloaders._replies import BLOCK, HEADERS, ask, close, request
+from fuel.downloaders._reply import Reply
 from fuel.downloaders._transfer import BarMaker, fetch
 from fuel.downloaders.registry import (
     RawFile,
@@ -37,9 +38,11 @@ Downloader = Callable[..., None]
 Filler = Callable[[ArgumentParser], Downloader]
 
 
-def _get(url: str, **kwargs: Any) -> Any:
+def _get(url: str, *, stream: bool, headers: Mapping[str, str],
+         timeout: tuple[float, float], hooks: Mapping[str, Any]) -> Reply:
     # Looked up at each call, so that a test may put another in its place.
-    return requests.get(url, **kwargs)  # noqa: S113 - callers set it
+    return requests.get(url, stream=stream, headers=headers, timeout=timeout,
+                        hooks=hooks)
 
 
 def progress_bar(name: str | None, maxval: object) -> AbstractContextManager[
@@ -95,8 +98,7 @@ def filename_from_url(url: str, path: str | None = None, *,
     try:
         header = reply.headers.get('Content-Disposition')
     finally:
-        if hasattr(reply, 'close'):
-            reply.close()
+        close(reply)
     return name_from_header(header) or name_from_path(url)
 
 

@@ -1,23 +1,33 @@
 """CalTech 101 Silhouettes, from Benjamin Marlin."""
 from argparse import ArgumentParser
-from typing import Any
 
-from fuel.downloaders.base import Downloader, default_downloader, raw_files
+from fuel.downloaders._options import DEFAULT
+from fuel.downloaders.base import (
+    Downloader,
+    Options,
+    default_downloader,
+    raw_files,
+)
 
 __all__ = ['fill_subparser', 'silhouettes_downloader']
 
 SIZES = (16, 28)
 
 
-def silhouettes_downloader(size: int, **kwargs: Any) -> None:
+def silhouettes_downloader(size: int, directory: str, clear: bool = False,
+                           *, options: Options = DEFAULT) -> None:
     """Download the file of one size, or delete it.
 
     Parameters
     ----------
     size : {16, 28}
         Height and width of the images, in pixels.
-    **kwargs
-        For `default_downloader`: `directory`, `clear`, `options`.
+    directory : str
+        The folder for the file.
+    clear : bool, optional
+        Delete the file instead. Default False.
+    options : Options, optional
+        How to download.
 
     Raises
     ------
@@ -29,8 +39,10 @@ def silhouettes_downloader(size: int, **kwargs: Any) -> None:
                          f'got {size!r}')
     files = raw_files('caltech101_silhouettes',
                       f'caltech101_silhouettes_{size}_split1.mat')
-    default_downloader(urls=[file.urls[0] for file in files],
-                       filenames=[str(file) for file in files], **kwargs)
+    default_downloader(directory=directory, clear=clear,
+                       urls=[file.urls[0] for file in files],
+                       filenames=[str(file) for file in files],
+                       options=options)
 
 
 def fill_subparser(subparser: ArgumentParser) -> Downloader:

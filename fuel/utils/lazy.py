@@ -50,7 +50,7 @@ def lazy_property_factory(lazy_property: str) -> tuple[Getter, Setter]:
                 'do_not_pickle_attributes must be assigned there')
         return value
 
-    def setter(self: Any, value: Any) -> None:
+    def setter(self: Any, value: object) -> None:
         setattr(self, storage, value)
 
     return getter, setter
@@ -127,7 +127,7 @@ def _getstate_without(cls: type[Any], lazy_properties: tuple[str, ...]
             return tuple(without_lazy(part) for part in state)
         return without_lazy(state)
 
-    def without_lazy(state: Any) -> Any:
+    def without_lazy(state: object) -> Any:
         if not isinstance(state, dict):
             return state
         state = state.copy()

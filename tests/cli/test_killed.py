@@ -9,13 +9,13 @@ from support import raw_data
 from support.processes import environment
 
 CONVERT = 'import sys\nfrom fuel.bin.fuel_convert import main\n'
-STOP = ('from fuel.converters import iris\n'
-        'def wait(h5file, data, fill=iris.fill_hdf5_file):\n'
+STOP = ('from fuel.converters import base\n'
+        'def wait(h5file, data, fill=base.fill_hdf5_file):\n'
         '    fill(h5file, data)\n'
         '    h5file.flush()\n'
         '    print("half", flush=True)\n'
         '    sys.stdin.readline()\n'
-        'iris.fill_hdf5_file = wait\n')
+        'base.fill_hdf5_file = wait\n')
 
 
 def start(folder, code):

@@ -5,9 +5,9 @@ whole.
 """
 import io
 import zlib
-from typing import IO
+from typing import IO, Protocol
 
-__all__ = ['GZIP', 'ZLIB', 'Inflated']
+__all__ = ['GZIP', 'ZLIB', 'BinaryReader', 'Inflated']
 
 PACKED_BLOCK = 1 << 18
 BLOCK = 1 << 20
@@ -16,8 +16,18 @@ GZIP = 31
 ZLIB = 15
 
 
+class BinaryReader(Protocol):
+    """A file that is read in binary mode."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most so many bytes, none at the end."""
+
+    def seek(self, position: int, /) -> int:
+        """Go to a byte."""
+
+
 class Inflated:
-    """The content of a compressed file, as far as `tarfile` needs a file.
+    """The content of a compressed file, read forwards.
 
     Parameters
     ----------

@@ -1,11 +1,13 @@
 """MATLAB files up to version 7.2."""
 import math
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import numpy
+from numpy.typing import ArrayLike
 
 from fuel.converters.raw.files import BadInputFile, refuse_page
 
@@ -16,7 +18,8 @@ __all__ = ['as_bytes', 'describe_variable', 'read_matlab',
 MAX_NUMBERS = 1 << 27
 
 
-def read_matlab(file: Any, path: str, **kwargs: Any) -> dict[str, Any]:
+def read_matlab(file: str | os.PathLike[str] | IO[bytes], path: str,
+                **kwargs: object) -> dict[str, Any]:
     """Read a MATLAB file; its faults become `BadInputFile`.
 
     Parameters
@@ -35,7 +38,8 @@ def read_matlab(file: Any, path: str, **kwargs: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def _sound(file: Any, path: str) -> Iterator[None]:
+def _sound(file: str | os.PathLike[str] | IO[bytes], path: str
+           ) -> Iterator[None]:
     """Let faults of a MATLAB file become `BadInputFile`."""
     from scipy.io.matlab import MatReadError
     try:
@@ -51,7 +55,7 @@ def _sound(file: Any, path: str) -> Iterator[None]:
                            ) from error
 
 
-def as_bytes(array: Any, path: str, name: str) -> Any:
+def as_bytes(array: ArrayLike, path: str, name: str) -> Any:
     """Return whole numbers from 0 to 255 as bytes; refuse any other."""
     array = numpy.asarray(array)
     if array.dtype.kind not in 'biuf':

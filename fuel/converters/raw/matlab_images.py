@@ -14,7 +14,7 @@ import h5py
 import numpy
 
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.inflate import ZLIB, Inflated
+from fuel.converters.raw.inflate import ZLIB, BinaryReader, Inflated
 from fuel.converters.raw.matlab import describe_variable, read_matlab
 
 __all__ = ['MatlabImages']
@@ -81,7 +81,7 @@ class MatlabImages:
             yield numpy.ascontiguousarray(
                 images[i:i + ROWS_AT_ONCE].astype('uint8'))
 
-    def _stream(self, stream: Any) -> Iterator[Array]:
+    def _stream(self, stream: BinaryReader) -> Iterator[Array]:
         examples, channels, height, width = self.shape
         size = channels * height * width
         try:
@@ -99,14 +99,14 @@ class MatlabImages:
                                f'({error})') from error
 
 
-def _find(raw: IO[bytes], name: str, size: int) -> Any:
+def _find(raw: IO[bytes], name: str, size: int) -> BinaryReader:
     """Return a file that begins with the bytes of a variable."""
     if raw.read(HEADER)[-2:] != LITTLE_ENDIAN:
         raise _OtherLayoutError
     while True:
         kind, length = _unpack(raw.read(8))
         following = raw.tell() + length
-        stream: Any = raw
+        stream: BinaryReader = raw
         if kind == COMPRESSED:
             stream = Inflated(raw, ZLIB)
             kind, _ = _unpack(stream.read(8))
@@ -129,7 +129,7 @@ def _unpack(tag: bytes) -> tuple[int, int]:
     return kind, length
 
 
-def _element(stream: Any) -> bytes:
+def _element(stream: BinaryReader) -> bytes:
     """Read a small part of a variable: flags, shape or name."""
     tag = stream.read(8)
     kind, length = _unpack(tag)

@@ -1,4 +1,4 @@
-"""Pickles of strangers: arrays, lists and text, and nothing that runs.
+"""Untrusted pickles: arrays, lists and text, and nothing that runs.
 
 A pickle names functions and calls them. Here each name that a pickled array
 of numbers needs leads to a stand-in of ours, which looks at its arguments,
@@ -7,7 +7,7 @@ with the right arguments they can be made to read beyond an array.
 """
 import io
 import pickle
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy
 
@@ -27,12 +27,12 @@ class _ArrayClass:
 class _Type:
     """Stands for the type of an array."""
 
-    def __init__(self, name: Any, *flags: Any) -> None:
+    def __init__(self, name: str, *flags: object) -> None:
         self.dtype = numpy.dtype(name)
         if self.dtype.kind not in 'biuf' or self.dtype.fields:
             raise pickle.UnpicklingError(f'unexpected array type {name!r}')
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] in ('<', '>'):
             self.dtype = self.dtype.newbyteorder(state[1])
 
@@ -40,23 +40,24 @@ class _Type:
 class _Array:
     """Stands for an array, until its state arrives and after."""
 
-    def __init__(self, kind: Any, *arguments: Any) -> None:
+    def __init__(self, kind: object, *arguments: object) -> None:
         self.array = numpy.empty(0)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, kind, is_fortran, content = state
         self.array = _frombuffer(content, kind, shape,
                                  'F' if is_fortran else 'C')
 
 
-def _frombuffer(content: Any, kind: _Type, shape: Any, order: Any) -> Any:
+def _frombuffer(content: bytes | str, kind: _Type, shape: tuple[int, ...],
+                order: Literal['C', 'F']) -> Any:
     """Make an array out of its bytes."""
     if isinstance(content, str):
         content = content.encode('latin1')
     return numpy.frombuffer(content, kind.dtype).reshape(shape, order=order)
 
 
-def _scalar(kind: _Type, content: Any) -> Any:
+def _scalar(kind: _Type, content: bytes | str) -> Any:
     """Make a number."""
     return _frombuffer(content, kind, (1,), 'C')[0].item()
 

@@ -14,13 +14,15 @@ import os
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import IO, NamedTuple, Protocol, cast
+from typing import IO, NamedTuple, cast
 
 from fuel.converters.raw.archives import MAX_MEMBER, check_name, check_size
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.inflate import Inflated
+from fuel.converters.raw.inflate import BinaryReader, Inflated
 
-__all__ = ['Member', 'Tar', 'open_tar']
+__all__ = ['Archive', 'Member', 'Tar', 'open_tar']
+
+Archive = str | os.PathLike[str] | IO[bytes]
 
 BLOCK = 512
 # Real ones have less than a kilobyte.
@@ -32,16 +34,6 @@ GZIP_MAGIC = b'\x1f\x8b\x08'
 XZ_MAGIC = b'\xfd7zXZ\0'
 # Of bzip2: a digit is between the two.
 BZ2_MAGIC = b'BZh', b'1AY&SY'
-
-
-class _Reader(Protocol):
-    """What is needed of an open file."""
-
-    def read(self, size: int, /) -> bytes:
-        """Return at most so many bytes, none at the end."""
-
-    def seek(self, position: int, /) -> int:
-        """Go to a byte."""
 
 
 class Member(NamedTuple):
@@ -76,7 +68,7 @@ class Tar:
         Whether going backwards is slow. Default False.
     """
 
-    def __init__(self, raw: _Reader, path: str, start: int = 0,
+    def __init__(self, raw: BinaryReader, path: str, start: int = 0,
                  stop: int | None = None, packed: bool = False) -> None:
         self._raw = raw
         self.path = path
@@ -247,7 +239,7 @@ def _records(content: bytes, path: str) -> dict[str, str]:
 
 
 @contextmanager
-def open_tar(archive: str | os.PathLike[str] | IO[bytes],
+def open_tar(archive: Archive,
              in_order: bool = True) -> Iterator[Tar]:
     """Open a tar archive, packed or not; its faults become `BadInputFile`.
 
@@ -291,7 +283,7 @@ def _open(raw: IO[bytes], path: str, in_order: bool) -> Tar:
     magic = raw.read(10)
     raw.seek(0)
     if magic.startswith(GZIP_MAGIC):
-        unpacked: _Reader = (
+        unpacked: BinaryReader = (
             Inflated(raw) if in_order else gzip.GzipFile(fileobj=raw))
     elif (magic[:3], magic[4:]) == BZ2_MAGIC:
         unpacked = bz2.BZ2File(raw)
