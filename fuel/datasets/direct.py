@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.datasets.row_orders import Order
-from fuel.kernels.direct import Batches
+from fuel.kernels.batches import Batches
 from fuel.storage import Reader
 from fuel.storage.mapped import MappedReader
 

@@ -1,43 +1,77 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
-from fuel.kernels.chunk_slots cimport Slots
-from fuel.kernels.tiles cimport Tiles
+from fuel.kernels.chunk_slots cimport Clock, Slots
+from fuel.kernels.tiles cimport Segment, Tiles
+
+
+# Converts so many elements; `coming` is what will be converted soon.
+ctypedef void (*Convert)(
+    const char *source, char *target, Py_ssize_t size, double scale,
+    double shift, const char *coming) noexcept nogil
+
+
+cdef enum:
+    # Pieces that are found before they are copied.
+    WINDOW = 128
+
+
+cdef struct Conversion:
+    # NULL: elements are copied as they are.
+    Convert convert
+    double scale, shift
+    Py_ssize_t itemsize, out_itemsize
+
+
+cdef struct Request:
+    # Numbers of rows counted from `first`, or NULL: all from there on.
+    const cnp.npy_intp *rows
+    Py_ssize_t first
+    Py_ssize_t count
 
 
 cdef struct Piece:
-    # NULL: the row of fill values.
+    # NULL: fill values.
     const char *source
     Py_ssize_t first
     Py_ssize_t rows
     Py_ssize_t tile
 
 
-cdef class Copies:
-    cdef readonly Py_ssize_t count
-    cdef readonly list absent
-    cdef Tiles tiles
-    cdef Piece *pieces
-    cdef Py_ssize_t room
-    cdef cnp.ndarray out, fill
-    # What must not be freed while memory is read.
-    cdef object held
-    cdef const char *low
-    cdef const char *high
-    cdef int prepare(self, Tiles tiles, Py_ssize_t room, cnp.ndarray out,
-                     cnp.ndarray fill) except -1
-    cdef void add(self, const char *source, Py_ssize_t first,
-                  Py_ssize_t rows, Py_ssize_t tile) noexcept
+cdef struct Window:
+    Piece pieces[WINDOW]
+    Py_ssize_t count
+    Py_ssize_t row_nbytes, stride
+    bint whole
+    const Segment *segments
+    const Py_ssize_t *tile_starts
+    const char *fill
+    const Conversion *conversion
+    char *out
+    Py_ssize_t out_row_nbytes
 
 
-cdef int check(Tiles tiles, cnp.ndarray rows, cnp.ndarray out) except -1
-cdef int check_fill(Tiles tiles, cnp.ndarray fill) except -1
-cdef int check_table(Tiles tiles, Py_ssize_t length) except -1
-cdef int check_slots(Tiles tiles, Slots slots) except -1
-cdef int plan_list(Copies copies, Tiles tiles, const char *base,
-                   Py_ssize_t size, const int64_t *addresses,
-                   cnp.ndarray rows, cnp.ndarray out,
-                   cnp.ndarray fill) except -1
-cdef int plan_range(Copies copies, Tiles tiles, const char *base,
-                    Py_ssize_t size, const int64_t *addresses, tuple rows,
-                    cnp.ndarray out, cnp.ndarray fill) except -1
+cdef struct Blocks:
+    # Of how many rows each is, and 1 over it: to divide takes longer.
+    Py_ssize_t rows
+    double inverse
+
+
+cdef int find_conversion(Conversion *conversion, cnp.dtype dtype,
+                         wanted) except -1
+cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
+                      Py_ssize_t count, Py_ssize_t row_nbytes,
+                      const Conversion *conversion, char *out) noexcept nogil
+
+
+cdef class Rows:
+    cdef public bint declines
+    cdef readonly Tiles tiles
+    cdef readonly cnp.ndarray addresses
+    cdef int64_t *places
+    cdef cnp.ndarray fill
+    cdef Blocks blocks
+    cdef int begin(self, Window *window, char *out,
+                   const Conversion *conversion) except -1
+    cdef bint copy_plain(self, const Request *request, char *out,
+                         const Conversion *conversion) except -1

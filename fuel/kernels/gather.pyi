@@ -1,24 +1,41 @@
 from typing import Any
 
+import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.chunk_slots import Slots
+from fuel.kernels.chunk_slots import Clock, Slots
 from fuel.kernels.tiles import Tiles
 
 MISSING: int
 OUTSIDE: int
 
-class Copies:
-    count: int
-    absent: list[tuple[int, int, list[int]]]
-    def run(self, begin: int = ..., end: int | None = ...) -> bool: ...
+_Rows = NDArray[numpy.intp] | tuple[int, int]
 
-def cached_rows(
-    tiles: Tiles, slots: Slots, now: int, rows: NDArray[Any],
-    out: NDArray[Any], fill: NDArray[Any],
-) -> Copies: ...
-def chunk_rows(
-    tiles: Tiles, decoded: NDArray[Any] | None, tile: int,
-    rows: NDArray[Any], places: list[int], out: NDArray[Any],
-    fill: NDArray[Any],
-) -> Copies: ...
+class Rows:
+    declines: bool
+    tiles: Tiles
+    addresses: NDArray[numpy.int64]
+
+class MappedRows(Rows):
+    def __init__(
+        self, tiles: Tiles, addresses: NDArray[numpy.int64],
+        fill: NDArray[Any], memory: object,
+    ) -> None: ...
+    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
+    def copy(
+        self, rows: _Rows, out: NDArray[Any], begin: int = ...,
+        end: int | None = ...,
+    ) -> bool: ...
+
+class DecodedRows(Rows):
+    def __init__(
+        self, tiles: Tiles, addresses: NDArray[numpy.int64],
+        fill: NDArray[Any], slots: Slots, clock: Clock,
+    ) -> None: ...
+    def copy(
+        self, rows: _Rows, out: NDArray[Any],
+    ) -> list[tuple[int, list[int]]]: ...
+    def copy_chunk(
+        self, chunk: int, decoded: NDArray[numpy.uint8], rows: _Rows,
+        places: list[int], out: NDArray[Any],
+    ) -> None: ...

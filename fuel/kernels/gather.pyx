@@ -1,133 +1,445 @@
-"""Rows out of a mapped file or out of decoded chunks, however they lie.
+"""Gather rows out of arrays, mapped files and decoded chunks.
 
-A request becomes `Copies`, a list of pieces of memory to copy, which then
-runs without the GIL, whole or in parts on several threads.
+Where the rows of a request are is looked up for some of them, each a piece of
+memory; rows that follow each other are one piece. Then these are copied, or
+converted, into the batch, without the GIL. A row may lie in several chunks,
+its tiles, or have fill values.
 """
 cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from fuel.kernels.chunk_slots cimport Clock, Slots
+from fuel.kernels.convert_row cimport (
+    fuel_cast_uint8_double, fuel_cast_uint8_float, fuel_scale_uint8_double,
+    fuel_scale_uint8_float)
 from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
-from fuel.kernels.guard cimport guarded
-from fuel.kernels.chunk_slots cimport Slots
+from fuel.kernels.guard cimport guarded, is_unchanged
 from fuel.kernels.tiles cimport Segment, Tiles
 
-cnp.import_array()
+import numpy
 
-cdef enum:
-    # A piece is cut here, so that several threads can share one slice.
-    LONGEST = 1 << 20
+cnp.import_array()
 
 # What a table of addresses holds for a chunk that is not in the file, and
 # for one that cannot be where the file says it is.
 MISSING = -1
 OUTSIDE = -2
 
-
-cdef struct Job:
-    const Piece *pieces
-    Py_ssize_t count
-    const Segment *segments
-    const Py_ssize_t *tile_starts
-    const char *fill
-    char *out
-    Py_ssize_t row_nbytes
-    Py_ssize_t stride
-    bint whole
+cdef enum:
+    MISSING_CHUNK = -1
+    OUTSIDE_CHUNK = -2
 
 
-cdef void copy_pieces(void *argument) noexcept nogil:
-    cdef Job *job = <Job *>argument
+cdef inline Py_ssize_t block_of(const Blocks *blocks,
+                                Py_ssize_t row) noexcept nogil:
+    """Return ``row // blocks.rows`` of a row below 2 ** 52."""
+    cdef Py_ssize_t block = <Py_ssize_t>(row * blocks.inverse)
+    # One too many or too few, where rounding decided.
+    if block * blocks.rows > row:
+        return block - 1
+    if row - block * blocks.rows >= blocks.rows:
+        return block + 1
+    return block
+
+
+cdef void put(const Window *window, char *out, const char *source,
+              Py_ssize_t nbytes, const char *coming) noexcept nogil:
+    """Copy or convert elements that lie together in both places."""
+    cdef const Conversion *conversion = window.conversion
+    if conversion.convert == NULL:
+        memcpy(out, source, nbytes)
+    else:
+        conversion.convert(source, out, nbytes // conversion.itemsize,
+                           conversion.scale, conversion.shift, coming)
+
+
+cdef void put_segments(const Window *window,
+                       const Piece *piece) noexcept nogil:
+    """Copy the segments of a tile, of each of its rows."""
+    cdef const Segment *segment
+    cdef const Conversion *conversion = window.conversion
+    cdef const char *source
+    cdef Py_ssize_t row, place, start
+    for row in range(piece.rows):
+        for place in range(window.tile_starts[piece.tile],
+                           window.tile_starts[piece.tile + 1]):
+            segment = window.segments + place
+            start = segment.in_row
+            if conversion.convert != NULL:
+                start = start // conversion.itemsize * conversion.out_itemsize
+            source = window.fill + segment.in_row
+            if piece.source != NULL:
+                source = (piece.source + row * window.stride
+                          + segment.in_chunk)
+            put(window, window.out + (piece.first + row)
+                * window.out_row_nbytes + start, source, segment.nbytes,
+                source)
+
+
+cdef void put_pieces(Window *window) noexcept nogil:
+    """Copy all pieces of a window, which is empty then."""
     cdef const Piece *piece
     cdef const char *coming
-    cdef Py_ssize_t place
-    for place in range(job.count):
-        piece = job.pieces + place
-        if not job.whole or piece.source == NULL:
-            copy_segments(job, piece)
-        elif piece.rows == 1:
-            coming = job.pieces[min(place + AHEAD, job.count - 1)].source
-            fuel_copy_row(job.out + piece.first * job.row_nbytes,
-                          piece.source, job.row_nbytes,
-                          coming if coming != NULL else piece.source)
-        else:
-            memcpy(job.out + piece.first * job.row_nbytes, piece.source,
-                   piece.rows * job.row_nbytes)
-
-
-cdef void copy_segments(const Job *job, const Piece *piece) noexcept nogil:
-    cdef const Segment *segment
-    cdef Py_ssize_t row, place
     cdef char *out
-    for row in range(piece.rows):
-        out = job.out + (piece.first + row) * job.row_nbytes
-        for place in range(job.tile_starts[piece.tile],
-                           job.tile_starts[piece.tile + 1]):
-            segment = job.segments + place
-            if piece.source == NULL:
-                memcpy(out + segment.in_row, job.fill + segment.in_row,
-                       segment.nbytes)
-            else:
-                memcpy(out + segment.in_row,
-                       piece.source + row * job.stride + segment.in_chunk,
-                       segment.nbytes)
+    cdef Py_ssize_t place, last = window.count - 1
+    for place in range(window.count):
+        piece = window.pieces + place
+        if not window.whole or piece.source == NULL:
+            put_segments(window, piece)
+            continue
+        out = window.out + piece.first * window.out_row_nbytes
+        coming = window.pieces[min(place + AHEAD, last)].source
+        if coming == NULL:
+            coming = piece.source
+        if piece.rows == 1 and window.conversion.convert == NULL:
+            fuel_copy_row(out, piece.source, window.row_nbytes, coming)
+        else:
+            put(window, out, piece.source, piece.rows * window.row_nbytes,
+                coming)
+    window.count = 0
 
 
-cdef class Copies:
-    """Pieces of memory to copy into one batch.
+cdef inline void add(Window *window, const char *source, Py_ssize_t first,
+                     Py_ssize_t rows, Py_ssize_t tile) noexcept nogil:
+    """Add rows of a chunk, joined to the last piece where possible."""
+    cdef Piece *piece
+    if window.count and window.whole and source != NULL:
+        piece = window.pieces + window.count - 1
+        if (piece.source != NULL and piece.first + piece.rows == first
+                and piece.source + piece.rows * window.stride == source):
+            piece.rows += rows
+            return
+    if window.count == WINDOW:
+        put_pieces(window)
+    piece = window.pieces + window.count
+    piece.source = source
+    piece.first = first
+    piece.rows = rows
+    piece.tile = tile
+    window.count += 1
 
-    Made by `MappedRows.plan`, `cached_rows` and `chunk_rows`.
+
+cdef int find_conversion(Conversion *conversion, cnp.dtype dtype,
+                         wanted) except -1:
+    """Find how elements of a type are converted.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        As stored.
+    wanted : (numpy.dtype, float or None, float or None), or None
+        Type of the result; and what to multiply with and to add, in doubles.
+        Defaults to what is stored.
+
+    """
+    conversion.convert = NULL
+    conversion.itemsize = conversion.out_itemsize = dtype.itemsize
+    conversion.scale, conversion.shift = 1., 0.
+    if wanted is None:
+        return 0
+    target, scale, shift = wanted
+    kinds = dtype.str[1:], numpy.dtype(target).str
+    is_scaled = scale is not None or shift is not None
+    if kinds == ('u1', numpy.dtype(numpy.float32).str):
+        conversion.convert = (fuel_scale_uint8_float if is_scaled
+                              else fuel_cast_uint8_float)
+    elif kinds == ('u1', numpy.dtype(numpy.float64).str):
+        conversion.convert = (fuel_scale_uint8_double if is_scaled
+                              else fuel_cast_uint8_double)
+    else:
+        raise TypeError(f'{dtype} cannot be read as {target}')
+    conversion.scale = 1. if scale is None else scale
+    conversion.shift = 0. if shift is None else shift
+    conversion.out_itemsize = numpy.dtype(target).itemsize
+    return 0
+
+
+cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
+                      Py_ssize_t count, Py_ssize_t row_nbytes,
+                      const Conversion *conversion, char *out) noexcept nogil:
+    """Gather rows of an array whose numbers are known to be right."""
+    cdef Window window
+    cdef Py_ssize_t place
+    window.count = 0
+    window.row_nbytes = window.stride = row_nbytes
+    window.whole = True
+    window.conversion = conversion
+    window.out = out
+    window.out_row_nbytes = (
+        row_nbytes // conversion.itemsize * conversion.out_itemsize)
+    for place in range(count):
+        add(&window, source + rows[place] * row_nbytes, place, 1, 0)
+    put_pieces(&window)
+
+
+cdef int check(Tiles tiles, rows, cnp.ndarray out, Py_ssize_t begin,
+               end, Request *request) except -1:
+    """Refuse what the kernel could read or write outside of."""
+    cdef cnp.ndarray array
+    cdef Py_ssize_t count, stop
+    request.rows = NULL
+    if isinstance(rows, tuple):
+        request.first, stop = rows
+        count = stop - request.first
+        if request.first < 0 or count < 0 or stop > tiles.num_rows:
+            raise IndexError(
+                f'rows must lie in 0 to {tiles.num_rows - 1}, got '
+                f'{request.first} to {stop - 1}')
+    else:
+        array = rows
+        if (cnp.PyArray_TYPE(array) != cnp.NPY_INTP
+                or cnp.PyArray_NDIM(array) != 1
+                or not cnp.PyArray_IS_C_CONTIGUOUS(array)
+                or not cnp.PyArray_ISNOTSWAPPED(array)):
+            raise ValueError('rows must be a contiguous 1-d array of intp')
+        request.first = 0
+        request.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(array)
+        count = cnp.PyArray_DIM(array, 0)
+    if (not cnp.PyArray_IS_C_CONTIGUOUS(out)
+            or not cnp.PyArray_ISWRITEABLE(out)
+            or cnp.PyArray_NBYTES(out) != count * tiles.row_nbytes):
+        raise ValueError(
+            f'{count} rows of {tiles.row_nbytes} bytes do not fit an array '
+            f'of {out.nbytes} bytes (or it is not plain)')
+    stop = count if end is None else end
+    if not 0 <= begin <= stop <= count:
+        raise ValueError(f'rows {begin} to {stop} of {count}')
+    request.count = stop
+    return 0
+
+
+cdef int refuse_row(Py_ssize_t row, Tiles tiles) except -1:
+    raise IndexError(
+        f'rows must lie in 0 to {tiles.num_rows - 1}, got {row}')
+
+
+cdef class Rows:
+    """Rows of one source of a file: base of the classes below.
+
+    Parameters
+    ----------
+    tiles : Tiles
+    addresses : numpy.ndarray, shape (chunks,), dtype int64
+        Where each chunk starts in the file; `MISSING` for one that was never
+        written, `OUTSIDE` for one that the file cannot hold.
+    fill : numpy.ndarray
+        A row of fill values.
 
     Attributes
     ----------
-    count : int
-        How many pieces.
-    absent : list of tuple
-        ``(chunk, tile, positions)`` left out, since the chunk was not there:
-        `positions` are the places in the batch.
+    addresses : numpy.ndarray
+        A copy. `OUTSIDE` also for chunks that end outside of the file.
+    declines : bool
+        Whether every batch is left to the caller. Defaults to False.
 
     """
 
-    def __cinit__(self):
-        self.pieces = NULL
-
-    def __dealloc__(self):
-        free(self.pieces)
-
-    cdef int prepare(self, Tiles tiles, Py_ssize_t room, cnp.ndarray out,
-                     cnp.ndarray fill) except -1:
+    def __init__(self, Tiles tiles not None, addresses,
+                 cnp.ndarray fill not None):
+        cdef Py_ssize_t needed = tiles.num_tiles * (
+            (tiles.num_rows + tiles.block_rows - 1) // tiles.block_rows)
+        if (not cnp.PyArray_IS_C_CONTIGUOUS(fill)
+                or cnp.PyArray_NBYTES(fill) != tiles.row_nbytes):
+            raise ValueError('the fill value must be one row')
+        self.addresses = numpy.array(addresses, numpy.int64)
+        self.addresses.flags.writeable = False
+        if cnp.PyArray_SIZE(self.addresses) < needed:
+            raise ValueError(f'{needed} chunks, but a table of '
+                             f'{len(self.addresses)}')
+        self.places = <int64_t *>cnp.PyArray_DATA(self.addresses)
         self.tiles = tiles
-        self.out = out
         self.fill = fill
-        self.absent = []
-        self.room = room
-        self.pieces = <Piece *>malloc((room + 1) * sizeof(Piece))
-        if self.pieces == NULL:
-            raise MemoryError
+        self.blocks.rows = tiles.block_rows
+        self.blocks.inverse = 1. / tiles.block_rows
+
+    cdef int begin(self, Window *window, char *out,
+                   const Conversion *conversion) except -1:
+        """Describe where pieces go; no conversion means: as they are."""
+        cdef Tiles tiles = self.tiles
+        window.count = 0
+        window.row_nbytes = window.out_row_nbytes = tiles.row_nbytes
+        window.stride = tiles.stride
+        window.whole = tiles.whole
+        window.segments = tiles.segments
+        window.tile_starts = tiles.tile_starts
+        window.fill = <const char *>cnp.PyArray_DATA(self.fill)
+        window.conversion = &NO_CONVERSION
+        window.out = out
+        if conversion != NULL:
+            window.conversion = conversion
+            window.out_row_nbytes = (tiles.row_nbytes // conversion.itemsize
+                                     * conversion.out_itemsize)
         return 0
 
-    cdef inline void add(self, const char *source, Py_ssize_t first,
-                         Py_ssize_t rows, Py_ssize_t tile) noexcept:
-        """Add rows of a chunk, joined to the last piece where possible."""
-        cdef Piece *last
-        if self.count and self.tiles.whole and source != NULL:
-            last = self.pieces + self.count - 1
-            if (last.source != NULL
-                    and last.source + last.rows * self.tiles.stride == source
-                    and last.first + last.rows == first
-                    and (last.rows + rows) * self.tiles.stride <= LONGEST):
-                last.rows += rows
-                return
-        last = self.pieces + self.count
-        last.source = source
-        last.first = first
-        last.rows = rows
-        last.tile = tile
-        self.count += 1
+    cdef bint copy_plain(self, const Request *request, char *out,
+                         const Conversion *conversion) except -1:
+        """Copy rows; return False if something is out of the ordinary.
 
-    def run(self, Py_ssize_t begin=0, end=None):
-        """Copy the pieces from `begin` to `end`.
+        Then what was copied is worth nothing.
+        """
+        return False
+
+    def __reduce__(self):
+        raise TypeError('rows of an open file cannot be pickled')
+
+
+cdef Conversion NO_CONVERSION
+find_conversion(&NO_CONVERSION, numpy.dtype(numpy.uint8), None)
+
+
+cdef enum:
+    DONE
+    WRONG_ROW
+    WRONG_CHUNK
+
+
+cdef struct MappedJob:
+    Window window
+    const Request *request
+    Py_ssize_t begin
+    Py_ssize_t num_rows, num_tiles
+    const Blocks *blocks
+    const char *base
+    const int64_t *places
+    # How the job ended, and at which row or chunk.
+    int state
+    Py_ssize_t where
+
+
+cdef void copy_mapped(void *argument) noexcept nogil:
+    """Copy row after row, up to one that is not there."""
+    cdef MappedJob *job = <MappedJob *>argument
+    cdef const Request *request = job.request
+    cdef Py_ssize_t place = job.begin
+    cdef Py_ssize_t row, block, inside, chunk, tile, rows = 1
+    cdef int64_t start
+    while place < request.count:
+        row = request.first
+        row += place if request.rows == NULL else request.rows[place]
+        if row < 0 or row >= job.num_rows:
+            job.state, job.where = WRONG_ROW, row
+            return
+        block = block_of(job.blocks, row)
+        inside = row - block * job.blocks.rows
+        if request.rows == NULL:
+            rows = min(request.count - place, job.blocks.rows - inside)
+        for tile in range(job.num_tiles):
+            chunk = block * job.num_tiles + tile
+            start = job.places[chunk]
+            if start >= 0:
+                add(&job.window, job.base + start
+                    + inside * job.window.stride, place, rows, tile)
+            elif start == MISSING_CHUNK:
+                add(&job.window, NULL, place, rows, tile)
+            else:
+                job.state, job.where = WRONG_CHUNK, chunk
+                return
+        place += rows
+    put_pieces(&job.window)
+
+
+cdef class MappedRows(Rows):
+    """Rows of a data set in a mapped file.
+
+    Parameters
+    ----------
+    tiles, addresses, fill
+        As for `Rows`.
+    memory : buffer
+        The mapped file.
+
+    """
+
+    cdef const unsigned char[::1] memory
+    cdef const char *base
+    cdef Py_ssize_t size
+    # The file, and what `file_state` said of it.
+    cdef int descriptor
+    cdef int64_t file_size, file_changed
+
+    def __init__(self, Tiles tiles not None, addresses,
+                 cnp.ndarray fill not None, const unsigned char[::1] memory):
+        Rows.__init__(self, tiles, addresses, fill)
+        self.descriptor = -1
+        self.memory = memory
+        self.size = memory.shape[0]
+        self.base = NULL
+        if self.size:
+            self.base = <const char *>&memory[0]
+        self.bound_addresses()
+
+    cdef int bound_addresses(self) except -1:
+        """Mark chunks that are not whole in the file."""
+        cdef Tiles tiles = self.tiles
+        cdef Py_ssize_t chunk, block, nbytes
+        for chunk in range(cnp.PyArray_SIZE(self.addresses)):
+            block = chunk // tiles.num_tiles
+            # Of the last chunk, what holds no rows may be missing.
+            nbytes = tiles.stride * min(
+                tiles.block_rows,
+                max(0, tiles.num_rows - block * tiles.block_rows))
+            if self.places[chunk] != MISSING_CHUNK and (
+                    self.places[chunk] < 0 or nbytes > self.size
+                    or self.places[chunk] > self.size - nbytes):
+                self.places[chunk] = OUTSIDE_CHUNK
+        return 0
+
+    def watch(self, int descriptor, int64_t size, int64_t changed):
+        """Let `Batches` decline rows of a file that was changed.
+
+        Parameters
+        ----------
+        descriptor : int
+            Of the file, open as long as this object is used.
+        size, changed : int
+            What `file_state` said when the file was opened.
+
+        """
+        self.descriptor = descriptor
+        self.file_size = size
+        self.file_changed = changed
+
+    cdef bint run(self, MappedJob *job, const Request *request, char *out,
+                  const Conversion *conversion) except -1:
+        """Copy rows; return whether the map could be read."""
+        cdef bint intact
+        self.begin(&job.window, out, conversion)
+        job.request = request
+        job.num_rows = self.tiles.num_rows
+        job.num_tiles = self.tiles.num_tiles
+        job.blocks = &self.blocks
+        job.base = self.base
+        job.places = self.places
+        job.state = DONE
+        with nogil:
+            intact = guarded(copy_mapped, job, self.base,
+                             self.base + self.size)
+        return intact
+
+    cdef bint copy_plain(self, const Request *request, char *out,
+                         const Conversion *conversion) except -1:
+        cdef MappedJob job
+        job.begin = 0
+        return (self.run(&job, request, out, conversion)
+                and job.state == DONE
+                and (self.descriptor < 0 or is_unchanged(
+                    self.descriptor, self.file_size, self.file_changed)))
+
+    def copy(self, rows, cnp.ndarray out not None, Py_ssize_t begin=0,
+             end=None):
+        """Copy rows into a batch.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray, shape (batch,), dtype intp; or tuple of two int
+            Which rows, or the first one and the one after the last.
+        out : numpy.ndarray
+            C-contiguous, of the batch's size.
+        begin, end : int, optional
+            The part of the batch to copy. Default to all of it.
 
         Returns
         -------
@@ -135,273 +447,199 @@ cdef class Copies:
             False if the map could not be read: its file was cut, or the
             disk failed.
 
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+        LookupError
+            Its argument is the first chunk needed that is `OUTSIDE`.
+
         """
-        cdef Py_ssize_t stop = self.count if end is None else end
-        cdef Job job
-        cdef bint intact
-        if not 0 <= begin <= stop <= self.count:
-            raise ValueError(f'pieces {begin} to {stop} of {self.count}')
-        job.pieces = self.pieces + begin
-        job.count = stop - begin
-        job.segments = self.tiles.segments
-        job.tile_starts = self.tiles.tile_starts
-        job.fill = <const char *>cnp.PyArray_DATA(self.fill)
-        job.out = <char *>cnp.PyArray_DATA(self.out)
-        job.row_nbytes = self.tiles.row_nbytes
-        job.stride = self.tiles.stride
-        job.whole = self.tiles.whole
-        with nogil:
-            intact = guarded(copy_pieces, &job, self.low, self.high)
+        cdef Request request
+        cdef MappedJob job
+        check(self.tiles, rows, out, begin, end, &request)
+        job.begin = begin
+        intact = self.run(
+            &job, &request, <char *>cnp.PyArray_DATA(out), NULL)
+        if job.state == WRONG_CHUNK:
+            raise LookupError(job.where)
+        if job.state == WRONG_ROW:
+            refuse_row(job.where, self.tiles)
         return intact
 
 
-cdef int check(Tiles tiles, cnp.ndarray rows, cnp.ndarray out) except -1:
-    """Refuse arrays that the kernel could read or write outside of."""
-    if (cnp.PyArray_TYPE(rows) != cnp.NPY_INTP
-            or cnp.PyArray_NDIM(rows) != 1
-            or not cnp.PyArray_IS_C_CONTIGUOUS(rows)
-            or not cnp.PyArray_ISNOTSWAPPED(rows)):
-        raise ValueError('rows must be a contiguous 1-d array of intp')
-    check_out(tiles, cnp.PyArray_DIM(rows, 0), out)
-    return 0
-
-
-cdef int check_out(Tiles tiles, Py_ssize_t count, cnp.ndarray out) except -1:
-    if (not cnp.PyArray_IS_C_CONTIGUOUS(out)
-            or not cnp.PyArray_ISWRITEABLE(out)
-            or cnp.PyArray_NBYTES(out) != count * tiles.row_nbytes):
-        raise ValueError(
-            f'{count} rows of {tiles.row_nbytes} bytes do not fit an array '
-            f'of {out.nbytes} bytes (or it is not plain)')
-    return 0
-
-
-cdef int check_fill(Tiles tiles, cnp.ndarray fill) except -1:
-    if (not cnp.PyArray_IS_C_CONTIGUOUS(fill)
-            or cnp.PyArray_NBYTES(fill) != tiles.row_nbytes):
-        raise ValueError('the fill value must be one row')
-    return 0
-
-
-cdef object refuse_row(Py_ssize_t row, Tiles tiles):
-    raise IndexError(
-        f'rows must lie in 0 to {tiles.num_rows - 1}, got {row}')
-
-
-cdef int check_table(Tiles tiles, Py_ssize_t length) except -1:
-    cdef Py_ssize_t blocks = (
-        tiles.num_rows + tiles.block_rows - 1) // tiles.block_rows
-    if length < blocks * tiles.num_tiles:
-        raise ValueError(f'{blocks * tiles.num_tiles} chunks, but a table '
-                         f'of {length}')
-    return 0
-
-
-cdef int check_slots(Tiles tiles, Slots slots) except -1:
-    check_table(tiles, slots.num_chunks)
-    if slots.chunk_nbytes < tiles.chunk_nbytes:
-        raise ValueError(f'chunks of {tiles.chunk_nbytes} bytes, but slots '
-                         f'of {slots.chunk_nbytes}')
-    return 0
-
-
-cdef const char *address_of(const char *base, Py_ssize_t size,
-                            const int64_t *addresses, Py_ssize_t chunk,
-                            Py_ssize_t nbytes) except? NULL:
-    """Return where a chunk is mapped, NULL if it is not in the file."""
-    cdef int64_t address = addresses[chunk]
-    if address == MISSING_CHUNK:
-        return NULL
-    if address < 0 or nbytes > size or address > size - nbytes:
-        raise LookupError(chunk)
-    return base + address
-
-
-cdef enum:
-    MISSING_CHUNK = -1
-
-
-cdef int plan_list(Copies copies, Tiles tiles, const char *base,
-                   Py_ssize_t size, const int64_t *addresses,
-                   cnp.ndarray rows, cnp.ndarray out,
-                   cnp.ndarray fill) except -1:
-    check(tiles, rows, out)
-    cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
-        cnp.PyArray_DATA(rows))
-    cdef Py_ssize_t place, row, block, tile
-    cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
-    cdef const char *source
-    copies.prepare(tiles, count * tiles.num_tiles, out, fill)
-    for place in range(count):
-        row = wanted[place]
-        if row < 0 or row >= tiles.num_rows:
-            refuse_row(row, tiles)
-        block = row // tiles.block_rows
-        for tile in range(tiles.num_tiles):
-            source = address_of(base, size, addresses,
-                                block * tiles.num_tiles + tile,
-                                needed_bytes(tiles, block))
-            if source != NULL:
-                source += (row - block * tiles.block_rows) * tiles.stride
-            copies.add(source, place, 1, tile)
-    return 0
-
-
-cdef inline Py_ssize_t needed_bytes(Tiles tiles, Py_ssize_t block) noexcept:
-    """Return how many bytes of a chunk hold rows of the data set."""
-    return tiles.stride * min(
-        tiles.block_rows, tiles.num_rows - block * tiles.block_rows)
-
-
-cdef int plan_range(Copies copies, Tiles tiles, const char *base,
-                    Py_ssize_t size, const int64_t *addresses, tuple rows,
-                    cnp.ndarray out, cnp.ndarray fill) except -1:
-    cdef Py_ssize_t start = rows[0], stop = rows[1]
-    cdef Py_ssize_t row = start, block, tile, count, most
-    cdef const char *source
-    if start < 0 or stop < start or stop > tiles.num_rows:
-        raise IndexError(f'rows must lie in 0 to {tiles.num_rows - 1}, got '
-                         f'{start} to {stop - 1}')
-    check_out(tiles, stop - start, out)
-    # A piece is never longer than LONGEST, nor than a chunk.
-    most = max(<Py_ssize_t>1, min(
-        tiles.block_rows, LONGEST // tiles.stride))
-    copies.prepare(
-        tiles, ((stop - start) // most
-                + (stop - start) // tiles.block_rows + 3) * tiles.num_tiles,
-        out, fill)
-    while row < stop:
-        block = row // tiles.block_rows
-        count = min(stop, (block + 1) * tiles.block_rows) - row
-        count = min(count, most)
-        for tile in range(tiles.num_tiles):
-            source = address_of(base, size, addresses,
-                                block * tiles.num_tiles + tile,
-                                needed_bytes(tiles, block))
-            if source != NULL:
-                source += (row - block * tiles.block_rows) * tiles.stride
-            copies.add(source, row - start, count, tile)
-        row += count
-    return 0
-
-
-def cached_rows(Tiles tiles not None, Slots slots not None, int64_t now,
-                cnp.ndarray rows not None, cnp.ndarray out not None,
-                cnp.ndarray fill not None):
-    """Plan the copying of rows out of the chunks that are remembered.
+cdef class DecodedRows(Rows):
+    """Rows of a data set in decoded chunks.
 
     Parameters
     ----------
-    tiles : Tiles
+    tiles, addresses, fill
+        As for `Rows`.
     slots : Slots
-        What is remembered.
-    now : int
-        The time, by the cache's own count: for each chunk that is needed
-        the one when it was last used.
-    rows, out, fill : numpy.ndarray
-        As for `MappedRows`.
-
-    Returns
-    -------
-    Copies
-        It holds the chunks, so that they outlive the cache's memory of them.
-        `absent` lists what has to be decoded first.
+        The chunks that are remembered.
+    clock : Clock
+        Tells when a chunk was used.
 
     """
-    check(tiles, rows, out)
-    check_fill(tiles, fill)
-    check_slots(tiles, slots)
-    cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
-        cnp.PyArray_DATA(rows))
-    cdef Py_ssize_t place, row, block, tile, chunk
-    cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
-    cdef Copies copies = Copies.__new__(Copies)
-    cdef list held = []
-    cdef dict absent = {}
-    cdef object decoded = None
-    cdef Py_ssize_t last = -1
-    cdef const char *start = NULL
-    copies.prepare(tiles, count * tiles.num_tiles, out, fill)
-    copies.held = held
-    for place in range(count):
-        row = wanted[place]
-        if row < 0 or row >= tiles.num_rows:
-            refuse_row(row, tiles)
-        block = row // tiles.block_rows
-        for tile in range(tiles.num_tiles):
-            chunk = block * tiles.num_tiles + tile
-            if chunk != last:
-                slots.used[chunk] = now
-                last = chunk
-                decoded = slots.get(chunk)
-                if decoded is not None:
-                    held.append(decoded)
-                    start = <const char *>cnp.PyArray_DATA(decoded)
-            if decoded is None:
-                absent.setdefault(chunk, []).append(place)
-                continue
-            copies.add(start + (row - block * tiles.block_rows)
-                       * tiles.stride, place, 1, tile)
-    copies.absent = [(chunk, chunk % tiles.num_tiles, places)
-                     for chunk, places in absent.items()]
-    return copies
+
+    cdef Slots slots
+    cdef Clock clock
+
+    def __init__(self, Tiles tiles not None, addresses,
+                 cnp.ndarray fill not None, Slots slots not None,
+                 Clock clock not None):
+        Rows.__init__(self, tiles, addresses, fill)
+        if slots.num_chunks < cnp.PyArray_SIZE(self.addresses):
+            raise ValueError(f'{len(self.addresses)} chunks, but '
+                             f'{slots.num_chunks} slots')
+        if slots.chunk_nbytes < tiles.chunk_nbytes:
+            raise ValueError(f'chunks of {tiles.chunk_nbytes} bytes, but '
+                             f'slots of {slots.chunk_nbytes}')
+        self.slots = slots
+        self.clock = clock
+
+    cdef bint copy_plain(self, const Request *request, char *out,
+                         const Conversion *conversion) except -1:
+        cdef Window window
+        self.begin(&window, out, conversion)
+        return self.run(&window, request, None)
+
+    cdef bint run(self, Window *window, const Request *request,
+                  dict absent) except -1:
+        """Copy rows of remembered chunks, and list those that are absent.
+
+        Without `absent`, return False at the first one.
+        """
+        # Whoever forgets a chunk meanwhile must not write into it.
+        cdef PyObject *held[WINDOW]
+        cdef Py_ssize_t num_held = 0
+        cdef Py_ssize_t place = 0, row, block, inside, chunk, tile, rows = 1
+        cdef Py_ssize_t last = -1
+        cdef const char *start = NULL
+        cdef bint is_held = False
+        cdef object decoded = None
+        self.clock.time += 1
+        try:
+            while place < request.count:
+                row = request.first
+                row += (place if request.rows == NULL
+                        else request.rows[place])
+                if row < 0 or row >= self.tiles.num_rows:
+                    if absent is None:
+                        return False
+                    refuse_row(row, self.tiles)
+                block = block_of(&self.blocks, row)
+                inside = row - block * self.blocks.rows
+                if request.rows == NULL:
+                    rows = min(request.count - place,
+                               self.blocks.rows - inside)
+                for tile in range(self.tiles.num_tiles):
+                    chunk = block * self.tiles.num_tiles + tile
+                    if chunk != last:
+                        last, is_held, start = chunk, False, NULL
+                        self.slots.used[chunk] = self.clock.time
+                        decoded = self.slots.get(chunk)
+                        if decoded is not None:
+                            start = <const char *>cnp.PyArray_DATA(
+                                <cnp.ndarray>decoded)
+                    if decoded is None:
+                        if self.places[chunk] == MISSING_CHUNK:
+                            if window.count == WINDOW:
+                                with nogil:
+                                    put_pieces(window)
+                            add(window, NULL, place, rows, tile)
+                            continue
+                        if absent is None:
+                            return False
+                        absent.setdefault(chunk, []).extend(
+                            range(place, place + rows))
+                        continue
+                    if window.count == WINDOW or num_held == WINDOW:
+                        with nogil:
+                            put_pieces(window)
+                        release(held, &num_held)
+                        is_held = False
+                    if not is_held:
+                        Py_INCREF(decoded)
+                        held[num_held] = <PyObject *>decoded
+                        num_held += 1
+                        is_held = True
+                    add(window, start + inside * window.stride, place, rows,
+                        tile)
+                place += rows
+            with nogil:
+                put_pieces(window)
+        finally:
+            release(held, &num_held)
+        return True
+
+    def copy(self, rows, cnp.ndarray out not None):
+        """Copy rows of the chunks that are remembered into a batch.
+
+        Parameters
+        ----------
+        rows, out
+            As for `MappedRows.copy`.
+
+        Returns
+        -------
+        list of (int, list of int)
+            Chunks that were not remembered, and the places in the batch of
+            the rows that lie in them.
+
+        Raises
+        ------
+        IndexError
+            If a row is out of range.
+
+        """
+        cdef Request request
+        cdef Window window
+        cdef dict absent = {}
+        check(self.tiles, rows, out, 0, None, &request)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), NULL)
+        self.run(&window, &request, absent)
+        return list(absent.items())
+
+    def copy_chunk(self, Py_ssize_t chunk, cnp.ndarray decoded not None, rows,
+                   list places not None, cnp.ndarray out not None):
+        """Copy rows of one decoded chunk into a batch.
+
+        Parameters
+        ----------
+        chunk : int
+        decoded : numpy.ndarray
+            The chunk's bytes.
+        rows, out
+            As for `copy`.
+        places : list of int
+            Which of `rows` lie in this chunk.
+
+        """
+        cdef Request request
+        cdef Window window
+        cdef Py_ssize_t place, row, block
+        cdef const char *start = <const char *>cnp.PyArray_DATA(decoded)
+        check(self.tiles, rows, out, 0, None, &request)
+        self.slots.checked(chunk)
+        self.slots.check(decoded)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), NULL)
+        block = chunk // self.tiles.num_tiles
+        for place in places:
+            if place < 0 or place >= request.count:
+                raise IndexError(f'place {place} of {request.count}')
+            row = request.first
+            row += place if request.rows == NULL else request.rows[place]
+            row -= block * self.tiles.block_rows
+            if row < 0 or row >= self.tiles.block_rows:
+                raise IndexError(f'place {place} is in another chunk')
+            add(&window, start + row * window.stride, place, 1,
+                chunk % self.tiles.num_tiles)
+        put_pieces(&window)
 
 
-cdef const char *start_of(Tiles tiles, object decoded) except NULL:
-    if not cnp.PyArray_Check(decoded):
-        raise TypeError(f'a decoded chunk must be an array, got {decoded!r}')
-    if (cnp.PyArray_NBYTES(<cnp.ndarray>decoded) < tiles.chunk_nbytes
-            or not cnp.PyArray_IS_C_CONTIGUOUS(<cnp.ndarray>decoded)):
-        raise ValueError(f'a decoded chunk must have {tiles.chunk_nbytes} '
-                         f'bytes, got {decoded.nbytes}')
-    return <const char *>cnp.PyArray_DATA(<cnp.ndarray>decoded)
-
-
-def chunk_rows(Tiles tiles not None, decoded, Py_ssize_t tile,
-               cnp.ndarray rows not None, list places not None,
-               cnp.ndarray out not None, cnp.ndarray fill not None):
-    """Plan the copying of rows out of one decoded chunk.
-
-    Parameters
-    ----------
-    tiles : Tiles
-    decoded : numpy.ndarray or None
-        The chunk's bytes; None for one that was never written.
-    tile : int
-        Which tile of its rows it holds.
-    rows, out, fill : numpy.ndarray
-        As for `MappedRows`.
-    places : list of int
-        Which of `rows` lie in this chunk.
-
-    Returns
-    -------
-    Copies
-
-    """
-    check(tiles, rows, out)
-    check_fill(tiles, fill)
-    if not 0 <= tile < tiles.num_tiles:
-        raise ValueError(f'tile {tile} of {tiles.num_tiles}')
-    cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
-        cnp.PyArray_DATA(rows))
-    cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
-    cdef Py_ssize_t place, row
-    cdef const char *start = NULL
-    cdef const char *source
-    cdef Copies copies = Copies.__new__(Copies)
-    copies.prepare(tiles, len(places), out, fill)
-    copies.held = decoded
-    if decoded is not None:
-        start = start_of(tiles, decoded)
-    for place in places:
-        if place < 0 or place >= count:
-            raise IndexError(f'place {place} of {count}')
-        row = wanted[place]
-        if row < 0 or row >= tiles.num_rows:
-            refuse_row(row, tiles)
-        source = NULL
-        if start != NULL:
-            source = start + (row % tiles.block_rows) * tiles.stride
-        copies.add(source, place, 1, tile)
-    return copies
+cdef void release(PyObject **held, Py_ssize_t *count) noexcept:
+    cdef Py_ssize_t place
+    for place in range(count[0]):
+        Py_DECREF(<object>held[place])
+    count[0] = 0

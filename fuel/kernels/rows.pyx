@@ -8,8 +8,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
+from fuel.kernels.gather cimport Conversion, find_conversion, gather_rows
 from fuel.kernels.memory cimport new_array
-from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
 
 import operator
 
@@ -177,26 +177,6 @@ cdef bint is_plain(cnp.ndarray array):
     return kind <= HALF and cnp.PyArray_ISNOTSWAPPED(array)
 
 
-cdef void gather(const char *source, char *out, const cnp.npy_intp *indices,
-                 Py_ssize_t count, Py_ssize_t row) noexcept nogil:
-    cdef Py_ssize_t place = 0, run
-    cdef Py_ssize_t last = count - 1
-    while place < count:
-        # Rows that follow each other are one copy: twice as fast.
-        run = 1
-        while (place + run < count
-               and indices[place + run] == indices[place] + run):
-            run += 1
-        if run > 1:
-            memcpy(out + place * row, source + indices[place] * row,
-                   run * row)
-        else:
-            fuel_copy_row(out + place * row, source + indices[place] * row,
-                          row, source + indices[min(place + AHEAD, last)]
-                          * row)
-        place += run
-
-
 cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
     cdef int ndim = cnp.PyArray_NDIM(array)
     cdef cnp.npy_intp shape[64]
@@ -215,10 +195,14 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
         indices)
     if count * row >= RELEASE_FROM:
         with nogil:
-            gather(source, target, rows, count, row)
+            gather_rows(source, rows, count, row, &AS_THEY_ARE, target)
     else:
-        gather(source, target, rows, count, row)
+        gather_rows(source, rows, count, row, &AS_THEY_ARE, target)
     return out
+
+
+cdef Conversion AS_THEY_ARE
+find_conversion(&AS_THEY_ARE, numpy.dtype(numpy.uint8), None)
 
 
 def native(array):

@@ -8,14 +8,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.direct import RememberedRows
-from fuel.kernels.gather import (
-    MISSING,
-    OUTSIDE,
-    Copies,
-    cached_rows,
-    chunk_rows,
-)
+from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
 from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
@@ -59,7 +52,9 @@ class DecodedReader(DirectReader):
 
     """
 
-    # Rows of a range that are listed at once.
+    _rows: DecodedRows
+
+    # Rows of a range that are looked up at once.
     PORTION = 1 << 16
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout,
@@ -79,8 +74,9 @@ class DecodedReader(DirectReader):
         name = dataset.name or object()
         self.store = cache_of(self._file.identity, cache_bytes).store(
             name, self._table.addresses.size, self._tiles.chunk_nbytes)
-        self._rows = RememberedRows(
-            self._tiles, self.store.slots, self.store.cache.clock)
+        self._rows = DecodedRows(
+            self._tiles, self._table.addresses, self._fill,
+            self.store.slots, self.store.cache.clock)
 
     def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
@@ -129,8 +125,7 @@ class DecodedReader(DirectReader):
         batch = self._new_batch(stop - start)
         for low in range(start, stop, self.PORTION):
             high = min(stop, low + self.PORTION)
-            self._copy(numpy.arange(low, high, dtype=numpy.intp),
-                       batch[low - start:high - start])
+            self._copy((low, high), batch[low - start:high - start])
         return self._in_native_order(batch)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
@@ -138,46 +133,38 @@ class DecodedReader(DirectReader):
         self._copy(rows, batch)
         return self._in_native_order(batch)
 
-    def _copy(self, rows: NDArray[numpy.intp], batch: NDArray[Any]) -> None:
+    def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
+              batch: NDArray[Any]) -> None:
         try:
-            copies = self._plan(rows, batch)
+            absent = self._rows.copy(rows, batch)
         except IndexError as error:
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None
-        copies.run()
-        if not copies.absent:
+        if not absent:
             return
         # In the order of the file, which is that of the disk.
-        absent = sorted(copies.absent, key=self._address)
+        absent.sort(key=self._address)
 
         def fetch(begin: int, end: int) -> None:
-            for chunk, tile, places in absent[begin:end]:
-                self._fetch(rows, batch, chunk, tile, places)
+            for chunk, places in absent[begin:end]:
+                self._fetch(chunk, rows, places, batch)
 
         map_chunks(fetch, len(absent))
         self._file.check()
 
-    def _plan(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
-              ) -> Copies:
-        return cached_rows(
-            self._tiles, self.store.slots, self.store.cache.clock.tick(),
-            rows, batch, self._fill)
-
-    def _address(self, absent: tuple[int, int, list[int]]) -> int:
+    def _address(self, absent: tuple[int, list[int]]) -> int:
         return int(self._table.addresses[absent[0]])
 
-    def _fetch(self, rows: NDArray[numpy.intp], batch: NDArray[Any],
-               chunk: int, tile: int, places: list[int]) -> None:
+    def _fetch(self, chunk: int, rows: NDArray[numpy.intp] | tuple[int, int],
+               places: list[int], batch: NDArray[Any]) -> None:
         """Decode a chunk that a batch lacks and copy its rows."""
-        decoded = None
-        if self._table.addresses[chunk] != MISSING:
-            try:
-                decoded = self.store.get(chunk, self._decode)
-            except ValueError as error:
-                raise self._damaged(int(rows[places[0]]), str(error)
-                                    ) from error
-        chunk_rows(self._tiles, decoded, tile, rows, places, batch,
-                   self._fill).run()
+        try:
+            decoded = self.store.get(chunk, self._decode)
+        except ValueError as error:
+            row = (rows[0] + places[0] if isinstance(rows, tuple)
+                   else int(rows[places[0]]))
+            raise self._damaged(row, str(error)) from error
+        self._rows.copy_chunk(chunk, decoded, rows, places, batch)
 
     def _decode(self, chunk: int) -> Decoded:
         """Return the bytes of a chunk as they were before the filters."""

@@ -8,8 +8,7 @@ import h5py
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.direct import MappedRows, Rows
-from fuel.kernels.gather import OUTSIDE
+from fuel.kernels.gather import OUTSIDE, MappedRows, Rows
 from fuel.kernels.memory import empty
 from fuel.kernels.tiles import Tiles
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
@@ -97,9 +96,9 @@ class MappedReader(DirectReader):
                  dtype: numpy.dtype[Any], addresses: NDArray[numpy.int64],
                  **kwargs: Any) -> None:
         super().__init__(file, name, shape, dtype, **kwargs)
-        self._addresses = addresses
         self._rows = MappedRows(
-            self._tiles, file.memory, addresses, self._fill)
+            self._tiles, addresses, self._fill, file.memory)
+        self._addresses = self._rows.addresses
         file.watch(self._rows)
         # Of a source that is not in memory: it is read in order if it fits
         # there, and row by row if it does not.
@@ -174,11 +173,12 @@ class MappedReader(DirectReader):
     def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
               batch: NDArray[Any]) -> NDArray[Any]:
         try:
-            copies = self._rows.plan(rows, batch)
             if batch.nbytes < self.THREADS_FROM:
-                intact = copies.run()
+                intact = self._rows.copy(rows, batch)
             else:
-                intact = all(map_chunks(copies.run, copies.count))
+                intact = all(map_chunks(
+                    lambda begin, end: self._rows.copy(
+                        rows, batch, begin, end), len(batch)))
         except IndexError as error:
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None

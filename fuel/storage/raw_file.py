@@ -12,7 +12,7 @@ from typing import IO
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.direct import MappedRows
+from fuel.kernels.gather import MappedRows
 from fuel.kernels.guard import file_state
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice

@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.direct import Rows
+from fuel.kernels.gather import Rows
 from fuel.storage.layout import Layout, native_type
 
 Places = int | slice | NDArray[numpy.intp]

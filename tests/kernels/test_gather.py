@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels.chunk_slots import Slots
-from fuel.kernels.direct import MappedRows
-from fuel.kernels.gather import MISSING, OUTSIDE, cached_rows, chunk_rows
+from fuel.kernels.chunk_slots import Clock, Slots
+from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows, MappedRows
 from fuel.kernels.tiles import Tiles
 
 
@@ -66,22 +65,23 @@ def test_mapped_rows_equal_those_of_numpy(case, seed):
             memory += chunks[number].tobytes()
     tiles = Tiles(data.shape[:-1], chunk_shape, data.shape[-1])
     fill = numpy.zeros(data.shape[1:], 'u1')
-    mapped = MappedRows(tiles, memory, addresses, fill)
+    mapped = MappedRows(tiles, addresses, fill, memory)
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
-    assert mapped.plan(rows, out).run()
+    assert mapped.copy(rows, out)
     assert content[rows].tolist() == out.tolist()
     if len(rows):
         start, stop = int(rows.min()), int(rows.max()) + 1
-        out = numpy.empty((stop - start, *data.shape[1:]), 'u1')
-        copies = mapped.plan((start, stop), out)
-        middle = copies.count // 2
-        assert copies.run(0, middle)
-        assert copies.run(middle)
-        assert content[start:stop].tolist() == out.tolist()
+        for wanted in (start, stop), numpy.arange(start, stop):
+            out = numpy.empty((stop - start, *data.shape[1:]), 'u1')
+            middle = (stop - start) // 2
+            assert mapped.copy(wanted, out, middle)
+            assert mapped.copy(wanted, out, 0, middle)
+            assert content[start:stop].tolist() == out.tolist()
 
 
-@given(case=stored(), absent=st.sets(st.integers(0, 50)))
-def test_cached_rows_equal_those_of_numpy(case, absent):
+@given(case=stored(), absent=st.sets(st.integers(0, 50)),
+       is_range=st.booleans())
+def test_decoded_rows_equal_those_of_numpy(case, absent, is_range):
     """What is remembered is copied, the rest is listed, then copied chunk
     by chunk."""
     data, chunk_shape, missing, rows = case
@@ -92,69 +92,81 @@ def test_cached_rows_equal_those_of_numpy(case, absent):
         if number not in absent:
             slots[number] = chunk
     fill = numpy.zeros(data.shape[1:], 'u1')
+    clock = Clock()
+    decoded = DecodedRows(
+        tiles, [MISSING if chunk is None else 0 for chunk in chunks], fill,
+        slots, clock)
+    wanted = rows
+    if is_range:
+        rows = numpy.arange(rows.min(initial=0), rows.max(initial=-1) + 1)
+        wanted = (int(rows[0]), int(rows[-1]) + 1) if len(rows) else (0, 0)
     out = numpy.empty((len(rows), *data.shape[1:]), 'u1')
-    copies = cached_rows(tiles, slots, 5, rows, out, fill)
-    copies.run()
-    for chunk, tile, places in copies.absent:
+    for chunk, places in decoded.copy(wanted, out):
         assert slots[chunk] is None
-        chunk_rows(tiles, chunks[chunk], tile, rows, places, out,
-                   fill).run()
+        decoded.copy_chunk(chunk, chunks[chunk], wanted, places, out)
     assert content[rows].tolist() == out.tolist()
     blocks = set((rows // chunk_shape[0]).tolist())
-    assert {number // tiles.num_tiles
-            for number in numpy.flatnonzero(slots.last_used == 5)} == blocks
-
-
-def test_large_pieces_are_cut_for_threads():
-    """A range of one chunk becomes several pieces."""
-    data = numpy.random.RandomState(0).randint(
-        0, 256, (3000, 1000)).astype('u1')
-    tiles = Tiles(data.shape, data.shape, 1)
-    out = numpy.empty_like(data)
-    copies = MappedRows(
-        tiles, data.tobytes(), numpy.zeros(1, numpy.int64),
-        numpy.zeros(1000, 'u1')).plan((0, 3000), out)
-    assert copies.count > 1
-    copies.run()
-    assert (data == out).all()
+    assert {number // tiles.num_tiles for number in numpy.flatnonzero(
+        slots.last_used == clock.time)} == blocks
 
 
 def test_wrong_arguments_are_refused():
-    """The wrapper checks, so that the kernel need not."""
+    """What a kernel could read or write outside of."""
     tiles = Tiles((4, 2), (2, 2), 1)
     memory, addresses = bytes(8), numpy.array([0, 4], numpy.int64)
     fill, out = numpy.zeros(2, 'u1'), numpy.empty((1, 2), 'u1')
     one = numpy.array([0])
+    slots = Slots(2, 4)
 
-    def plan(rows=one, out=out, fill=fill, addresses=addresses):
-        return MappedRows(tiles, memory, addresses, fill).plan(rows, out)
+    def copy(rows=one, out=out, fill=fill, addresses=addresses, begin=0,
+             end=None):
+        DecodedRows(tiles, addresses, fill, slots, Clock()).copy(
+            numpy.array([0]), numpy.empty((1, 2), 'u1'))
+        return MappedRows(tiles, addresses, fill, memory).copy(
+            rows, out, begin, end)
 
     for rows in (numpy.array([4]), numpy.array([-1])):
         with pytest.raises(IndexError, match='0 to 3'):
-            plan(rows)
-    with pytest.raises(IndexError, match='0 to 3, got 3 to 4'):
-        plan((3, 5))
+            copy(rows)
+        with pytest.raises(IndexError, match='0 to 3'):
+            DecodedRows(tiles, addresses, fill, slots, Clock()).copy(
+                rows, out)
+    for rows in (3, 5), (-1, 0), (2, 1):
+        with pytest.raises(IndexError, match=f'0 to 3, got {rows[0]} to'):
+            copy(rows)
     with pytest.raises(ValueError, match='intp'):
-        plan(numpy.array([0], 'i2'))
+        copy(numpy.array([0], 'i2'))
     with pytest.raises(ValueError, match='do not fit'):
-        plan(out=numpy.empty((2, 2), 'u1'))
+        copy(out=numpy.empty((2, 2), 'u1'))
     with pytest.raises(ValueError, match='do not fit'):
-        plan(out=numpy.empty((1, 4), 'u1')[:, ::2])
+        copy(out=numpy.empty((1, 4), 'u1')[:, ::2])
     with pytest.raises(ValueError, match='fill value'):
-        plan(fill=numpy.zeros(3, 'u1'))
+        copy(fill=numpy.zeros(3, 'u1'))
     with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
-        plan(addresses=addresses[:1])
-    for address in (OUTSIDE, 5, 1 << 62):
+        copy(addresses=addresses[:1])
+    for begin, end in (0, 7), (-1, 1), (1, 0):
+        with pytest.raises(ValueError, match=f'rows {begin} to {end} of 1'):
+            copy(begin=begin, end=end)
+    for address in (OUTSIDE, 5, 1 << 62, -7):
         with pytest.raises(LookupError) as caught:
-            plan(numpy.array([2]),
+            copy(numpy.array([2]),
                  addresses=numpy.array([0, address], numpy.int64))
         assert 1 == caught.value.args[0]
-    with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
-        cached_rows(tiles, Slots(1, 4), 1, one, out, fill)
+    with pytest.raises(ValueError, match='2 chunks, but 1 slots'):
+        DecodedRows(tiles, addresses, fill, Slots(1, 4), Clock())
     with pytest.raises(ValueError, match='chunks of 4 bytes, but slots of 3'):
-        cached_rows(tiles, Slots(2, 3), 1, one, out, fill)
-    with pytest.raises(ValueError, match='pieces 0 to 7 of 1'):
-        MappedRows(tiles, memory, addresses, fill).plan(one, out).run(0, 7)
+        DecodedRows(tiles, addresses, fill, Slots(2, 3), Clock())
+    rows = DecodedRows(tiles, addresses, fill, slots, Clock())
+    for chunk, places, error, text in [
+            (0, [1], IndexError, 'place 1 of 1'),
+            (0, [-1], IndexError, 'place -1 of 1'),
+            (1, [0], IndexError, 'another chunk'),
+            (-1, [0], IndexError, 'chunk -1 of 2'),
+            (2, [0], IndexError, 'chunk 2 of 2')]:
+        with pytest.raises(error, match=text):
+            rows.copy_chunk(chunk, numpy.zeros(4, 'u1'), one, places, out)
+    with pytest.raises(ValueError, match='must have 4 bytes'):
+        rows.copy_chunk(0, numpy.zeros(3, 'u1'), one, [0], out)
     with pytest.raises(ValueError, match='cannot hold'):
         Tiles((4, 2), (2,), 1)
     with pytest.raises(ValueError, match='are empty'):

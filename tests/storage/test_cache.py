@@ -106,20 +106,6 @@ def test_what_was_not_used_for_longest_is_forgotten(file):
     assert 4 * CHUNK >= reader.store.cache.used
 
 
-def test_batch_in_flight_keeps_a_forgotten_chunk_alive(file):
-    """Forgetting a chunk does not free it under a kernel."""
-    reader = open_reader(file['x'], CHUNK)
-    rows = numpy.arange(8)
-    reader.read(rows)
-    batch = numpy.empty((8, 1000), 'u1')
-    copies = reader._plan(rows, batch)
-    reader.read(slice(8, None))
-    assert reader.store.slots[0] is None
-    gc.collect()
-    copies.run()
-    assert (file['x'][:8] == batch).all()
-
-
 def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
     """The second one waits for the first."""
     decode = DecodedReader._decode

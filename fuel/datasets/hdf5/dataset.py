@@ -25,7 +25,7 @@ from fuel.datasets.rows import (
 )
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
-from fuel.kernels.direct import Batches, BatchesInOrder
+from fuel.kernels.batches import Batches, BatchesInOrder
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader

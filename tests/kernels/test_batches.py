@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuel.kernels.batches import Batches, BatchesInOrder
 from fuel.kernels.chunk_slots import Clock, Slots
-from fuel.kernels.direct import (
-    Batches,
-    BatchesInOrder,
-    MappedRows,
-    RememberedRows,
-)
-from fuel.kernels.gather import MISSING, OUTSIDE
+from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows, MappedRows
 from fuel.kernels.guard import file_state
 from fuel.kernels.tiles import Tiles
 
@@ -63,7 +58,7 @@ def mapped(data, block_rows, seed=0):
         memory += chunks[number].tobytes()
     tiles = Tiles(data.shape, (block_rows, *data.shape[1:]), data.itemsize)
     return MappedRows(
-        tiles, memory, addresses, numpy.zeros(data.shape[1:], data.dtype))
+        tiles, addresses, numpy.zeros(data.shape[1:], data.dtype), memory)
 
 
 def remembered(data, block_rows):
@@ -73,7 +68,9 @@ def remembered(data, block_rows):
     slots = Slots(len(chunks), tiles.chunk_nbytes)
     for number, chunk in enumerate(chunks):
         slots[number] = chunk
-    return RememberedRows(tiles, slots, Clock()), slots
+    return DecodedRows(
+        tiles, numpy.zeros(len(chunks)), numpy.zeros(data.shape[1:], data.dtype),
+        slots, Clock()), slots
 
 
 def batches(data, *sources, first=0):
@@ -107,12 +104,12 @@ def test_the_block_of_a_row_is_found_without_dividing(block_rows, row):
     tiles = Tiles((row + 1, 1), (block_rows, 1), 1)
     place, inside = divmod(row, block_rows)
     # Only the end of the one chunk that counts is in the memory.
-    addresses = numpy.full(num_blocks, MISSING, numpy.int64)
+    addresses = numpy.full(num_blocks, OUTSIDE, numpy.int64)
     memory = bytes([7])
     if inside == 0:
         addresses[place] = 0
         direct = Batches([(
-            MappedRows(tiles, memory, addresses, numpy.zeros(1, 'u1')), 0,
+            MappedRows(tiles, addresses, numpy.zeros(1, 'u1'), memory), 0,
             (1,), numpy.dtype('u1'))], row + 1, MOST, None)
         assert [[7]] == direct.read(numpy.array([row]))[0].tolist()
         for other in (row - 1, row - block_rows):
@@ -145,28 +142,34 @@ def test_large_batches_are_left_to_several_threads():
     assert direct.read(numpy.zeros(6, numpy.intp)) is None
 
 
-@pytest.mark.parametrize('address', [MISSING, OUTSIDE, 9, 1 << 62])
+@pytest.mark.parametrize('address', [OUTSIDE, 9, 1 << 62])
 def test_chunks_that_are_not_in_the_file_are_declined(address):
     """Others of the same source are not."""
     tiles = Tiles((4, 2), (2, 2), 1)
-    rows = MappedRows(tiles, bytes(range(12)), numpy.array([0, address]),
-                      numpy.zeros(2, 'u1'))
+    rows = MappedRows(tiles, numpy.array([0, address]),
+                      numpy.zeros(2, 'u1'), bytes(range(12)))
     direct = Batches([(rows, 0, (2,), numpy.dtype('u1'))], 4, MOST, None)
     assert [[2, 3]] == direct.read(numpy.array([1]))[0].tolist()
     assert direct.read(numpy.array([1, 2])) is None
 
 
-def test_rows_in_several_tiles_are_declined():
-    """They are put together elsewhere."""
+@pytest.mark.parametrize('missing', [False, True])
+def test_rows_in_several_tiles_are_put_together(missing):
+    """Those that were never written have fill values."""
     tiles = Tiles((2, 4), (2, 2), 1)
-    rows = MappedRows(tiles, bytes(8), numpy.array([0, 4]),
-                      numpy.zeros(4, 'u1'))
+    fill = numpy.full(4, 9, 'u1')
+    addresses = numpy.array([0, MISSING if missing else 4])
     slots = Slots(2, 4)
-    slots[0] = slots[1] = numpy.zeros(4, 'u1')
-    for source in (rows, RememberedRows(tiles, slots, Clock())):
+    slots[0] = numpy.arange(4, dtype='u1')
+    if not missing:
+        slots[1] = numpy.arange(4, 8, dtype='u1')
+    expected = [[2, 3, 9, 9], [0, 1, 9, 9]] if missing else [
+        [2, 3, 6, 7], [0, 1, 4, 5]]
+    for source in (MappedRows(tiles, addresses, fill, bytes(range(8))),
+                   DecodedRows(tiles, addresses, fill, slots, Clock())):
         direct = Batches([(source, 0, (4,), numpy.dtype('u1'))], 2, MOST,
                          None)
-        assert direct.read(numpy.array([0])) is None
+        assert expected == direct.read(numpy.array([1, 0]))[0].tolist()
 
 
 def test_chunks_that_are_not_remembered_are_declined():
@@ -200,8 +203,8 @@ def test_files_that_were_changed_are_declined(tmp_path, change):
     path.write_bytes(bytes(range(100)))
     with path.open('rb+') as file:
         tiles = Tiles((100, 1), (100, 1), 1)
-        rows = MappedRows(tiles, path.read_bytes(),
-                          numpy.zeros(1, numpy.int64), numpy.zeros(1, 'u1'))
+        rows = MappedRows(tiles, numpy.zeros(1, numpy.int64),
+                          numpy.zeros(1, 'u1'), path.read_bytes())
         rows.watch(file.fileno(), *file_state(file.fileno()))
         direct = Batches([(rows, 0, (1,), numpy.dtype('u1'))], 100, MOST,
                          None)
@@ -226,8 +229,6 @@ def test_wrong_arguments_are_refused():
                   numpy.dtype('O'))], 1, MOST, None)
     with pytest.raises(ValueError, match='too many axes'):
         Batches([(rows, 0, (1,) * 32, numpy.dtype('u2'))], 4, MOST, None)
-    with pytest.raises(ValueError, match='2 chunks, but a table of 1'):
-        RememberedRows(Tiles((4, 2), (2, 2), 1), Slots(1, 4), Clock())
 
 
 def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():

@@ -3,25 +3,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.chunk_slots import Clock, Slots
-from fuel.kernels.gather import Copies
-from fuel.kernels.tiles import Tiles
-
-class Rows:
-    declines: bool
-
-class MappedRows(Rows):
-    def __init__(
-        self, tiles: Tiles, memory: Any, addresses: NDArray[Any],
-        fill: NDArray[Any],
-    ) -> None: ...
-    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
-    def plan(
-        self, rows: NDArray[Any] | tuple[int, int], out: NDArray[Any],
-    ) -> Copies: ...
-
-class RememberedRows(Rows):
-    def __init__(self, tiles: Tiles, slots: Slots, clock: Clock) -> None: ...
+from fuel.kernels.gather import Rows
 
 class Batches:
     def __init__(
