@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from fuel.kernels.tiles import Tiles
 MISSING: int
 OUTSIDE: int
 
-_Rows = NDArray[numpy.intp] | tuple[int, int]
+_Rows: TypeAlias = NDArray[numpy.intp] | tuple[int, int]
 
 class Rows:
     declines: bool

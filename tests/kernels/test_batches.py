@@ -69,8 +69,8 @@ def remembered(data, block_rows):
     for number, chunk in enumerate(chunks):
         slots[number] = chunk
     return DecodedRows(
-        tiles, numpy.zeros(len(chunks)), numpy.zeros(data.shape[1:], data.dtype),
-        slots, Clock()), slots
+        tiles, numpy.zeros(len(chunks)),
+        numpy.zeros(data.shape[1:], data.dtype), slots, Clock()), slots
 
 
 def batches(data, *sources, first=0):
