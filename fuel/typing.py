@@ -6,16 +6,29 @@ of a protocol is accepted wherever the protocol is named.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import (
+    Any,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+    overload,
+    runtime_checkable,
+)
 
 import numpy
 from numpy.typing import NDArray
 
 __all__ = [
-    'ArrayWriter', 'AxisLabels', 'Batch', 'DatasetLike', 'EpochReader',
+    'ArrayWriter', 'AxisLabels', 'Batch', 'DatasetLike', 'EpochIterator',
+    'EpochReader',
     'Indices', 'NamedBatch', 'RandomGenerator', 'Request', 'SchemeLike',
     'Sources', 'State', 'StreamLike']
+
+#: An example or a batch, as a tuple or by name.
+Item_co = TypeVar('Item_co', covariant=True)
 
 #: Names of sources, in the order in which their data come.
 Sources: TypeAlias = tuple[str, ...]
@@ -56,7 +69,9 @@ class RandomGenerator(Protocol):
 class SchemeLike(Protocol):
     """An iteration scheme: which examples to visit, in which order."""
 
-    requests_examples: bool
+    @property
+    def requests_examples(self) -> bool:
+        """Whether requests are for examples, as opposed to batches."""
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""
@@ -97,6 +112,49 @@ class StreamLike(Protocol):
 
     def get_data(self, request: Any = None) -> Any:
         """Return the data of one request."""
+
+
+class EpochIterator(Protocol[Item_co]):
+    """An iterator over the data of one epoch, which knows its position."""
+
+    def __iter__(self) -> EpochIterator[Item_co]: ...
+
+    def __next__(self) -> Item_co: ...
+
+    def state_dict(self) -> State:
+        """Return where the iterator stands, as plain data."""
+
+
+class GetEpochIterator(Protocol):
+    """What ``get_epoch_iterator`` takes and returns."""
+
+    @overload
+    def __call__(self, as_dict: Literal[False] = ...
+                 ) -> EpochIterator[Batch]: ...
+
+    @overload
+    def __call__(self, as_dict: Literal[True]
+                 ) -> EpochIterator[NamedBatch]: ...
+
+    @overload
+    def __call__(self, as_dict: bool = ...) -> EpochIterator[Any]: ...
+
+
+class EpochMethod(Protocol):
+    """A method of a stream that is a :class:`GetEpochIterator`."""
+
+    @overload
+    def __get__(self, stream: None, owner: type, /
+                ) -> Callable[..., EpochIterator[Any]]: ...
+
+    @overload
+    def __get__(self, stream: object, owner: type, /
+                ) -> GetEpochIterator: ...
+
+
+def returns_epochs(method: Callable[..., object]) -> EpochMethod:
+    """Declare a method a :class:`GetEpochIterator`; it stays as it is."""
+    return cast(EpochMethod, method)
 
 
 class EpochReader(Protocol):

@@ -27,6 +27,7 @@ from fuel.schemes.requests import (
     ShuffledExampleRequests,
     num_batches,
 )
+from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 
 
@@ -211,7 +212,8 @@ class ShuffledScheme(BatchScheme):
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
-                 sorted_indices: bool = False, rng: Any = None) -> None:
+                 sorted_indices: bool = False,
+                 rng: RandomGenerator | None = None) -> None:
         super().__init__(examples, batch_size)
         self.sorted_indices = sorted_indices
         self.rng = default_rng() if rng is None else rng
@@ -267,7 +269,8 @@ class ShuffledExampleScheme(IndexScheme):
 
     """
 
-    def __init__(self, examples: Any, *, rng: Any = None) -> None:
+    def __init__(self, examples: Any, *,
+                 rng: RandomGenerator | None = None) -> None:
         super().__init__(examples)
         self.rng = default_rng() if rng is None else rng
 

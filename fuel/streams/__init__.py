@@ -1,8 +1,11 @@
 """Data streams: a data set read in the order of an iteration scheme."""
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.dataset_stream import DataStream
+
+if TYPE_CHECKING:
+    from fuel.client.stream import ServerDataStream
 
 __all__ = [
     'AbstractDataStream', 'DataStream',

@@ -20,6 +20,7 @@ from fuel.epochs.state import (
 from fuel.iterator import DataIterator
 from fuel.schemes.base import scheme_state
 from fuel.schemes.requests import advance
+from fuel.typing import AxisLabels, SchemeLike, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
@@ -69,8 +70,8 @@ class AbstractDataStream:
     sources: Any
     _produces_examples: bool | None = None
 
-    def __init__(self, iteration_scheme: Any = None,
-                 axis_labels: Any = None) -> None:
+    def __init__(self, iteration_scheme: SchemeLike | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
         self.iteration_scheme = iteration_scheme
         self.axis_labels = axis_labels
 
@@ -149,6 +150,7 @@ class AbstractDataStream:
         """Return the length of an epoch, or None if it is not known."""
         return getattr(self.iteration_scheme, 'num_requests', None)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 

@@ -14,7 +14,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
-from fuel.typing import EpochReader
+from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.overrides import covers
 
 
@@ -42,8 +42,10 @@ class DataStream(AbstractDataStream):
 
     epoch_attributes = ('data_state',)
     data_state: Any
+    # Asked for hooks that not every data set has.
+    dataset: Any
 
-    def __init__(self, dataset: Any, **kwargs: Any) -> None:
+    def __init__(self, dataset: DatasetLike, **kwargs: Any) -> None:
         if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
             raise TypeError(
                 'dataset must be a Dataset, or have its open() and '
@@ -122,6 +124,7 @@ class DataStream(AbstractDataStream):
         count = getattr(self.dataset, 'num_examples', None)
         return count if isinstance(count, int) else None
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 

@@ -8,7 +8,7 @@ from fuel.epochs.pipeline import answers_for_get_data, source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
-from fuel.typing import Batch, Request, StreamLike
+from fuel.typing import Batch, Request, StreamLike, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_own
 
@@ -188,6 +188,7 @@ class Transformer(AbstractDataStream):
         """
         raise NotImplementedError(missing(self, 'transform_batch'))
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 

@@ -12,7 +12,7 @@ from fuel.transformers.base import Transformer, check_count, length_of
 from fuel.transformers.cache import as_size
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Request, SchemeLike, StreamLike
+from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
 
 
 class Batch(Transformer):
@@ -84,6 +84,7 @@ class Batch(Transformer):
             data_stream, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = strictness
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the batches of a new epoch."""
         with runtime_of(self).lock:

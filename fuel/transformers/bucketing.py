@@ -12,7 +12,7 @@ from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import as_labels, check_known, labels_of
-from fuel.typing import Request, StreamLike
+from fuel.typing import Request, StreamLike, returns_epochs
 from fuel.utils.checks import positive
 
 
@@ -96,6 +96,7 @@ class BucketBatch(SeededTransformer):
         self.length_source = length_source
         self.shuffle = shuffle
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the batches of a new epoch."""
         with runtime_of(self).lock:

@@ -13,7 +13,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.typing import SchemeLike, StreamLike
+from fuel.typing import SchemeLike, StreamLike, returns_epochs
 
 
 class Cache(Transformer):
@@ -94,6 +94,7 @@ class Cache(Transformer):
             'saved as plain data: pickle the epoch iterator instead'))
         self._chunks = (chunk,) if chunk.length else ()
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the batches of a new epoch."""
         with runtime_of(self).lock:

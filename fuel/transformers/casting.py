@@ -16,7 +16,7 @@ from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
-from fuel.typing import StreamLike
+from fuel.typing import StreamLike, returns_epochs
 
 
 class _Caster(AgnosticSourcewiseTransformer):
@@ -101,6 +101,7 @@ class Cast(_Caster):
                  **kwargs: Any) -> None:
         super().__init__(data_stream, dtype, **kwargs)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 

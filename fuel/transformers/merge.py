@@ -10,7 +10,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import check_count, length_of
 from fuel.transformers.source_names import as_names
-from fuel.typing import AxisLabels, Request, StreamLike
+from fuel.typing import AxisLabels, Request, StreamLike, returns_epochs
 
 
 class Merge(AbstractDataStream):
@@ -78,6 +78,7 @@ class Merge(AbstractDataStream):
         self.sources = names
         self.strict = strict
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch.
 

@@ -18,7 +18,7 @@ from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream
 from fuel.transformers.base import Transformer
 from fuel.transport.channel import Channel, check_platform
-from fuel.typing import Batch, State
+from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.producer import serve
 from fuel.workers.remote_stream import RemoteStream, session_of
@@ -90,7 +90,7 @@ class MultiProcessing(RemoteStream, Transformer):
 
     """
 
-    def __init__(self, data_stream: Any, max_store: int = 100, *,
+    def __init__(self, data_stream: StreamLike, max_store: int = 100, *,
                  num_workers: int = 1,
                  start_method: str | None = None,
                  max_bytes: int | None = None,
@@ -105,7 +105,8 @@ class MultiProcessing(RemoteStream, Transformer):
             check_one_to_one(data_stream)
         if start_method is not None:
             multiprocessing.get_context(start_method)
-        kwargs.setdefault('axis_labels', data_stream.axis_labels)
+        kwargs.setdefault('axis_labels', getattr(
+            data_stream, 'axis_labels', None))
         if kwargs.get('iteration_scheme') is None:
             # A stage of the user's may not know; then this one does not.
             with suppress(ValueError):
@@ -331,7 +332,7 @@ class BackgroundProcess:
 
     """
 
-    def __init__(self, data_stream: Any, max_batches: int) -> None:
+    def __init__(self, data_stream: StreamLike, max_batches: int) -> None:
         check_platform('BackgroundProcess')
         positive('max_batches', max_batches)
         self.data_stream = data_stream

@@ -14,7 +14,7 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.runtime import runtime_of
 from fuel.transformers.base import Transformer, length_of
-from fuel.typing import Request
+from fuel.typing import Request, returns_epochs
 
 
 class SeededTransformer(Transformer):
@@ -76,6 +76,7 @@ class SeededTransformer(Transformer):
         self.rng = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the data of a new epoch."""
         with runtime_of(self).lock:

@@ -12,7 +12,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike
+from fuel.typing import Request, StreamLike, returns_epochs
 from fuel.utils.checks import positive
 
 __all__ = ['ShuffleBuffer']
@@ -85,6 +85,7 @@ class ShuffleBuffer(SeededTransformer):
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, True, **kwargs)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the examples of a new epoch."""
         with runtime_of(self).lock:

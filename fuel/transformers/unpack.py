@@ -8,7 +8,7 @@ from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Request, StreamLike
+from fuel.typing import Request, StreamLike, returns_epochs
 
 
 class Unpack(Transformer):
@@ -60,6 +60,7 @@ class Unpack(Transformer):
                 for source, part in labels.items()})
         super().__init__(data_stream, produces_examples=True, **kwargs)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the examples of a new epoch."""
         with runtime_of(self).lock:

@@ -11,7 +11,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike
+from fuel.typing import Request, StreamLike, returns_epochs
 from fuel.utils.checks import positive
 
 
@@ -100,6 +100,7 @@ class Window(Transformer):
     def _get_sources(self) -> tuple[str, ...]:
         return (*self.data_stream.sources, self.target_source)
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over the windows of a new epoch."""
         with runtime_of(self).lock:

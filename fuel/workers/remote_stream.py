@@ -9,7 +9,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream
-from fuel.typing import Batch
+from fuel.typing import Batch, returns_epochs
 from fuel.workers.session import RemoteSession
 
 # Seconds between attempts to stop another thread that waits for a batch,
@@ -35,6 +35,7 @@ class RemoteStream(AbstractDataStream):
     # What the next epoch comes after if there is no session.
     _after: Any = None
 
+    @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
         """Return an iterator over a new epoch.
 
