@@ -1,13 +1,10 @@
 """The Adult (census income) data."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils import find_in_data_path
+from fuel.datasets.built_in import BuiltInDataset
 
 __all__ = ['Adult']
 
 
-class Adult(H5PYDataset):
+class Adult(BuiltInDataset):
     """Adult, records of a census.
 
     Sources: `features`, float64 of shape ``(examples, 104)`` with the axes
@@ -30,9 +27,5 @@ class Adult(H5PYDataset):
 
     """
 
-    filename: Any = 'adult.hdf5'
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'adult.hdf5'
+    fits_in_memory = True

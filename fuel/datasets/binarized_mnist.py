@@ -1,13 +1,13 @@
 """MNIST with pixels that are 0 or 1."""
-from typing import Any
+from collections.abc import Sequence
+from typing import Unpack
 
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils import find_in_data_path
+from fuel.datasets.built_in import BuiltInDataset, HDF5Options
 
 __all__ = ['BinarizedMNIST']
 
 
-class BinarizedMNIST(H5PYDataset):
+class BinarizedMNIST(BuiltInDataset):
     """Binarized MNIST, 70,000 images of zeros and ones.
 
     Source: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -30,9 +30,9 @@ class BinarizedMNIST(H5PYDataset):
 
     """
 
-    filename: Any = 'binarized_mnist.hdf5'
+    filename = 'binarized_mnist.hdf5'
 
-    def __init__(self, which_sets: Any, load_in_memory: bool = True,
-                 **kwargs: Any) -> None:
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         load_in_memory=load_in_memory, **kwargs)
+    def __init__(self, which_sets: Sequence[str],
+                 load_in_memory: bool = True,
+                 **kwargs: Unpack[HDF5Options]) -> None:
+        super().__init__(which_sets, load_in_memory=load_in_memory, **kwargs)

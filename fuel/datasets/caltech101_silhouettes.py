@@ -1,13 +1,14 @@
 """Silhouettes of the objects in CalTech 101."""
-from typing import Any
+from collections.abc import Sequence
+from typing import Unpack
 
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset, HDF5Options
 from fuel.utils import find_in_data_path
 
 __all__ = ['CalTech101Silhouettes']
 
 
-class CalTech101Silhouettes(H5PYDataset):
+class CalTech101Silhouettes(BuiltInDataset):
     """CalTech 101 Silhouettes, images of zeros and ones.
 
     Sources: `features`, uint8 of shape ``(examples, 1, size, size)`` with
@@ -38,14 +39,16 @@ class CalTech101Silhouettes(H5PYDataset):
 
     """
 
-    def __init__(self, which_sets: Any, size: Any = 28,
-                 load_in_memory: bool = True, **kwargs: Any) -> None:
+    filename = ''
+
+    def __init__(self, which_sets: Sequence[str], size: int = 28,
+                 load_in_memory: bool = True,
+                 **kwargs: Unpack[HDF5Options]) -> None:
         if size not in (16, 28):
             raise ValueError('CalTech 101 Silhouettes has the sizes 16 and '
                              f'28, got size={size!r}')
-        self.filename: Any = f'caltech101_silhouettes{size}.hdf5'
-        super().__init__(self.data_path, which_sets,
-                         load_in_memory=load_in_memory, **kwargs)
+        self.filename = f'caltech101_silhouettes{size}.hdf5'
+        super().__init__(which_sets, load_in_memory=load_in_memory, **kwargs)
 
     @property
     def data_path(self) -> str:

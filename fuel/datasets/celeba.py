@@ -1,14 +1,11 @@
 """Photographs of celebrities' faces."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import DatasetInFormats
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['CelebA']
 
 
-class CelebA(H5PYDataset):
+class CelebA(DatasetInFormats):
     """CelebA, 202,599 photographs of faces, with 40 attributes each.
 
     Sources: `features`, uint8 of shape ``(examples, 3, 218, 178)`` or
@@ -38,16 +35,5 @@ class CelebA(H5PYDataset):
 
     """
 
-    _filename: Any = 'celeba_{}.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_format: Any, which_sets: Any,
-                 **kwargs: Any) -> None:
-        self.which_format = which_format
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
-
-    @property
-    def filename(self) -> Any:
-        """Name of the file, which depends on the format."""
-        return self._filename.format(self.which_format)
+    _filename = 'celeba_{}.hdf5'
+    default_transformers = uint8_pixels_to_floatX(('features',))

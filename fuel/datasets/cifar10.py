@@ -1,14 +1,11 @@
 """Tiny colour images of ten classes."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['CIFAR10']
 
 
-class CIFAR10(H5PYDataset):
+class CIFAR10(BuiltInDataset):
     """CIFAR-10, 60,000 tiny images of ten classes.
 
     Sources: `features`, uint8 of shape ``(examples, 3, 32, 32)`` with the
@@ -36,10 +33,6 @@ class CIFAR10(H5PYDataset):
 
     """
 
-    filename: Any = 'cifar10.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'cifar10.hdf5'
+    fits_in_memory = True
+    default_transformers = uint8_pixels_to_floatX(('features',))

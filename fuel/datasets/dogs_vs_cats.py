@@ -1,14 +1,11 @@
 """Photographs of dogs and cats, of any size."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.transformers import ScaleAndShift
-from fuel.utils import find_in_data_path
 
 __all__ = ['DogsVsCats']
 
 
-class DogsVsCats(H5PYDataset):
+class DogsVsCats(BuiltInDataset):
     """Dogs vs. Cats, 37,500 photographs.
 
     Sources: `image_features`, uint8 images of different shapes ``(channel,
@@ -33,11 +30,7 @@ class DogsVsCats(H5PYDataset):
 
     """
 
-    filename: Any = 'dogs_vs_cats.hdf5'
-    default_transformers: Any = (
+    filename = 'dogs_vs_cats.hdf5'
+    default_transformers = (
         (ScaleAndShift, [1 / 255., 0],
          {'which_sources': ('image_features',)}),)
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)

@@ -1,14 +1,11 @@
 """EMNIST: handwritten letters and digits."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import DatasetInFormats
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['EMNIST']
 
 
-class EMNIST(H5PYDataset):
+class EMNIST(DatasetInFormats):
     """EMNIST, images of handwritten letters and digits.
 
     Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -39,17 +36,6 @@ class EMNIST(H5PYDataset):
 
     """
 
-    _filename: Any = 'emnist_{}.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_format: Any, which_sets: Any,
-                 **kwargs: Any) -> None:
-        self.which_format = which_format
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
-
-    @property
-    def filename(self) -> Any:
-        """Name of the file, which depends on the set."""
-        return self._filename.format(self.which_format)
+    _filename = 'emnist_{}.hdf5'
+    fits_in_memory = True
+    default_transformers = uint8_pixels_to_floatX(('features',))

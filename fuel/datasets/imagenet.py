@@ -1,14 +1,11 @@
 """The ImageNet Large Scale Visual Recognition Challenges."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.transformers.defaults import rgb_images_from_encoded_bytes
-from fuel.utils import find_in_data_path
 
 __all__ = ['ILSVRC2010', 'ILSVRC2012']
 
 
-class ILSVRC2010(H5PYDataset):
+class ILSVRC2010(BuiltInDataset):
     """ILSVRC 2010, 1.4 million photographs of a thousand classes.
 
     Sources: `encoded_images`, the bytes of JPEG files; `filenames`, bytes of
@@ -33,16 +30,12 @@ class ILSVRC2010(H5PYDataset):
 
     """
 
-    filename: Any = 'ilsvrc2010.hdf5'
-    default_transformers: Any = rgb_images_from_encoded_bytes(
+    filename = 'ilsvrc2010.hdf5'
+    default_transformers = rgb_images_from_encoded_bytes(
         ('encoded_images',))
 
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
 
-
-class ILSVRC2012(H5PYDataset):
+class ILSVRC2012(BuiltInDataset):
     """ILSVRC 2012, 1.4 million photographs of a thousand classes.
 
     Sources: `encoded_images`, the bytes of JPEG files; `filenames`, bytes of
@@ -67,10 +60,6 @@ class ILSVRC2012(H5PYDataset):
 
     """
 
-    filename: Any = 'ilsvrc2012.hdf5'
-    default_transformers: Any = rgb_images_from_encoded_bytes(
+    filename = 'ilsvrc2012.hdf5'
+    default_transformers = rgb_images_from_encoded_bytes(
         ('encoded_images',))
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)

@@ -1,13 +1,10 @@
 """Fisher's Iris measurements."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils import find_in_data_path
+from fuel.datasets.built_in import BuiltInDataset
 
 __all__ = ['Iris']
 
 
-class Iris(H5PYDataset):
+class Iris(BuiltInDataset):
     """Iris, 150 measurements of three kinds of iris plants.
 
     Sources: `features`, float32 of shape ``(150, 4)`` with the axes
@@ -31,9 +28,5 @@ class Iris(H5PYDataset):
 
     """
 
-    filename: Any = 'iris.hdf5'
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'iris.hdf5'
+    fits_in_memory = True

@@ -1,14 +1,11 @@
 """Kuzushiji-MNIST: images of cursive Japanese characters."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['KMNIST']
 
 
-class KMNIST(H5PYDataset):
+class KMNIST(BuiltInDataset):
     """Kuzushiji-MNIST, 70,000 images of cursive Japanese characters.
 
     Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -35,10 +32,6 @@ class KMNIST(H5PYDataset):
 
     """
 
-    filename: Any = 'kmnist.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'kmnist.hdf5'
+    fits_in_memory = True
+    default_transformers = uint8_pixels_to_floatX(('features',))

@@ -1,13 +1,10 @@
 """Handwritten characters of fifty alphabets."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils import find_in_data_path
+from fuel.datasets.built_in import BuiltInDataset
 
 __all__ = ['Omniglot']
 
 
-class Omniglot(H5PYDataset):
+class Omniglot(BuiltInDataset):
     """Omniglot, 1,623 characters, each drawn by twenty people.
 
     Sources: `alphabets`, uint8 of shape ``(examples, 1)`` with the axes
@@ -32,9 +29,5 @@ class Omniglot(H5PYDataset):
 
     """
 
-    filename: Any = 'omniglot.hdf5'
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        kwargs.setdefault('load_in_memory', True)
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'omniglot.hdf5'
+    fits_in_memory = True

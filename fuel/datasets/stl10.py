@@ -1,14 +1,11 @@
 """Colour images of ten classes, most of them unlabelled."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import BuiltInDataset
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['STL10']
 
 
-class STL10(H5PYDataset):
+class STL10(BuiltInDataset):
     """STL-10, 113,000 images of ten classes.
 
     Sources: `features`, uint8 of shape ``(examples, 3, 96, 96)`` with the
@@ -36,9 +33,5 @@ class STL10(H5PYDataset):
 
     """
 
-    filename: Any = 'stl10.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_sets: Any, **kwargs: Any) -> None:
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
+    filename = 'stl10.hdf5'
+    default_transformers = uint8_pixels_to_floatX(('features',))

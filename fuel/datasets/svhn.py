@@ -1,14 +1,11 @@
 """Street View House Numbers."""
-from typing import Any
-
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.datasets.built_in import DatasetInFormats
 from fuel.transformers.defaults import uint8_pixels_to_floatX
-from fuel.utils import find_in_data_path
 
 __all__ = ['SVHN']
 
 
-class SVHN(H5PYDataset):
+class SVHN(DatasetInFormats):
     """SVHN, photographs of house numbers.
 
     Format 1 has photographs of whole numbers, with a box around each digit;
@@ -42,16 +39,5 @@ class SVHN(H5PYDataset):
 
     """
 
-    _filename: Any = 'svhn_format_{}.hdf5'
-    default_transformers: Any = uint8_pixels_to_floatX(('features',))
-
-    def __init__(self, which_format: Any, which_sets: Any,
-                 **kwargs: Any) -> None:
-        self.which_format = which_format
-        super().__init__(find_in_data_path(self.filename), which_sets,
-                         **kwargs)
-
-    @property
-    def filename(self) -> Any:
-        """Name of the file, which depends on the format."""
-        return self._filename.format(self.which_format)
+    _filename = 'svhn_format_{}.hdf5'
+    default_transformers = uint8_pixels_to_floatX(('features',))

@@ -1,13 +1,13 @@
 """The sound of a YouTube video."""
-from typing import Any
+from collections.abc import Sequence
+from typing import Unpack
 
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.utils import find_in_data_path
+from fuel.datasets.built_in import BuiltInDataset, BuiltInOptions
 
 __all__ = ['YouTubeAudio']
 
 
-class YouTubeAudio(H5PYDataset):
+class YouTubeAudio(BuiltInDataset):
     """The sound of one YouTube video, as a single example.
 
     Source: `features`, of shape ``(1, samples, channels)`` with the axes
@@ -17,9 +17,10 @@ class YouTubeAudio(H5PYDataset):
     ----------
     youtube_id : str
         The video's identifier, the end of its address.
+    which_sets : tuple of str, optional
+        The only split is 'train'.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `which_sets` defaults
-        to ``('train',)``.
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
 
     Raises
     ------
@@ -29,6 +30,10 @@ class YouTubeAudio(H5PYDataset):
 
     """
 
-    def __init__(self, youtube_id: str, **kwargs: Any) -> None:
-        kwargs.setdefault('which_sets', ('train',))
-        super().__init__(find_in_data_path(f'{youtube_id}.hdf5'), **kwargs)
+    filename = ''
+
+    def __init__(self, youtube_id: str,
+                 which_sets: Sequence[str] = ('train',),
+                 **kwargs: Unpack[BuiltInOptions]) -> None:
+        self.filename = f'{youtube_id}.hdf5'
+        super().__init__(which_sets, **kwargs)

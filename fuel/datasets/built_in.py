@@ -1,0 +1,95 @@
+"""What the data sets that Fuel converts itself have in common."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypedDict, Unpack
+
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.typing import AxisLabels, Indices
+from fuel.utils import find_in_data_path
+
+__all__ = ['BuiltInDataset', 'BuiltInOptions', 'DatasetInFormats',
+           'HDF5Options']
+
+
+class HDF5Options(TypedDict, total=False):
+    """Further arguments of :class:`~fuel.datasets.hdf5.H5PYDataset`."""
+
+    subset: Indices | None
+    driver: str | None
+    sort_indices: bool
+    cache_bytes: int | None
+    sources: Sequence[str] | None
+    axis_labels: AxisLabels | None
+
+
+class BuiltInOptions(HDF5Options, total=False):
+    """The same, and `load_in_memory`."""
+
+    load_in_memory: bool
+
+
+class BuiltInDataset(H5PYDataset):
+    """A data set in an HDF5 file of a known name, found in the data path.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        The splits to use.
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    Attributes
+    ----------
+    filename : str
+        Name of the file; it may be replaced on a class.
+    fits_in_memory : bool
+        Class attribute: default of `load_in_memory`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no such file.
+
+    """
+
+    fits_in_memory: ClassVar[bool] = False
+
+    def __init__(self, which_sets: Sequence[str],
+                 **kwargs: Unpack[BuiltInOptions]) -> None:
+        kwargs.setdefault('load_in_memory', self.fits_in_memory)
+        super().__init__(find_in_data_path(self.filename), which_sets,
+                         **kwargs)
+
+    @property
+    def filename(self) -> str:
+        """Name of the file (str)."""
+        raise NotImplementedError(
+            f'{type(self).__name__} must set the class attribute filename')
+
+
+class DatasetInFormats(BuiltInDataset):
+    """A data set that there are several files of, each in its own format.
+
+    Parameters
+    ----------
+    which_format : object
+        Completes the name of the file.
+    which_sets : tuple of str
+        The splits to use.
+    **kwargs
+        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+
+    """
+
+    _filename: ClassVar[str]
+
+    def __init__(self, which_format: object, which_sets: Sequence[str],
+                 **kwargs: Unpack[BuiltInOptions]) -> None:
+        self.which_format = which_format
+        super().__init__(which_sets, **kwargs)
+
+    @property
+    def filename(self) -> str:
+        """Name of the file, which depends on the format (str)."""
+        return self._filename.format(self.which_format)
