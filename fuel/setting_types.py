@@ -5,10 +5,6 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ['at_least', 'cores', 'directory_or_off',
-           'extra_downloader_converter', 'float_type',
-           'multiple_paths_parser', 'path_parser', 'required', 'seconds']
-
 
 def extra_downloader_converter(value: str | list[str]) -> list[str]:
     """Return module names as a list.

@@ -6,8 +6,6 @@ from typing import IO, Any
 
 import numpy
 
-__all__ = ['read_npy_header']
-
 # Of an array, in bytes: what an offset in a file can say.
 MAX_NBYTES = 2 ** 62
 VERSIONS = (1, 0), (2, 0), (3, 0)
