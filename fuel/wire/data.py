@@ -62,9 +62,9 @@ def _encode(value: Any, buffers: Buffers, depth: int) -> Any:
     if isinstance(value, numpy.ndarray):
         if value.dtype.hasobject:
             return _encode_objects(value, buffers, depth)
-        return _encode_array('array', numpy.asarray(value), buffers)
+        return encode_array('array', numpy.asarray(value), buffers)
     if isinstance(value, numpy.generic):
-        return _encode_array('scalar', numpy.asarray(value), buffers)
+        return encode_array('scalar', numpy.asarray(value), buffers)
     if isinstance(value, (bytes, bytearray, memoryview)):
         buffers.append(bytes(value))
         return {'type': 'bytes'}
@@ -81,7 +81,9 @@ def _encode(value: Any, buffers: Buffers, depth: int) -> Any:
         'lists, bytes, text or numbers')
 
 
-def _encode_array(kind: str, array: NDArray[Any], buffers: Buffers) -> Any:
+def encode_array(kind: str, array: NDArray[Any],
+                 buffers: Buffers) -> dict[str, Any]:
+    """Return the item of an array or scalar, and add its bytes."""
     described = describe(array.dtype)
     order = 'C'
     if not array.flags.c_contiguous and array.flags.f_contiguous:
@@ -129,7 +131,7 @@ def _encode_sequence(values: Any, buffers: Buffers, depth: int) -> Any:
             buffers, 'text')
     array = _as_rectangular(elements)
     if array is not None:
-        return _encode_array('array', array, buffers)
+        return encode_array('array', array, buffers)
     elements = [
         numbers if (isinstance(one, (list, tuple))
                     and (numbers := _as_rectangular(list(one))) is not None)
@@ -222,13 +224,13 @@ def decode(items: Any, buffers: Sequence[Any],
             f'a message may have {limits.total} bytes, got {total}')
     if not isinstance(items, list):
         raise WireError('the description of a batch must be a list')
-    decoder = _Decoder(buffers, limits)
+    decoder = Decoder(buffers, limits)
     data = tuple(decoder.decode(item, 0) for item in items)
     decoder.check_end()
     return data
 
 
-class _Decoder:
+class Decoder:
     """Takes the buffers of a message one after another."""
 
     def __init__(self, buffers: Sequence[Any], limits: Limits) -> None:

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from fuel.exceptions import WorkerError
-from fuel.utils import parallel
+from fuel.workers import producer_consumer as parallel
 from fuel.utils.parallel import producer_consumer
 
 
@@ -176,7 +176,7 @@ def test_producer_consumer_received_pickle_is_not_loaded(tmp_path):
     def produce(socket):
         socket.send(pickle.dumps(Bomb()))
 
-    with pytest.raises(ValueError, match='not an encoded plain value'):
+    with pytest.raises(ValueError, match='not an encoded value'):
         producer_consumer(produce, consume_ten)
     assert not (tmp_path / 'ran').exists()
 

@@ -1,0 +1,152 @@
+"""One value in one frame, with its types: tuples stay tuples, dicts dicts."""
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy
+
+from fuel.wire.data import Buffers, Decoder, encode_array
+from fuel.wire.header import (
+    Fields,
+    Limits,
+    WireError,
+    get_field,
+    numbers_of,
+    pack_header,
+    unpack_header,
+)
+
+_LIMITS = Limits(depth=32)
+_LENGTH = struct.Struct('<I')
+# Integers of more bits are sent as text.
+_BITS = 63
+
+
+def pack_value(value: object) -> bytes:
+    """Return a value as bytes.
+
+    Parameters
+    ----------
+    value : None, bool, int, float, str, bytes, tuple, list, dict or array
+        Containers hold such values too.  Arrays hold no Python objects.
+
+    Returns
+    -------
+    bytes
+        What :func:`unpack_value` makes an equal value of the same types of.
+
+    Raises
+    ------
+    TypeError
+        For anything else, also for subclasses of these types.
+    ValueError
+        If containers are nested more than 32 deep.
+
+    Examples
+    --------
+    >>> from fuel.wire.values import pack_value, unpack_value
+    >>> unpack_value(pack_value(('n01.JPEG', 7)))
+    ('n01.JPEG', 7)
+
+    """
+    buffers: Buffers = []
+    item = _describe(value, buffers, _LIMITS.depth)
+    header = pack_header({
+        'item': item, 'sizes': [len(buffer) for buffer in buffers]})
+    return b''.join([_LENGTH.pack(len(header)), header, *buffers])
+
+
+def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
+    if depth < 0:
+        raise ValueError(
+            f'values are nested more than {_LIMITS.depth} deep')
+    kind = type(value)
+    if value is None or kind in (bool, str):
+        return {'type': 'value', 'value': value}
+    if kind is int:
+        return ({'type': 'value', 'value': value}
+                if value.bit_length() <= _BITS
+                else {'type': 'integer', 'value': hex(value)})
+    if kind is float:
+        return {'type': 'float', 'value': value.hex()}
+    if kind is bytes:
+        buffers.append(value)
+        return {'type': 'bytes'}
+    if kind in (tuple, list):
+        return {'type': kind.__name__, 'items': [
+            _describe(entry, buffers, depth - 1) for entry in value]}
+    if kind is dict:
+        return {'type': 'dict', 'items': [
+            [_describe(part, buffers, depth - 1) for part in pair]
+            for pair in value.items()]}
+    if isinstance(value, (numpy.ndarray, numpy.generic)):
+        return encode_array(
+            'array' if isinstance(value, numpy.ndarray) else 'scalar',
+            numpy.asarray(value), buffers)
+    raise TypeError(
+        f'{value!r} ({kind.__name__}) cannot be sent: only None, bool, int, '
+        'float, str, bytes, tuples, lists and dicts of these, and arrays '
+        'can; convert it, or send its bytes')
+
+
+def unpack_value(data: bytes) -> Any:
+    """Return the value that :func:`pack_value` made bytes of.
+
+    Parameters
+    ----------
+    data : bytes
+        From anyone: nothing in it is run, and no more memory is taken than
+        its own size asks for.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    WireError
+        If the bytes are not those of a value.
+
+    """
+    try:
+        return _unpack(memoryview(data))
+    except (TypeError, ValueError, OverflowError, struct.error) as error:
+        raise WireError(
+            f'{len(data)} bytes are not an encoded value: {error}') from error
+
+
+def _unpack(data: memoryview) -> Any:
+    length, = _LENGTH.unpack_from(data)
+    start = _LENGTH.size + length
+    fields = unpack_header(bytes(data[_LENGTH.size:start]), _LIMITS)
+    buffers = []
+    for size in numbers_of(fields, 'sizes'):
+        buffers.append(data[start:start + size])
+        start += size
+    if start != len(data):
+        raise WireError(f'{start} bytes are described')
+    decoder = _Decoder(buffers, _LIMITS)
+    value = decoder.decode(fields.get('item'), 0)
+    decoder.check_end()
+    return value
+
+
+class _Decoder(Decoder):
+    """Knows the types that batches do not have."""
+
+    def decode(self, item: object, depth: int) -> Any:
+        """Return the value that one item describes."""
+        kind = item.get('type') if isinstance(item, dict) else None
+        if kind in ('tuple', 'dict', 'integer') and (
+                depth <= self.limits.depth):
+            assert isinstance(item, dict)
+            if kind == 'integer':
+                return int(get_field(item, 'value', str), 16)
+            entries = get_field(item, 'items', list)
+            if kind == 'dict':
+                return {self.decode(key, depth + 1):
+                        self.decode(value, depth + 1)
+                        for key, value in entries}
+            return tuple(self.decode(one, depth + 1) for one in entries)
+        return super().decode(item, depth)
