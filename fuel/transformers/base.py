@@ -1,16 +1,29 @@
 """The base of all stages: a stream that transforms another stream."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.epochs.pipeline import answers_for_get_data, source_examples
 from fuel.epochs.runtime import runtime_of
+from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
-from fuel.typing import Batch, Request, StreamLike, returns_epochs
+from fuel.typing import (
+    Batch,
+    EpochReader,
+    Request,
+    StreamLike,
+    returns_epochs,
+)
 from fuel.utils import rng_state
-from fuel.utils.overrides import is_own
+from fuel.utils.overrides import covers, is_own
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+#: A function of a stage and an item, which returns the item transformed.
+Transformation: TypeAlias = 'Callable[[Any, Any], Any]'
 
 
 class Transformer(AbstractDataStream):
@@ -127,13 +140,42 @@ class Transformer(AbstractDataStream):
         try:
             return as_tuple(self.transform_example(data) if examples
                             else self.transform_batch(data))
-        except StopIteration as error:
-            self._refuse_stop(error, (
-                'transform_example' if examples else 'transform_batch'))
-            raise
         except Exception as error:
-            note_examples(error, self, data)
-            raise
+            explained = self._explained(
+                error, self.child_epoch_iterator, data)
+            if explained is error:
+                raise
+            raise explained from error
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return a reader of an epoch that does what :meth:`get_data` does.
+
+        Parameters
+        ----------
+        epoch : Epoch
+
+        Returns
+        -------
+        EpochReader or None
+            None where a user's code, or what belongs to the epoch, is
+            involved: the attributes of the epoch must be in place then.
+
+        """
+        child = epoch.attributes.get('child_epoch_iterator')
+        if (child is None or epoch.request_iterator is not None
+                or not is_own(type(self)) or not self._is_stateless()
+                or not covers(self, 'open_reader', ('get_data',))
+                or any(name.startswith('transform_') for name in vars(self))
+                or self.produces_examples
+                != self.data_stream.produces_examples):
+            return None
+        return StageReader(self, child, self._transformation(epoch))
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        """Return the function that transforms the items of an epoch."""
+        cls = type(self)
+        return (cls.transform_example if self.produces_examples
+                else cls.transform_batch)
 
     def _refuse(self, request: Request) -> None:
         if request is not None:
@@ -146,17 +188,26 @@ class Transformer(AbstractDataStream):
         """Return the next data of `data_stream`."""
         return next(self.child_epoch_iterator)
 
-    def _refuse_stop(self, error: StopIteration, function: str) -> None:
-        """Refuse a StopIteration of a user's function, as in PEP 479.
+    def _explained(self, error: Exception, child: Any,
+                   data: Batch, function: str = '') -> Exception:
+        """Return an error of a transformation with what is known of it.
 
-        One that came from the child's iterator is the end of the epoch.
+        A StopIteration is refused, as in PEP 479; one that came from the
+        child's iterator is the end of the epoch.
         """
-        epoch = getattr(self.child_epoch_iterator, 'epoch', None)
-        if not getattr(epoch, 'finished', False):
-            raise RuntimeError(
+        if not isinstance(error, StopIteration):
+            note_examples(error, child, data)
+        elif not getattr(getattr(child, 'epoch', None), 'finished', False):
+            function = function or ('transform_example' if
+                                    self.produces_examples
+                                    else 'transform_batch')
+            refusal = RuntimeError(
                 f'{function} of the stage {type(self).__name__} raised '
                 'StopIteration, which would end the epoch too early: catch '
-                'it there') from error
+                'it there')
+            refusal.__cause__ = error
+            return refusal
+        return error
 
     def transform_example(self, example: Batch) -> Any:
         """Return an example, transformed.
@@ -207,6 +258,10 @@ class Transformer(AbstractDataStream):
         own that belong to an epoch. A stage that overrides :meth:`get_data`
         may say so with a class attribute of this name.
         """
+        return self._is_stateless()
+
+    def _is_stateless(self) -> bool:
+        """Return whether nothing is kept from one item to the next."""
         return not rng_state.is_generator(getattr(self, 'rng', None)) and (
             set(self.epoch_attributes) <= {'child_epoch_iterator'})
 
@@ -283,6 +338,9 @@ class AgnosticTransformer(Transformer):
 
         """
         raise NotImplementedError(missing(self, 'transform_any'))
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        return type(self).transform_any
 
     def transform_example(self, example: Batch) -> Any:
         """Return :meth:`transform_any` of an example."""

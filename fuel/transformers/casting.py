@@ -1,30 +1,29 @@
 """Stages that change the type in which numbers are held."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
 from numpy.typing import ArrayLike, DTypeLike
 
 from fuel import config
-from fuel.epochs.dtype_hints import wanted_from
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.runtime import runtime_of
 from fuel.kernels.outputs import empty
-from fuel.streams import DataStream
+from fuel.transformers.base import Transformation
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.scaling import ScaleAndShift
-from fuel.transformers.source_names import labels_of
+from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
-from fuel.typing import StreamLike, returns_epochs
+from fuel.typing import StreamLike
 
 
 class _Caster(AgnosticSourcewiseTransformer):
     """Base of the stages that change types.
 
-    Directly after :class:`ScaleAndShift`, or a data set in memory, they let
-    that write its results in their type, so that no batch is held in
-    another on the way.
+    They ask the stream that they read, when an epoch is opened, to give data
+    in their type at once, so that no batch is held in another on the way.
     """
 
     def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
@@ -39,20 +38,15 @@ class _Caster(AgnosticSourcewiseTransformer):
         # Fuel 0.2.0 kept the name of a type.
         self.dtype = as_dtype(self.dtype)
 
-    def _pull(self) -> Any:
-        giver = self._giver()
-        # A subclass of either stage may look at the values in between.
-        if giver is None or type(self) not in (Cast, ForceFloatX) or (
-                self.dtype.kind not in 'biuf' or self.dtype.itemsize > 8):
-            return super()._pull()
-        dtypes = dict.fromkeys(self.which_sources, self.dtype)
-        with wanted_from(giver, dtypes):
-            return super()._pull()
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        if self.dtype.kind in 'biuf' and self.dtype.itemsize <= 8:
+            epoch.attributes['child_epoch_iterator'].request_conversions(
+                dict.fromkeys(self._wanted(), Conversion(self.dtype)))
+        return super()._transformation(epoch)
 
-    def _giver(self) -> Any:
-        """Return who may write the type at once, None if nobody can."""
-        return (self.data_stream if type(self.data_stream) is ScaleAndShift
-                else None)
+    def _wanted(self) -> Sequence[str]:
+        """Return the sources all of whose numbers are cast."""
+        return ()
 
 
 class Cast(_Caster):
@@ -101,19 +95,9 @@ class Cast(_Caster):
                  **kwargs: Any) -> None:
         super().__init__(data_stream, dtype, **kwargs)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            iterator = super().get_epoch_iterator(as_dict)
-            # A subclass may look at the values in between.
-            if type(self) is Cast and type(self.data_stream) is DataStream:
-                self.child_epoch_iterator.request_conversions(dict.fromkeys(
-                    self.which_sources, Conversion(self.dtype)))
-            return iterator
+    def _wanted(self) -> Sequence[str]:
+        wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
+        return wanted
 
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
@@ -154,6 +138,15 @@ class ForceFloatX(_Caster):
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         super().__init__(data_stream, 'floatX', **kwargs)
+
+    def _wanted(self) -> Sequence[str]:
+        # What is scaled by a number that is no integer is floating.
+        scaled = self.data_stream
+        if not isinstance(scaled, ScaleAndShift) or scaled.is_integral():
+            return ()
+        chosen = as_tuple_of_names(scaled.which_sources)
+        return [source for source in as_tuple_of_names(self.which_sources)
+                if source in chosen]
 
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:

@@ -53,7 +53,8 @@ class Filter(Transformer):
             try:
                 is_kept = self.predicate(data)
             except StopIteration as error:
-                self._refuse_stop(error, 'the predicate')
-                raise
+                raise self._explained(
+                    error, self.child_epoch_iterator, data,
+                    'the predicate') from error
             if is_kept:
                 return data

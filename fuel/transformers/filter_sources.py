@@ -2,12 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from fuel.transformers.base import AgnosticTransformer, check_count
+from fuel.transformers.base import (
+    AgnosticTransformer,
+    Transformation,
+    check_count,
+)
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class FilterSources(AgnosticTransformer):
@@ -61,8 +68,16 @@ class FilterSources(AgnosticTransformer):
 
     def transform_any(self, data: Batch) -> Any:
         """Return the data of the sources that are kept."""
-        sources = self.data_stream.sources
-        check_count(data, sources)
-        return tuple([part for source, part
-                      in zip(sources, data, strict=False)
-                      if source in self._kept])
+        return self._transformation(None)(self, data)
+
+    def _transformation(self, epoch: Epoch | None) -> Transformation:
+        sources = tuple(self.data_stream.sources)
+        places = [place for place, source in enumerate(sources)
+                  if source in self._kept]
+
+        def pick(stage: object, data: Batch) -> Batch:
+            if len(data) < len(sources):
+                check_count(data, sources)
+            return tuple([data[place] for place in places])
+
+        return pick

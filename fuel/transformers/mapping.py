@@ -3,13 +3,22 @@ from __future__ import annotations
 
 import collections.abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fuel.transformers.base import Transformer, as_tuple, check_count
+from fuel.epochs.runtime import runtime_of
+from fuel.transformers.base import (
+    Transformation,
+    Transformer,
+    as_tuple,
+    check_count,
+)
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Mapping(Transformer):
@@ -83,6 +92,14 @@ class Mapping(Transformer):
     def transform_batch(self, batch: Batch) -> Any:
         """Return a batch with the function applied."""
         return self._apply(batch)
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        return Mapping._apply_locked
+
+    def _apply_locked(self, data: Batch) -> Any:
+        """Apply a function that need not be safe to call in two threads."""
+        with runtime_of(self).lock:
+            return self._apply(data)
 
     def _apply(self, data: Batch) -> Any:
         sources = self.data_stream.sources

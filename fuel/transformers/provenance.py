@@ -1,37 +1,43 @@
 """Which examples of the data set a batch was made of, for errors and logs."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fuel.epochs.pipeline import source_examples
 from fuel.typing import Batch
 
+if TYPE_CHECKING:
+    from fuel.iterator import DataIterator
 
-def note_examples(error: Exception, stage: Any, data: Batch) -> None:
+
+def note_examples(error: Exception, child: DataIterator,
+                  data: Batch) -> None:
     """Add to an error which example of the data set it came from.
 
     Parameters
     ----------
     error : Exception
         With an attribute `place` if the place in the batch is known.
-    stage : Transformer
-        Where it was raised.
+    child : DataIterator
+        What the stage reads.
     data : tuple
         What the stage had read.
 
     """
     place = getattr(error, 'place', None)
-    name = name_examples(stage, data, None if place is None else [place])
+    name = name_examples(child, data, None if place is None else [place])
     if name:
         error.add_note(name)
 
 
-def name_examples(stage: Any, data: Batch,
+def name_examples(child: DataIterator, data: Batch,
                   places: list[int] | None = None) -> str:
     """Return a description of the examples that a stage has just read.
 
     Parameters
     ----------
+    child : DataIterator
+        What the stage reads.
     data : tuple
         What it has read.
     places : list of int, optional
@@ -45,8 +51,8 @@ def name_examples(stage: Any, data: Batch,
 
     """
     try:
-        size = 1 if stage.data_stream.produces_examples else len(data[0])
-        found = source_examples(stage.child_epoch_iterator, 1)
+        size = 1 if child.data_stream.produces_examples else len(data[0])
+        found = source_examples(child, 1)
         if found is None or len(found.indices) != size:
             return ''
         indices = found.indices

@@ -14,18 +14,25 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.epochs.dtype_hints import wanted_types
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.read_options import Conversion
 from fuel.kernels.convert import scale_and_shift
+from fuel.transformers.base import Transformation
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
-from fuel.typing import StreamLike
+from fuel.transformers.sourcewise import (
+    AgnosticSourcewiseTransformer,
+    transform_chosen,
+)
+from fuel.typing import Batch, StreamLike
 
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)
@@ -94,9 +101,55 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return ``source_data * scale + shift``."""
-        dtype = wanted_types(self).get(source_name, FLOAT64)
-        return _apply(source_data, _as_operand('scale', self.scale),
+        return self._scale(source_data, FLOAT64)
+
+    def _scale(self, data: Any, dtype: numpy.dtype[Any]) -> Any:
+        """Return data scaled, in a type where they would be float64."""
+        return _apply(data, _as_operand('scale', self.scale),
                       _as_operand('shift', self.shift), dtype)
+
+    def is_integral(self) -> bool:
+        """Return whether integers stay integers."""
+        return _is_integral(_as_operand('scale', self.scale)) and (
+            _is_integral(_as_operand('shift', self.shift)))
+
+    def request_conversions(
+            self, epoch: Epoch, conversions: Mapping[str, Conversion],
+            ) -> None:
+        """Record in which types the stage above wants its data."""
+        epoch.options = replace(epoch.options, conversions=conversions)
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        sources, places = self._chosen_places()
+        child = epoch.attributes['child_epoch_iterator']
+        # Nothing may be scaled twice, but casting again changes nothing.
+        wanted = {
+            source: conversion for source, conversion
+            in epoch.options.conversions.items() if conversion.scale is None}
+        dtypes = {source: wanted.pop(source).dtype
+                  for _, source in places if source in wanted}
+        child.request_conversions({**wanted, **self._scaled(dtypes)})
+
+        def transform(stage: Any, data: Batch) -> Batch:
+            converted = child.converted
+
+            def scale(part: Any, source: str) -> Any:
+                return part if source in converted else stage._scale(
+                    part, dtypes.get(source, FLOAT64))
+
+            return transform_chosen(data, sources, places, scale)
+
+        return transform
+
+    def _scaled(self, dtypes: Mapping[str, numpy.dtype[Any]],
+                ) -> dict[str, Conversion]:
+        """Return conversions that scale and cast in one pass."""
+        scale = _as_operand('scale', self.scale)
+        shift = _as_operand('shift', self.shift)
+        if self.is_integral() or not (_is_real(scale) and _is_real(shift)):
+            return {}
+        return {source: Conversion(dtype, float(scale), float(shift))
+                for source, dtype in dtypes.items()}
 
 
 def _as_operand(name: str, value: object) -> Any:

@@ -2,10 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.transformers.base import (
     AgnosticTransformer,
+    Transformation,
     Transformer,
     check_count,
     missing,
@@ -16,6 +17,12 @@ from fuel.transformers.source_names import (
     check_known,
 )
 from fuel.typing import Batch, StreamLike
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+#: Places of sources among the data, and their names.
+Places: TypeAlias = 'Sequence[tuple[int, str]]'
 
 
 class SourcewiseTransformer(Transformer):
@@ -118,19 +125,41 @@ class SourcewiseTransformer(Transformer):
 
     def _transform_sources(self, data: Batch,
                            transform: Callable[[Any, str], Any]) -> Any:
-        parts = list(data)
-        sources = self.data_stream.sources
-        check_count(parts, sources)
+        return transform_chosen(data, *self._chosen_places(), transform)
+
+    def _chosen_places(self) -> tuple[Sequence[str], Places]:
+        """Return the names of all sources, and places of those chosen."""
+        sources = tuple(self.data_stream.sources)
         chosen = sources if self.which_sources is None else (
             as_tuple_of_names(self.which_sources))
-        for place, source in enumerate(sources):
-            if source in chosen:
-                try:
-                    parts[place] = transform(parts[place], source)
-                except Exception as error:
-                    error.add_note(f'in source {source!r}')
-                    raise
-        return tuple(parts)
+        return sources, [(place, source) for place, source
+                         in enumerate(sources) if source in chosen]
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        sources, places = self._chosen_places()
+        examples = self.produces_examples
+
+        def transform(stage: Any, data: Batch) -> Batch:
+            return transform_chosen(
+                data, sources, places, stage.transform_source_example
+                if examples else stage.transform_source_batch)
+
+        return transform
+
+
+def transform_chosen(data: Batch, sources: Sequence[str], places: Places,
+                     transform: Callable[[Any, str], Any]) -> Batch:
+    """Return data with some sources transformed."""
+    parts = list(data)
+    if len(parts) < len(sources):
+        check_count(parts, sources)
+    for place, source in places:
+        try:
+            parts[place] = transform(parts[place], source)
+        except Exception as error:
+            error.add_note(f'in source {source!r}')
+            raise
+    return tuple(parts)
 
 
 class AgnosticSourcewiseTransformer(AgnosticTransformer,
@@ -177,6 +206,15 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
 
         """
         raise NotImplementedError(missing(self, 'transform_any_source'))
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        sources, places = self._chosen_places()
+
+        def transform(stage: Any, data: Batch) -> Batch:
+            return transform_chosen(
+                data, sources, places, stage.transform_any_source)
+
+        return transform
 
     def transform_any(self, data: Batch) -> Any:
         """Return data with the chosen sources transformed."""

@@ -202,7 +202,8 @@ class ImagesFromBytes(ImageStage):
                places: list[int]) -> None:
         if bad:
             self.num_skipped += bad
-            which = name_examples(self, data, places)
+            which = name_examples(
+                self.child_epoch_iterator, data, places)
             logger.warning(
                 '%s left out %d undecodable image(s) of %s; %d so far%s',
                 type(self).__name__, bad, where, self.num_skipped,
