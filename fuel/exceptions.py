@@ -34,11 +34,10 @@ class FuelError(Exception):
 
 
 class ConfigurationError(FuelError, ValueError):
-    """A setting has no value, is not known, or has a value of no use.
+    """A setting has no value, is not known, or has an invalid value.
 
     It is not an :class:`AttributeError`: ``hasattr`` must not hide that a
     setting exists but was never given a value.
-
     """
 
 

@@ -1,4 +1,4 @@
-"""What an HDF5 file holds, as plain data."""
+"""A description of an HDF5 file as plain data."""
 import json
 import os
 from collections.abc import Mapping
@@ -30,19 +30,8 @@ def text(value: object) -> str:
 
 @names_file
 def describe(h5file: h5py.File) -> dict[str, Any]:
-    """Describe a file.
-
-    Parameters
-    ----------
-    h5file : h5py.File
-        An open file.
-
-    Returns
-    -------
-    dict
-        JSON-ready: 'file', 'size' in bytes, 'command', 'versions', 'inputs',
-        'splits' and 'sources'.
-    """
+    """Describe a file: JSON-ready 'file', 'size' in bytes, 'command',
+    'versions', 'inputs', 'splits' and 'sources'."""
     attributes = h5file.attrs
 
     def attribute(name: str) -> str | None:
@@ -116,7 +105,7 @@ def _split(h5file: h5py.File, parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_ragged(dataset: h5py.Dataset) -> bool:
-    """Tell whether examples are numbers of varying length."""
+    """Whether examples are numbers of varying length."""
     kind = h5py.check_vlen_dtype(dataset.dtype)
     return kind is not None and not isinstance(kind, type)
 
@@ -135,7 +124,7 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
 
 
 def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
-    """Return names of classes and columns that converters noted."""
+    """Return the names of classes and columns that converters wrote."""
     found = {}
     for kind in NAMES:
         if kind in dataset.attrs:

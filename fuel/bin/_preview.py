@@ -33,20 +33,8 @@ PAPER = (255, 255, 255)
 
 @names_file
 def draw_preview(h5file: h5py.File) -> Any:
-    """Draw examples of each source.
-
-    Parameters
-    ----------
-    h5file : h5py.File
-        An open file.
-
-    Returns
-    -------
-    PIL.Image.Image
-        For each source of images a contact sheet of its first examples; for
-        any other, curves of the numbers of its first examples, or bars where
-        each has one number.
-    """
+    """Draw a contact sheet of the first examples of each source of images;
+    curves, or bars where each has one number, of any other."""
     from PIL import Image, ImageDraw
     panels = []
     for name in source_names(h5file):
@@ -64,7 +52,7 @@ def draw_preview(h5file: h5py.File) -> Any:
 
 
 def _range(examples: list[Array]) -> str:
-    """Tell how many examples are drawn, and which numbers they hold."""
+    """Say how many examples are drawn, and which numbers they hold."""
     count = f'the first {len(examples)}'
     numbers = [numpy.ravel(example) for example in examples]
     numbers = [array for array in numbers if array.size]

@@ -21,13 +21,7 @@ def _give_up(program: str, error: Exception) -> NoReturn:
 
 
 def check_settings(program: str) -> None:
-    """Read the configuration file; end the command if it is invalid.
-
-    Parameters
-    ----------
-    program : str
-        Name of the command, for the message.
-    """
+    """Read the configuration file; end the command if it is invalid."""
     try:
         config.load_yaml()
     except ConfigurationError as error:
@@ -35,22 +29,8 @@ def check_settings(program: str) -> None:
 
 
 def registered(program: str, package: str, kind: str) -> dict[str, Filler]:
-    """Return the data sets a command knows; end it if a package is missing.
-
-    Parameters
-    ----------
-    program : str
-        Name of the command, for the message.
-    package : str
-        Name of Fuel's own package.
-    kind : str
-        ``'downloaders'`` or ``'converters'``.
-
-    Returns
-    -------
-    dict of str to callable
-        As of `find_datasets`.
-    """
+    """Return the data sets that a command knows; end it if a package is
+    missing. `kind` is ``'downloaders'`` or ``'converters'``."""
     check_settings(program)
     setting = f'extra_{kind}'
     try:
@@ -66,30 +46,9 @@ def registered(program: str, package: str, kind: str) -> dict[str, Filler]:
 
 def find_datasets(package: str, extra_packages: Iterable[str],
                   attribute: str) -> dict[str, Filler]:
-    """Gather the data sets of several packages.
-
-    Parameters
-    ----------
-    package : str
-        Name of Fuel's own package.
-    extra_packages : iterable of str
-        Names of further modules.
-    attribute : str
-        Name of the tuple of pairs: ``'all_downloaders'`` or
-        ``'all_converters'``.
-
-    Returns
-    -------
-    dict of str to callable
-        What fills the parser of each data set.
-
-    Raises
-    ------
-    ImportError
-        If a module cannot be imported, or lacks the attribute.
-    ValueError
-        If two of them have a data set of one name.
-    """
+    """Return what fills the parser of each data set of several packages;
+    ImportError if one lacks the attribute, and ValueError if two of them
+    have a data set of one name."""
     found: dict[str, Filler] = {}
     origin: dict[str, str] = {}
     for name in [package, *extra_packages]:

@@ -20,25 +20,9 @@ def is_built_in(function: Callable[..., Any]) -> bool:
 def convert_staged(function: Callable[..., Any], arguments: dict[str, Any],
                    finish: Callable[[Iterable[str]], None]
                    ) -> tuple[str, ...]:
-    """Run a converter on a staging directory, and move its files.
-
-    Parameters
-    ----------
-    function : callable
-        The converter.
-    arguments : dict
-        Its keyword arguments. In the place of `output_directory` it gets a
-        new folder inside it, thus on the same file system.
-    finish : callable
-        Called with the paths of the files before they are moved.
-
-    Returns
-    -------
-    tuple of str
-        The paths that the converter returned, now in `output_directory`.
-        What it wrote elsewhere stays where it is.
-
-    """
+    """Run a converter on a staging directory inside its `output_directory`,
+    and move its files; return the paths that it returned, as they are then.
+    `finish` is called with the paths before. Files elsewhere stay there."""
     arguments = dict(arguments)
     # A name with folders in it would not be found, or lead out again.
     folder, name = os.path.split(arguments.get('output_filename') or '')

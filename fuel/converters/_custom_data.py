@@ -1,4 +1,4 @@
-"""What converters of one's own data share: splits, classes, options."""
+"""Options of converters of a user's own files: splits, classes, advice."""
 import argparse
 import functools
 import json
@@ -22,7 +22,8 @@ ROWS_AT_ONCE = 1024
 
 
 def advise(function: F) -> F:
-    """Make a converter of files that nobody can download say so."""
+    """Let errors about missing or bad files advise to look at the files,
+    rather than to download them."""
     @functools.wraps(function)
     def advised(*args: object, **kwargs: object) -> object:
         try:
@@ -37,15 +38,7 @@ def advise(function: F) -> F:
 
 
 class Rows:
-    """Chosen rows of an array, copied a part at a time.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-        Perhaps mapped from a file.
-    rows : numpy.ndarray of int, optional
-        Which. Default: all.
-    """
+    """Chosen rows of an array, all by default, copied a part at a time."""
 
     def __init__(self, array: Array, rows: Array | None = None) -> None:
         self._array = array
@@ -89,21 +82,7 @@ def _hold_out(text: str) -> tuple[str, float]:
 
 def plan_splits(count: int, hold_out: Sequence[tuple[str, float]] | None,
                 seed: int) -> dict[str, Array]:
-    """Choose the examples of each split.
-
-    Parameters
-    ----------
-    count : int
-        Number of examples.
-    hold_out : sequence of (str, float), optional
-        Names and shares of splits beside 'train'.
-    seed : int
-        Seed of the choice.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray of int
-        For each split ascending indices; 'train' is first.
+    """Choose at random the ascending rows of each split; 'train' is first.
 
     Examples
     --------
@@ -126,15 +105,8 @@ def plan_splits(count: int, hold_out: Sequence[tuple[str, float]] | None,
 
 
 def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
-    """Give names the numbers of their sorted order.
-
-    Returns
-    -------
-    classes : numpy.ndarray of int
-        A column of numbers, of the smallest type that holds them.
-    names : list of str
-        The sorted names.
-    """
+    """Return a column with the number of each name in sorted order, of the
+    smallest type that holds it, and the sorted names."""
     known = sorted(set(names))
     number = {name: i for i, name in enumerate(known)}
     kind = numpy.min_scalar_type(max(len(known) - 1, 0))
@@ -144,17 +116,7 @@ def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
 
 def write_names(h5file: h5py.File, kind: str,
                 sources: Mapping[str, Sequence[str]]) -> None:
-    """Write the names of classes or columns to attributes of sources.
-
-    Parameters
-    ----------
-    h5file : h5py.File
-        A file that holds the sources.
-    kind : {'class_names', 'column_names'}
-        Name of the attribute.
-    sources : mapping of str to sequence of str
-        The names, in the order of their numbers. They are written as a list
-        in JSON: other texts in attributes have a bound together.
-    """
+    """Write names of classes or columns to the attribute `kind` of sources,
+    as a list in JSON: other texts in attributes have a bound together."""
     for source, names in sources.items():
         h5file[source].attrs[kind] = json.dumps(list(names))

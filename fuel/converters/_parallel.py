@@ -14,23 +14,8 @@ R = TypeVar('R')
 
 def ordered_map(function: Callable[[T], R], items: Iterable[T],
                 workers: int | None = None) -> Iterator[R]:
-    """Apply a function that frees the interpreter's lock to many items.
-
-    Parameters
-    ----------
-    function : callable
-        Called in threads.
-    items : iterable
-        Consumed in the calling thread, a few items ahead of the results.
-    workers : int, optional
-        Number of threads. Default ``config.num_threads``.
-
-    Yields
-    ------
-    object
-        The results, in the order of the items. An exception of `function`
-        is raised in its place.
-    """
+    """Map items in threads (default `config.num_threads`), yield results in
+    order."""
     workers = workers or number_of_threads()
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(workers) as pool:

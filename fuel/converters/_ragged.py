@@ -13,32 +13,9 @@ __all__ = ['create_ragged', 'write_ragged', 'write_rows']
 def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
                   labels: Sequence[str], shapes_name: str, labels_name: str,
                   shapes_dtype: str) -> h5py.Dataset:
-    """Create a source of arrays of different shapes, stored flat.
-
-    Parameters
-    ----------
-    h5file : h5py.File
-        A file open for writing.
-    name : str
-        Name of the source.
-    rows : int
-        Number of examples.
-    dtype : str
-        Type of the numbers.
-    labels : sequence of str
-        Labels of an example's axes.
-    shapes_name, labels_name : str
-        Names of the data sets that hold the shapes of the examples and the
-        labels of their axes: the dimension scales 'shapes' and
-        'shape_labels' of the source.
-    shapes_dtype : str
-        Type of the shapes.
-
-    Returns
-    -------
-    h5py.Dataset
-        The source.
-    """
+    """Create a source of arrays of different shapes, stored flat, and two
+    data sets that are its dimension scales: the shapes of the examples, and
+    the labels of their axes."""
     source = create_source(h5file, name, (rows,), h5py.vlen_dtype(
         numpy.dtype(dtype)))
     shapes = h5file.create_dataset(shapes_name, (rows, len(labels)),
@@ -55,17 +32,8 @@ def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
 
 def write_rows(dataset: h5py.Dataset, rows: slice | Array,
                arrays: Sequence[numpy.ndarray[Any, Any]]) -> None:
-    """Write flat arrays of any lengths into rows of a source.
-
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Of a type of variable length.
-    rows : slice or numpy.ndarray of int
-        One row for each array, in any order.
-    arrays : sequence of numpy.ndarray
-        The arrays, one-dimensional.
-    """
+    """Write flat arrays of any lengths into rows of a source of variable
+    length, in any order."""
     # h5py takes arrays of equal length for a table, and refuses it.
     cells = numpy.empty(len(arrays), dtype=dataset.dtype)
     for i, array in enumerate(arrays):

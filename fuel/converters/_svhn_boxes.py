@@ -30,29 +30,8 @@ Key = Union['h5py.Reference', bytes, str]
 
 
 def read_boxes(struct: str, images: int) -> tuple[Array, Array]:
-    """Read the boxes of all images.
-
-    Parameters
-    ----------
-    struct : str
-        Path of ``digitStruct.mat``.
-    images : int
-        Number of images that it must be about.
-
-    Returns
-    -------
-    counts : numpy.ndarray of int
-        Number of boxes of each image.
-    table : numpy.ndarray of int
-        For each box height, label, left, top and width. Negative numbers
-        are 0, and so is the label 10, which stands for the digit zero.
-
-    Raises
-    ------
-    ValueError
-        If the file is about more or fewer images, numbers are too large, or
-        data are elsewhere than in the file.
-    """
+    """Return the number of boxes of each image, and for each box height,
+    label, left, top and width. Negative numbers and the label 10 become 0."""
     with h5py.File(struct, 'r') as h5file:
         reader = _Reader(h5file)
         tables = [reader.boxes(key) for key in reader.images(images)]

@@ -1,4 +1,4 @@
-"""What every converter is built from."""
+"""Functions that converters are built from."""
 import functools
 import os
 from argparse import ArgumentParser

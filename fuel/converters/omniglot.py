@@ -104,7 +104,7 @@ def _drawings(path: str) -> list[Drawing]:
             drawer = DRAWERS.get(
                 parts[3].removesuffix('.png').rpartition('_')[2])
             if drawer is None:
-                raise BadInputFile(path, f'the name {name!r} does not tell '
+                raise BadInputFile(path, f'the name {name!r} does not say '
                                    'who drew, 01 to 20')
             drawings.append(Drawing(parts[1], parts[2], drawer, name))
     if not drawings:

@@ -159,16 +159,9 @@ class _CheckedDataset(h5py.Dataset):  # type: ignore[misc]
 class ConvertedFile(h5py.File):  # type: ignore[misc]
     """An HDF5 file, open for writing, that survives a full disk.
 
-    HDF5 cannot close a file whose last changes do not reach the disk: it
-    ends the process. Here a failed write is recorded, and raised by the
-    next write to a source and by `check_room`.
-
-    Parameters
-    ----------
-    disk : object
-        The file on its disk.
-    layout : Layout
-        How sources are stored.
+    HDF5 cannot close a file whose last changes do not reach the disk: it ends
+    the process. Here a failed write is recorded, and raised by the next write
+    to a source and by `check_room`.
     """
 
     def __init__(self, disk: _DiskSpace, layout: Layout) -> None:

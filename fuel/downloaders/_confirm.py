@@ -1,4 +1,4 @@
-"""Pages that ask for a confirmation before they let go of a large file."""
+"""Pages that ask for a confirmation before a large file is sent."""
 import urllib.parse
 from html.parser import HTMLParser
 
@@ -35,18 +35,8 @@ class _Form(HTMLParser):
 
 
 def confirmed_address(reply: Reply) -> str | None:
-    """Return the address behind a page that asks for a confirmation.
-
-    Parameters
-    ----------
-    reply : requests.Response
-        A reply; only if it is such a page it is read.
-
-    Returns
-    -------
-    str or None
-        None if the reply is anything else.
-    """
+    """Return the address behind a page that asks for a confirmation, None
+    for any other reply, which is not read."""
     if not _is_asker(getattr(reply, 'url', None)) or (
             'text/html' not in reply.headers.get('Content-Type', '')):
         return None

@@ -26,4 +26,4 @@ class SlowError(TransientError):
 
 
 class WrongPieceError(TransientError):
-    """What is on disk is not a part of the file."""
+    """The piece on disk is not a part of the file."""

@@ -14,7 +14,7 @@ UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
 
 
 def _safe(name: str) -> str:
-    """Return the last component of a name, empty if it is of no use."""
+    """Return the last component of a name, empty if it is invalid."""
     name = UNPRINTABLE.sub('', SEPARATORS.split(name)[-1]).strip()
     return '' if name in ('.', '..', '~') else name
 

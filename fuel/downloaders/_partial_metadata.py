@@ -21,16 +21,8 @@ def metadata_path(part: str) -> str:
 
 
 class PartialMetadata:
-    """Address, length and validator of an unfinished file, beside it.
-
-    Parameters
-    ----------
-    part : file
-        The unfinished file.
-    known : RawFile
-        What is known about the file. If that is a digest, there are no
-        metadata.
-    """
+    """Address, length and validator of an unfinished file, in a file beside
+    it; none if a digest of the file is known."""
 
     def __init__(self, part: IO[bytes], known: RawFile) -> None:
         self._part = part

@@ -37,19 +37,10 @@ HEADERS = {'User-Agent': f'fuel/{version}',
 class Answer:
     """The rest of a file, from byte `start` on.
 
-    Attributes
-    ----------
-    start : int
-        Where the bytes begin; less than asked for if the server cannot
-        answer from there.
-    total : int or None
-        Length of the whole file, if the server says so.
-    chunks : iterator of bytes
-        The bytes.
-    encoded : bool
-        Whether the server packed them for the way.
-    validator : str or None
-        What the server calls this state of the file.
+    `start` is less than asked for if the server cannot answer from there.
+    `total` is the length of the whole file, if known, `encoded` says that the
+    server packed the bytes for the transfer, and `validator` is how the server
+    names this state of the file.
     """
 
     start: int
@@ -61,24 +52,8 @@ class Answer:
 
 def request(get: Get, url: str, headers: Mapping[str, str],
             options: Options) -> Reply:
-    """Return a reply, once its head is there.
-
-    Parameters
-    ----------
-    get : callable
-        ``requests.get``.
-    url : str
-        An address.
-    headers : mapping
-        What to send.
-    options : Options
-        How long to wait.
-
-    Raises
-    ------
-    SlowError
-        If it takes too long, although bytes come again and again.
-    """
+    """Return a reply, once its head is there; `SlowError` if that takes too
+    long, although bytes come again and again."""
     def sound(address: str) -> Reply:
         reply = get(address, stream=True, headers=headers, timeout=(
             options.connect_timeout, options.read_timeout),
@@ -132,33 +107,11 @@ def ask(get: Get, url: str, start: int, options: Options,
         ) -> Iterator[Answer]:
     """Ask for a file from byte `start` on.
 
-    Parameters
-    ----------
-    get : callable
-        ``requests.get``.
-    url : str
-        An address; one that begins with ``file:`` is read from disk.
-    start : int
-        The first byte that is wanted.
-    options : Options
-        How long to wait.
-    unpack : bool, optional
-        Whether to undo an encoding that the server says it applied. Some
-        servers say so of files which are meant to be packed.
-    validator : str, optional
-        The state of the file that the bytes before `start` belong to. If it
-        is another now, the answer begins at 0.
-
-    Yields
-    ------
-    Answer
-
-    Raises
-    ------
-    TransientError
-        If it makes sense to ask again.
-    SourceError
-        If it makes none.
+    A URL that begins with ``file:`` is read from disk. `unpack` undoes an
+    encoding that the server says it applied; some say so of files which are
+    meant to be packed. `validator` names the state of the file that the bytes
+    before `start` belong to: if it is another now, the answer begins at 0.
+    Raises `TransientError` if it makes sense to ask again, else `SourceError`.
     """
     if url.startswith('file:'):
         with _read_local(url, start) as answer:

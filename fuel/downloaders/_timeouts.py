@@ -1,4 +1,5 @@
-"""Servers that send a byte now and then, so that no read takes too long."""
+"""Deadlines for servers that send a byte now and then, so that no single
+read takes too long."""
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, InvalidStateError
@@ -14,27 +15,8 @@ T = TypeVar('T')
 
 def within(seconds: float, work: Callable[[], T],
            drop: Callable[[T], object]) -> T:
-    """Wait for a result for some time, and no longer.
-
-    Parameters
-    ----------
-    seconds : float
-        How long.
-    work : callable
-        Makes the result, in another thread.
-    drop : callable
-        Called with a result that comes too late.
-
-    Returns
-    -------
-    object
-        What `work` returned.
-
-    Raises
-    ------
-    SlowError
-        If there is no result in that time.
-    """
+    """Return what `work` returns in another thread; `SlowError` after so
+    many seconds. A result that comes too late goes to `drop`."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -64,26 +46,9 @@ def within(seconds: float, work: Callable[[], T],
 
 def watched(chunks: Iterator[bytes], seconds: float, rate: float,
             abort: Callable[[], object]) -> Generator[bytes, None, None]:
-    """Iterate over the bytes of a transfer that must not become too slow.
-
-    Parameters
-    ----------
-    chunks : iterator of bytes
-        The bytes.
-    seconds, rate : float
-        How many bytes a second must come, on average over so many seconds.
-    abort : callable
-        Makes a read that waits for bytes return, or fail.
-
-    Yields
-    ------
-    bytes
-
-    Raises
-    ------
-    SlowError
-        If it is.
-    """
+    """Iterate over the bytes of a transfer; `SlowError` if fewer than
+    `rate` bytes a second come, on average over so many seconds. `abort`
+    makes a read that waits for bytes return, or fail."""
     watch = _Watch(seconds, rate, abort)
     try:
         for chunk in chunks:
@@ -98,7 +63,7 @@ def watched(chunks: Iterator[bytes], seconds: float, rate: float,
 
 
 class _Watch:
-    """Looks again and again, from a thread, how many bytes have come."""
+    """Counts from a thread how many bytes have come."""
 
     def __init__(self, seconds: float, rate: float,
                  abort: Callable[[], object]) -> None:
@@ -123,11 +88,11 @@ class _Watch:
             before += came
 
     def note(self, size: int) -> None:
-        """Note bytes that came; raise `SlowError` if they were too few."""
+        """Count bytes that came; raise `SlowError` if they were too few."""
         if self._problem is not None:
             raise SlowError(self._problem)
         self._bytes += size
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop counting."""
         self._ended.set()

@@ -46,29 +46,9 @@ BarMaker = Callable[[int | None], AbstractContextManager[Bar]]
 
 def fetch(get: Get, sources: Sequence[str], known: RawFile,
           directory: str, options: Options, make_bar: BarMaker) -> None:
-    """Put a file in its place, unless it is there and known to be right.
-
-    Parameters
-    ----------
-    get : callable
-        ``requests.get``.
-    sources : sequence of str
-        Addresses, tried in order.
-    known : RawFile
-        The file's name, and what it must be like.
-    directory : str
-        The folder it goes to.
-    options : Options
-        How to download.
-    make_bar : callable
-        Makes a progress bar of a length.
-
-    Raises
-    ------
-    DownloadError
-        If no address gave the right file. What stood under the name before
-        is untouched.
-    """
+    """Download a file to its place, unless it is there and known to be
+    right; `DownloadError` if no address gave it, and then the old file is
+    untouched."""
     target = os.path.join(directory, known)
     if _is_right(target, known):
         return
@@ -171,7 +151,7 @@ def _lock(part: IO[bytes], name: str, options: Options) -> None:
 
 def _forget_empty(part: IO[bytes]) -> None:
     """Remove an unfinished file that nothing was written to."""
-    with suppress(OSError):  # a full disk is told of elsewhere
+    with suppress(OSError):  # a full disk is reported elsewhere
         part.flush()
     if _size(part):
         return
@@ -262,7 +242,8 @@ def _fill_from_zip(get: Get, source: str, member: str,
     """Fill an unfinished file with a member of an archive, where the file
     itself is no longer distributed."""
     if known.size is None or not known.verifiable:
-        raise SourceError('nothing tells the right member of the archive')
+        raise SourceError('no digest or size shows the right member of the '
+                          'archive')
     path = f'{part.name}.zip'
     # Whoever owns the unfinished file owns the archive beside it.
     with open(path, 'a+b') as packed:

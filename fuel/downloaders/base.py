@@ -1,4 +1,4 @@
-"""What every downloader is built from."""
+"""Functions that downloaders are built from."""
 import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence

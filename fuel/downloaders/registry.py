@@ -1,9 +1,9 @@
-"""What is known about raw files: where they are, and how to tell them.
+"""Facts about raw files: addresses, sizes and digests.
 
-The facts are in ``registry.json``: for each data set its title, its terms of
-use, the names of the converted files, and its raw files, each with addresses
-in the order in which to try them, size in bytes, SHA-256 and MD5. A null is a
-fact that nobody has verified.
+They are in ``registry.json``: for each data set its title, its terms of use,
+the names of the converted files, and its raw files, each with addresses in the
+order in which to try them, size in bytes, SHA-256 and MD5. A null is a fact
+that has not been verified.
 """
 import functools
 import hashlib
@@ -76,18 +76,8 @@ class RawFile(str):
         return bool(self.sha256 or self.md5)
 
     def problem(self, path: str) -> str | None:
-        """Compare a file on disk with what is known.
-
-        Parameters
-        ----------
-        path : str
-            An existing file.
-
-        Returns
-        -------
-        str or None
-            What is wrong; None if nothing is known to be wrong.
-        """
+        """Compare a file on disk with what is known; return what is wrong,
+        if anything."""
         size = os.path.getsize(path)
         if self.size is not None and size != self.size:
             return f'expected {self.size} bytes, got {size}'

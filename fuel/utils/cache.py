@@ -166,7 +166,7 @@ def _sha256(path: str) -> str:
 
 
 def _check_trusted(folder: str, root: str) -> None:
-    """Refuse a folder in which somebody else could have put any data."""
+    """Refuse a folder in which another user could have put any data."""
     if sys.platform == 'win32':
         return
     status = os.lstat(folder)
@@ -180,7 +180,7 @@ def _check_trusted(folder: str, root: str) -> None:
 
 
 def _remove_stale(folder: str, copy: str) -> None:
-    """Remove what is not `copy` and nobody reads, inside the lock."""
+    """Remove what is not `copy` and has no reader, inside the lock."""
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if name == _LOCK_NAME or path == copy or '.readlock.' in name or (

@@ -23,17 +23,11 @@ INTERVAL = 0.05
 
 
 class LockFile:
-    """One file, locked by one thread of one process or by nobody.
+    """A file in an existing folder that one thread of one process locks.
 
     The lock ends with the process that took it, however that ends; a child
-    that was forked meanwhile does not have it. The file stays.
-
-    Parameters
-    ----------
-    path : str
-        The file; created if needed, in a folder that exists. A symbolic
-        link is refused.
-
+    that was forked meanwhile does not have it. The file stays. A symbolic link
+    is refused.
     """
 
     def __init__(self, path: str) -> None:
@@ -42,7 +36,7 @@ class LockFile:
         _all.add(self)
 
     def try_acquire(self) -> bool:
-        """Lock the file if nobody has; return whether that was so."""
+        """Lock the file if it is free; return whether it was."""
         descriptor = os.open(
             self.path,
             os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0), 0o666)
@@ -60,16 +54,16 @@ class LockFile:
     def acquire(self, timeout: float, interval: float = INTERVAL) -> None:
         """Lock the file; TimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
-        told = False
+        logged = False
         while not self.try_acquire():
             if time.monotonic() >= deadline:
                 raise TimeoutError(
                     f'{self.path!r} has been locked by another process or '
                     f'thread for {timeout} s; wait for it to finish, or end '
                     'it')
-            if not told:
+            if not logged:
                 logger.info('Waiting for the lock %r', self.path)
-                told = True
+                logged = True
             time.sleep(interval)
 
     @property

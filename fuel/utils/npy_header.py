@@ -13,27 +13,11 @@ VERSIONS = (1, 0), (2, 0), (3, 0)
 
 def read_npy_header(stream: IO[bytes]
                     ) -> tuple[tuple[int, ...], bool, numpy.dtype[Any]]:
-    """Read the header of a ``.npy`` file.
+    """Read the header of a ``.npy`` file; leave the stream at the first byte
+    of the array.
 
-    Parameters
-    ----------
-    stream : file
-        Open for reading in binary mode, at the start of the header. It is
-        left at the first byte of the array.
-
-    Returns
-    -------
-    shape : tuple of int
-        Length of each axis.
-    by_columns : bool
-        Whether the array is in Fortran's order.
-    dtype : numpy.dtype
-        Type of the elements.
-
-    Raises
-    ------
-    ValueError
-        If it is no header, or describes no array.
+    Return shape, whether it is in Fortran's order, and type. Raises ValueError
+    if it is no header, or describes no array.
     """
     layout = numpy.lib.format
     try:

@@ -10,16 +10,8 @@ from typing import Any
 
 
 class Bar:
-    """Reports the progress of a long task; may be shared by threads.
-
-    Parameters
-    ----------
-    bar : progressbar.ProgressBar or None
-        What draws. None draws nothing.
-    maxval : int or None
-        The last value. None means that it is unknown.
-
-    """
+    """The progress of a long task, drawn by `bar` unless that is None; may
+    be shared by threads. `maxval` is None if the last value is unknown."""
 
     def __init__(self, bar: Any, maxval: int | None) -> None:
         self.value = 0

@@ -1,7 +1,7 @@
 """Temporary files and folders whose owner may be killed.
 
 The owner holds a lock on what it made, which the system releases when the
-process ends in any way. What nobody holds is left over, and may be removed.
+process ends in any way. Unlocked ones are left over, and may be removed.
 """
 import os
 import re
@@ -18,14 +18,8 @@ except ImportError:  # Windows: nothing is locked, and nothing removed
 
 
 class Claim:
-    """A new file or folder, locked while the context is entered.
-
-    Parameters
-    ----------
-    create : callable
-        Makes it, under a name that was never used, and returns its path.
-
-    """
+    """A new file or folder, locked while the context is entered. `create`
+    makes it, under a name that was never used, and returns its path."""
 
     def __init__(self, create: Callable[[], str]) -> None:
         self._create = create
@@ -65,16 +59,8 @@ class Claim:
 
 
 def remove_stale(folder: str, pattern: str) -> None:
-    """Remove files and folders of our own whose owner is no more.
-
-    Parameters
-    ----------
-    folder : str
-        Where to look.
-    pattern : str
-        A regular expression for their names as a whole.
-
-    """
+    """Remove files and folders of this user whose names match a pattern as
+    a whole and whose owner has ended."""
     if fcntl is None:
         return  # type: ignore[unreachable, unused-ignore]
     with suppress(OSError):
@@ -85,7 +71,7 @@ def remove_stale(folder: str, pattern: str) -> None:
 
 
 def _remove_unclaimed(path: str) -> None:
-    """Remove one, unless it is a link, somebody else's or claimed."""
+    """Remove one, unless it is a link, another user's or locked."""
     # Not to wait for the other end of a pipe of that name.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
@@ -105,17 +91,9 @@ def _remove_unclaimed(path: str) -> None:
 
 @contextmanager
 def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
-    """Have a folder for temporary files, which is removed at the end; so are
-    those of the same prefix whose owner was killed.
-
-    Parameters
-    ----------
-    prefix : str
-        How its name begins.
-    parent : str, optional
-        The folder to make it in. Default: that of the system.
-
-    """
+    """Make a folder for temporary files, in that of the system by default,
+    and remove it at the end; and those of the same prefix whose owner was
+    killed."""
     parent = parent or tempfile.gettempdir()
     # How tempfile makes names.
     remove_stale(parent, re.escape(prefix) + '[a-z0-9_]{8}')

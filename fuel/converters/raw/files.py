@@ -1,4 +1,4 @@
-"""Raw files: are they there, what are they, and can they be read?"""
+"""Raw files: presence, identity and content."""
 import hashlib
 import os
 import stat
@@ -43,15 +43,8 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
 
 
 def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
-    """Return the paths of raw files, after a look at how each begins.
-
-    Raises
-    ------
-    MissingInputFiles
-        If some are not there.
-    BadInputFile
-        If one is empty or a web page.
-    """
+    """Return the paths of raw files; raise `MissingInputFiles` if some are
+    not there, and `BadInputFile` if one is empty or a web page."""
     names = list(filenames)
     require_files(directory, names)
     paths = [os.path.join(directory, name) for name in names]
@@ -92,14 +85,8 @@ def require_regular(path: str) -> None:
 
 
 def read_gzip(path: str) -> bytes:
-    """Return the decompressed content of a gzip file.
-
-    Raises
-    ------
-    BadInputFile
-        If the file is not gzip, is cut short, unpacks to more than 1 GiB, or
-        its check sum is wrong.
-    """
+    """Return the decompressed content of a gzip file; `BadInputFile` if it
+    is damaged or unpacks to more than 1 GiB."""
     with open(path, 'rb') as raw:
         try:
             return unpack_gzip(raw, path)
@@ -135,13 +122,7 @@ def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
 
 
 class Digests:
-    """Sizes and SHA-256 of files, computed while something else is done.
-
-    Parameters
-    ----------
-    paths : iterable of str
-        The files. They are named by the last part of their path.
-    """
+    """Sizes and SHA-256 of files by name, computed in the background."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = list(paths)

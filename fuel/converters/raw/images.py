@@ -1,4 +1,4 @@
-"""Encoded images, one by one."""
+"""Encoded images, such as JPEG and PNG."""
 import io
 from collections.abc import Callable
 from typing import Any
@@ -16,28 +16,10 @@ MAX_PIXELS = 1 << 26
 def decode(content: bytes, where: str, mode: str | None = 'RGB',
            change: Callable[[Any], Any] | None = None
            ) -> numpy.ndarray[Any, Any]:
-    """Decode an image.
+    """Decode an image that is called `where` in errors.
 
-    Parameters
-    ----------
-    content : bytes
-        An encoded image, such as JPEG or PNG.
-    where : str
-        What to call it in error texts.
-    mode : str, optional
-        The colour mode to convert to; None keeps the image's own.
-    change : callable, optional
-        Makes another `PIL.Image.Image` of one.
-
-    Returns
-    -------
-    numpy.ndarray
-        uint8 of shape ``(channel, height, width)``.
-
-    Raises
-    ------
-    BadInputFile
-        If it is no image, is damaged or unreasonably large.
+    Return uint8 of shape ``(channel, height, width)`` in a colour mode, None
+    for the image's own; `change` makes another `PIL.Image.Image` of one.
     """
     from PIL import Image, UnidentifiedImageError
     try:

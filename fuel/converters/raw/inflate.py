@@ -27,15 +27,8 @@ class BinaryReader(Protocol):
 
 
 class Inflated:
-    """The content of a compressed file, read forwards.
-
-    Parameters
-    ----------
-    raw : file
-        Open for reading in binary mode.
-    form : int, optional
-        `GZIP`, the default, or `ZLIB`. Gzip files may follow one another.
-    """
+    """The content of a file in the form `GZIP` or `ZLIB`, read forwards.
+    Gzip files may follow one another."""
 
     def __init__(self, raw: IO[bytes], form: int = GZIP) -> None:
         self._raw = raw

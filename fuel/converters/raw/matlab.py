@@ -20,17 +20,7 @@ MAX_NUMBERS = 1 << 27
 
 def read_matlab(file: str | os.PathLike[str] | IO[bytes], path: str,
                 **kwargs: object) -> dict[str, Any]:
-    """Read a MATLAB file; its faults become `BadInputFile`.
-
-    Parameters
-    ----------
-    file : str or file
-        What to read.
-    path : str
-        What to call it in error texts.
-    **kwargs
-        For `scipy.io.loadmat`.
-    """
+    """Read a MATLAB file, called `path` in errors, by `scipy.io.loadmat`."""
     from scipy.io import loadmat
     with _sound(file, path):
         content: dict[str, Any] = loadmat(file, **kwargs)
@@ -80,15 +70,7 @@ def describe_variable(path: str, name: str) -> tuple[tuple[int, ...], str]:
 
 
 def read_variables(path: str, names: Iterable[str]) -> dict[str, Any]:
-    """Return variables of a file, none of them of unreasonable size.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    names : iterable of str
-        The variables, which must be there.
-    """
+    """Return variables of a file, none of them of unreasonable size."""
     names = list(names)
     for name in names:
         shape, _ = describe_variable(path, name)

@@ -32,15 +32,8 @@ class _OtherLayoutError(Exception):
 
 
 class MatlabImages:
-    """A variable of unsigned bytes, with the examples on axis 0.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    name : str
-        A variable of shape ``(height, width, channel, examples)``.
-    """
+    """A variable of unsigned bytes of shape ``(height, width, channel,
+    examples)``, with the examples on axis 0."""
 
     def __init__(self, path: str, name: str) -> None:
         shape, kind = describe_variable(path, name)

@@ -137,25 +137,8 @@ class _Unpickler(_InPython):  # type: ignore[misc, unused-ignore]
 
 
 def load_arrays(content: bytes, path: str) -> Any:
-    """Unpickle a dictionary of text, numbers, lists and arrays of numbers.
-
-    Parameters
-    ----------
-    content : bytes
-        A pickle, of Python 2 or 3.
-    path : str
-        Where it comes from, for error texts.
-
-    Returns
-    -------
-    dict
-        What was pickled.
-
-    Raises
-    ------
-    BadInputFile
-        If the pickle is damaged, names anything else, or is no dictionary.
-    """
+    """Unpickle a dictionary of text, numbers, lists and arrays of numbers,
+    of Python 2 or 3; `BadInputFile` for anything else."""
     try:
         loaded = _Unpickler(io.BytesIO(content), encoding='latin1').load()
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError,

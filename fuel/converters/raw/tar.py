@@ -51,21 +51,10 @@ class _Header(NamedTuple):
 
 
 class Tar:
-    """A tar archive in an open file.
+    """A tar archive in a part of an open file.
 
-    Parameters
-    ----------
-    raw : file
-        Open for reading in binary mode. If it can only go forwards, members
-        must be read while they are walked.
-    path : str
-        What to call the archive in error texts.
-    start : int, optional
-        Where in the file the archive lies. Default 0.
-    stop : int, optional
-        Where it ends. Default: unknown.
-    packed : bool, optional
-        Whether going backwards is slow. Default False.
+    If the file can only go forwards, members must be read while they are
+    walked. Where it is `packed`, going backwards is slow.
     """
 
     def __init__(self, raw: BinaryReader, path: str, start: int = 0,
@@ -81,14 +70,9 @@ class Tar:
         return list(self.walk())
 
     def walk(self, max_size: int = MAX_MEMBER) -> Iterator[Member]:
-        """Iterate over the regular files, in the order of the archive.
-
-        Raises
-        ------
-        BadInputFile
-            For a link, a device, a name that leads out of the folder, and a
-            file of more than `max_size` bytes.
-        """
+        """Iterate over the regular files, in the order of the archive;
+        raise `BadInputFile` for a link, a device, a name that leads out of
+        the folder, and a file of more than `max_size` bytes."""
         position = self._start
         while (found := self._next(position)) is not None:
             header, position = found
@@ -243,17 +227,8 @@ def open_tar(archive: Archive,
              in_order: bool = True) -> Iterator[Tar]:
     """Open a tar archive, packed or not; its faults become `BadInputFile`.
 
-    Parameters
-    ----------
-    archive : path-like or file
-        The archive.
-    in_order : bool, optional
-        Whether members are read while they are walked, which makes a packed
-        archive quick to read. Default True.
-
-    Yields
-    ------
-    Tar
+    If members are read `in_order`, while they are walked, a packed archive is
+    read quickly.
     """
     with ExitStack() as stack:
         if isinstance(archive, (str, os.PathLike)):
