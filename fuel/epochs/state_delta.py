@@ -1,6 +1,7 @@
 """Differences of a pipeline's state from its first."""
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.state import Position, as_state, position_fields
@@ -8,6 +9,7 @@ from fuel.typing import State
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
+    from fuel.iterator import DataIterator
 
 # Keys and indices that lead to a value, and the new value there.
 Path = list[Any]
@@ -33,7 +35,7 @@ def changes(old: object, new: object) -> Changes:
     return found
 
 
-def _compare(old: Any, new: Any, path: Path, found: Changes) -> None:
+def _compare(old: object, new: object, path: Path, found: Changes) -> None:
     if old is new:
         return
     if isinstance(new, Exception):
@@ -56,24 +58,24 @@ def _hold_stages(elements: list[Any]) -> bool:
     return all(isinstance(element, (dict, Position)) for element in elements)
 
 
-def _is_same(old: Any, new: Any) -> bool:
+def _is_same(old: object, new: object) -> bool:
     """Tell whether two plain values are equal, and of the same types."""
     if type(old) is not type(new) or old != new:
         return False
-    if isinstance(old, dict):
+    if isinstance(old, dict) and isinstance(new, dict):
         return all(_is_same(old[key], new[key]) for key in old)
-    if isinstance(old, (list, tuple)):
+    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
         return (list(map(type, old)) == list(map(type, new))
                 and (not _hold_containers(old)
                      or all(map(_is_same, old, new))))
     return True
 
 
-def _hold_containers(elements: Any) -> bool:
+def _hold_containers(elements: Iterable[object]) -> bool:
     return not {dict, list, tuple}.isdisjoint(map(type, elements))
 
 
-def _compare_position(old: Any, new: Position, path: Path,
+def _compare_position(old: object, new: Position, path: Path,
                       found: Changes) -> None:
     """Compare the state of a stage with a later position of it."""
     if not isinstance(old, dict) or len(old['children']) != len(new.children):
@@ -94,7 +96,7 @@ class StateDelta:
 
     """
 
-    def __init__(self, iterator: Any) -> None:
+    def __init__(self, iterator: DataIterator) -> None:
         self.base = _state_of(iterator)
         self._counters: list[_Counter] | None = None
         self._streams: list[object] | None = None
@@ -102,7 +104,7 @@ class StateDelta:
             self._counters = _find_counters(iterator)
             self._streams = _streams_of(iterator.get_position())
 
-    def changes(self, iterator: Any) -> Changes | Exception | None:
+    def changes(self, iterator: DataIterator) -> Changes | Exception | None:
         """Return what has changed since the first state.
 
         Returns
@@ -128,7 +130,7 @@ class StateDelta:
             return error
 
 
-def _state_of(iterator: Any) -> State | Exception:
+def _state_of(iterator: DataIterator) -> State | Exception:
     try:
         state: State = iterator.state_dict()
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
@@ -154,7 +156,7 @@ class _Counter(NamedTuple):
     requested: Path
 
 
-def _find_counters(iterator: Any) -> list[_Counter] | None:
+def _find_counters(iterator: DataIterator | None) -> list[_Counter] | None:
     """Return the stages of a pipeline that only count, None of any other.
 
     Most pipelines do: no stage keeps something from one batch to the next,

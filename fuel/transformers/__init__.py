@@ -24,10 +24,8 @@ from fuel.transformers.sourcewise import (
 from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:
-    from fuel.transformers.multiprocessing import (
-        BackgroundProcess,
-        MultiProcessing,
-    )
+    from fuel.transformers.multiprocessing import MultiProcessing
+    from fuel.workers.background import BackgroundProcess
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
@@ -50,6 +48,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(
             f'module {__name__!r} has no attribute {name!r}')
     from fuel.transformers import multiprocessing
-    value = getattr(multiprocessing, name)
+    from fuel.workers import background
+    value = getattr(
+        background if name == 'BackgroundProcess' else multiprocessing, name)
     value.__module__ = __name__
     return value

@@ -10,7 +10,7 @@ import io
 import pickle
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import numpy
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ SMALL = 1 << 14
 class _Pickler(pickle.Pickler):
     """Pickles plain arrays through their memory, of whatever layout."""
 
-    def reducer_override(self, instance: Any) -> Any:
+    def reducer_override(self, instance: object) -> Any:
         if type(instance) not in (numpy.ndarray, numpy.memmap):
             return NotImplemented
         array = numpy.asarray(instance)
@@ -50,12 +50,13 @@ def _as_bytes(array: NDArray[Any], order: str) -> NDArray[Any]:
     return array.reshape(-1).view(numpy.uint8)
 
 
-def _rebuild(buffer: Any, dtype: Any, shape: tuple[int, ...],
-             order: Any) -> NDArray[Any]:
+def _rebuild(buffer: bytes | memoryview, dtype: numpy.dtype[Any],
+             shape: tuple[int, ...], order: Literal['C', 'F']) -> NDArray[Any]:
     return numpy.frombuffer(buffer, dtype).reshape(shape, order=order)
 
 
-def dump(batch: Any, small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
+def dump(batch: object,
+         small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
     """Return a description of any data, and the memory of its arrays.
 
     Parameters
@@ -88,7 +89,7 @@ def dump(batch: Any, small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
     return stream.getvalue(), buffers
 
 
-def load(description: Any, buffers: Sequence[Any]) -> Any:
+def load(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
     """Return what :func:`dump` was given.
 
     Parameters
@@ -110,10 +111,13 @@ def load(description: Any, buffers: Sequence[Any]) -> Any:
 # Nearly all batches are tuples of arrays with the types and shapes of the
 # batch before: these need no pickle.  No pickle begins with this byte.
 _PLAIN = 0
+# Type, shape and size of each array, and whether it is in the description.
+_Kinds: TypeAlias = tuple[
+    tuple[numpy.dtype[Any], tuple[int, ...], int, bool], ...]
 _HEAD = struct.Struct('<BI')
 
 
-def _is_plain(batch: Any) -> bool:
+def _is_plain(batch: object) -> TypeGuard[tuple[NDArray[Any], ...]]:
     """Tell whether a batch is a tuple of ordinary arrays, each another."""
     if type(batch) is not tuple:
         return False
@@ -140,7 +144,7 @@ def _dump_plain(batch: tuple[NDArray[Any], ...],
 
 
 @functools.lru_cache(64)
-def _head_of(kinds: Any) -> bytes:
+def _head_of(kinds: _Kinds) -> bytes:
     head = pickle.dumps(kinds)
     return _HEAD.pack(_PLAIN, len(head)) + head
 
@@ -150,7 +154,7 @@ def _kinds_of(head: bytes) -> Any:
     return pickle.loads(head)
 
 
-def _load_plain(description: Any,
+def _load_plain(description: bytes | memoryview,
                 buffers: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     place = _HEAD.size + _HEAD.unpack_from(description)[1]
     batch = []

@@ -8,7 +8,7 @@ from typing import Any
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
-from fuel.streams import AbstractDataStream
+from fuel.streams.base import AbstractDataStream
 from fuel.typing import Batch, returns_epochs
 from fuel.workers.session import RemoteSession
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from fuel.exceptions import WorkerError
 from fuel.typing import State
+from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import DeliveredStates, RemoteSession
-from fuel.workers.worker import Receipt, Worker, WorkerEpoch
+from fuel.workers.worker import Worker
 
 
 class Team:
@@ -59,7 +60,7 @@ class Team:
                      if worker.error is not None), None)
 
     def begin(self, start: dict[str, Any],
-              left: dict[str, int]) -> list[WorkerEpoch]:
+              left: dict[str, int]) -> list[RemoteEpoch]:
         """Begin an epoch in every worker.
 
         Parameters
@@ -108,7 +109,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     ----------
     team : Team or None
         None before the first batch is asked for after unpickling.
-    parts : list of WorkerEpoch
+    parts : list of RemoteEpoch
         The epoch in each worker.
     delivered : int
         How many batches and errors of these parts were delivered.
@@ -123,7 +124,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.after = after
         self.calls = calls
         self.team: Team | None = None
-        self.parts: list[WorkerEpoch] = []
+        self.parts: list[RemoteEpoch] = []
         self.delivered = 0
         self.states = DeliveredStates(_unpickled)
 
@@ -176,7 +177,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         """Tell whether the state of the epoch is known without waiting."""
         return bool(self.parts) and self._last_part().opened
 
-    def _last_part(self) -> WorkerEpoch:
+    def _last_part(self) -> RemoteEpoch:
         """Return the part that what was delivered last came from."""
         return self.parts[max(0, self.delivered - 1) % len(self.parts)]
 

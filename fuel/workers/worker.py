@@ -10,10 +10,9 @@ import pickle
 import signal
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
@@ -27,78 +26,17 @@ from fuel.transport.channel import (
 )
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
-from fuel.typing import Batch, State
+from fuel.typing import Batch
 from fuel.utils.thread_exit import end_thread_at_exit
 from fuel.workers.messages import Kind, unpack_batch
 from fuel.workers.producer import serve
-from fuel.workers.remote_errors import unpickle_error
+from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
 # Seconds that a worker has to end by itself.
 _PATIENCE = 2.0
 _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
               'that are not forked import your script, so what it does must '
               "stand under if __name__ == '__main__':")
-_UNPICKLABLE = ('the pipeline in the worker process raised an error that '
-                'cannot be pickled: ')
-
-
-class WorkerEpoch:
-    """One epoch of one worker, on the consumer's side.
-
-    Attributes
-    ----------
-    number : int
-    taken : int
-        How many batches and errors were received and opened.
-    items : collections.deque of Message
-        Those that came and were not opened.
-    opened : bool
-        Whether the worker answered the request for the epoch.
-    base : dict or Exception
-        The state before the first batch, or why there is none.
-    failure : Exception or None
-        Why the epoch could not begin, if it could not.
-    finished : bool
-        Whether the end was received.
-
-    """
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.taken = 0
-        self.finished = False
-        self.items: deque[Message] = deque()
-        self.opened = False
-        self.base: State | Exception = WorkerError(
-            'the worker has not begun the epoch')
-        self.failure: Exception | None = None
-        self._final: bytes = b''
-
-    def open(self, message: Message) -> None:
-        """Record that the worker has begun the epoch, or could not."""
-        self.opened = True
-        if message.first:
-            self.base = self.failure = unpickle_error(
-                message.payload, WorkerError, _UNPICKLABLE)
-        else:
-            self.base = pickle.loads(message.payload)
-
-    def final(self) -> State | Exception:
-        """Return the state after the end, or why there is none."""
-        state: State | Exception = pickle.loads(self._final)
-        return state
-
-    def end(self, final: bytes) -> None:
-        """Record that the end was received."""
-        self.finished = True
-        self._final = final
-
-
-class Receipt(NamedTuple):
-    """Of a batch or error: whose it is, and the changed state, pickled."""
-
-    epoch: WorkerEpoch
-    changes: bytes
 
 
 class Worker:
@@ -127,7 +65,7 @@ class Worker:
         self.stalled = stalled
         self.owner = os.getpid()
         self.leases = Leases(max_bytes // 2)
-        self.epochs: dict[int, WorkerEpoch] = {}
+        self.epochs: dict[int, RemoteEpoch] = {}
         self.error: WorkerError | None = None
         self.interrupted = False
         self.is_cut = False
@@ -185,9 +123,9 @@ class Worker:
         return (self.error is None and self._finalizer.still_active()
                 and self.owner == os.getpid())
 
-    def begin(self, options: dict[str, Any]) -> WorkerEpoch:
+    def begin(self, options: dict[str, Any]) -> RemoteEpoch:
         """Begin an epoch; the options are those of :class:`BatchMaker`."""
-        epoch = WorkerEpoch(self._next_number)
+        epoch = RemoteEpoch(self._next_number)
         with self._abandoned_if_interrupted():
             self._next_number += 1
             self.epochs[epoch.number] = epoch
@@ -195,7 +133,7 @@ class Worker:
                 Kind.OPEN, epoch.number, payload=pickle.dumps(options)))
             return epoch
 
-    def leave(self, epoch: WorkerEpoch) -> None:
+    def leave(self, epoch: RemoteEpoch) -> None:
         """Stop reading an epoch."""
         if self.epochs.pop(epoch.number, None) is None:
             return
@@ -207,13 +145,13 @@ class Worker:
                 self._drop(item)
             epoch.items.clear()
 
-    def wait_until_open(self, epoch: WorkerEpoch) -> None:
+    def wait_until_open(self, epoch: RemoteEpoch) -> None:
         """Wait for the first state of an epoch, if that may come."""
         if not epoch.opened and self.is_usable():
             with self._abandoned_if_interrupted():
                 self._wait(lambda: epoch.opened)
 
-    def receive(self, epoch: WorkerEpoch, pending: PendingItem) -> None:
+    def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
         """Let the next batch of an epoch, or its error, be pending.
 
         Raises
@@ -244,7 +182,7 @@ class Worker:
             data = error = None
             if item.kind == Kind.ERROR:
                 changes, pickled = pickle.loads(item.payload)
-                error = unpickle_error(pickled, WorkerError, _UNPICKLABLE)
+                error = pipeline_error(pickled)
             else:
                 data, changes = self._load(item)
             epoch.taken += 1
@@ -289,7 +227,7 @@ class Worker:
         self.leases.give_back(slot)
         return batch, changes
 
-    def _acknowledge(self, epoch: WorkerEpoch) -> None:
+    def _acknowledge(self, epoch: RemoteEpoch) -> None:
         returned = self.leases.returned()
         slot, reuse = returned.pop() if returned else (-1, False)
         # A worker that is gone is noticed when something is wanted of it.

@@ -1,0 +1,76 @@
+"""One epoch of one worker, on the consumer's side."""
+from __future__ import annotations
+
+import pickle
+from collections import deque
+from typing import NamedTuple
+
+from fuel.exceptions import WorkerError
+from fuel.transport.channel import Message
+from fuel.typing import State
+from fuel.workers.remote_errors import unpickle_error
+
+
+class RemoteEpoch:
+    """One epoch of one worker, on the consumer's side.
+
+    Attributes
+    ----------
+    number : int
+    taken : int
+        How many batches and errors were received and opened.
+    items : collections.deque of Message
+        Those that came and were not opened.
+    opened : bool
+        Whether the worker answered the request for the epoch.
+    base : dict or Exception
+        The state before the first batch, or why there is none.
+    failure : Exception or None
+        Why the epoch could not begin, if it could not.
+    finished : bool
+        Whether the end was received.
+
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.taken = 0
+        self.finished = False
+        self.items: deque[Message] = deque()
+        self.opened = False
+        self.base: State | Exception = WorkerError(
+            'the worker has not begun the epoch')
+        self.failure: Exception | None = None
+        self._final: bytes = b''
+
+    def open(self, message: Message) -> None:
+        """Record that the worker has begun the epoch, or could not."""
+        self.opened = True
+        if message.first:
+            self.base = self.failure = pipeline_error(message.payload)
+        else:
+            self.base = pickle.loads(message.payload)
+
+    def final(self) -> State | Exception:
+        """Return the state after the end, or why there is none."""
+        state: State | Exception = pickle.loads(self._final)
+        return state
+
+    def end(self, final: bytes) -> None:
+        """Record that the end was received."""
+        self.finished = True
+        self._final = final
+
+
+class Receipt(NamedTuple):
+    """Of a batch or error: whose it is, and the changed state, pickled."""
+
+    epoch: RemoteEpoch
+    changes: bytes
+
+
+def pipeline_error(pickled: bytes) -> Exception:
+    """Return an exception of the worker's pipeline as one of ours."""
+    return unpickle_error(
+        pickled, WorkerError, 'the pipeline in the worker process raised an '
+        'error that cannot be pickled: ')
