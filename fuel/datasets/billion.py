@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from collections.abc import Iterable
+from typing import Unpack
 
-from fuel.datasets.text import TextFile
+from fuel.datasets.text import TextFile, TextOptions
+from fuel.datasets.vocabulary import Dictionary
 from fuel.utils import find_in_data_path
 
 __all__ = ['OneBillionWord']
@@ -47,8 +49,9 @@ class OneBillionWord(TextFile):
 
     """
 
-    def __init__(self, which_set: str, which_partitions: Any,
-                 dictionary: Any, **kwargs: Any) -> None:
+    def __init__(self, which_set: str, which_partitions: Iterable[int],
+                 dictionary: Dictionary,
+                 **kwargs: Unpack[TextOptions]) -> None:
         if which_set not in SETS:
             raise ValueError("which_set must be 'training' or 'heldout', got "
                              f'{which_set!r}')
@@ -63,7 +66,7 @@ class OneBillionWord(TextFile):
         super().__init__(files, dictionary, **kwargs)
 
 
-def _as_partition(which_set: str, number: Any, valid: range) -> int:
+def _as_partition(which_set: str, number: int, valid: range) -> int:
     try:
         partition = operator.index(number)
     except TypeError:

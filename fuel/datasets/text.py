@@ -1,27 +1,35 @@
 """Text files whose lines are examples, as lists of numbers."""
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypedDict
 
 from fuel.datasets.base import Dataset
+from fuel.datasets.text_arguments import Paths, as_files, check_level
 from fuel.datasets.text_files import (
     TextPosition,
     check_exists,
     ends_lines_with_a_byte,
 )
-from fuel.datasets.vocabulary import as_vocabulary
+from fuel.datasets.vocabulary import Dictionary, as_vocabulary
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import SequentialReader
 from fuel.exceptions import UnknownTokenError
 from fuel.kernels.text import MissingTokenError, numberize
 from fuel.schemes.requests import RequestIterator
-from fuel.typing import EpochReader
+from fuel.typing import Batch, EpochReader, State
 
 __all__ = ['TextFile']
 
-LEVELS = ('word', 'character')
+class TextOptions(TypedDict, total=False):
+    """Arguments of :class:`TextFile` behind `files` and `dictionary`."""
+
+    bos_token: str | None
+    eos_token: str | None
+    unk_token: str | None
+    level: str
+    preprocess: Callable[[str], str] | None
+    encoding: str | None
 
 
 class TextFile(Dataset):
@@ -99,7 +107,7 @@ class TextFile(Dataset):
     provides_sources = ('features',)
     example_iteration_scheme = None
 
-    def __init__(self, files: Any, dictionary: Any,
+    def __init__(self, files: Paths, dictionary: Dictionary,
                  bos_token: str | None = '<S>',  # noqa: S107 (no password)
                  eos_token: str | None = '</S>',  # noqa: S107
                  unk_token: str | None = '<UNK>',  # noqa: S107
@@ -108,9 +116,7 @@ class TextFile(Dataset):
                  encoding: str | None = None) -> None:
         self.files = as_files(files)
         self.dictionary = as_vocabulary(dictionary)
-        if level not in LEVELS:
-            raise ValueError(
-                f"level must be 'word' or 'character', got {level!r}")
+        check_level(level)
         for name, token in (('bos_token', bos_token),
                             ('eos_token', eos_token),
                             ('unk_token', unk_token)):
@@ -141,25 +147,25 @@ class TextFile(Dataset):
         """Return where reading stands, ready for JSON."""
         return state.get_position()
 
-    def open_at(self, position: Any) -> TextPosition:
+    def open_at(self, position: State | None) -> TextPosition:
         """Return a position that goes on from a saved one."""
         return TextPosition(
             self.files, self.encoding, self._make_examples,
             self.preprocess is not None, position)
 
-    def close(self, state: Any) -> None:
+    def close(self, state: object) -> None:
         """Close the file that is being read."""
-        if state is not None:
+        if isinstance(state, TextPosition):
             state.close()
 
     def make_reader(self, requests: RequestIterator | None,
-                    options: ReadOptions, state: Any) -> EpochReader | None:
+                    options: ReadOptions, state: object) -> EpochReader | None:
         """Return a reader that makes several examples at a time, or None."""
         if requests is not None or not isinstance(state, TextPosition):
             return None
         return SequentialReader(self, state)
 
-    def get_data(self, state: Any = None, request: Any = None) -> Any:
+    def get_data(self, state: object = None, request: object = None) -> Batch:
         """Return the next sentence.
 
         Parameters
@@ -181,15 +187,16 @@ class TextFile(Dataset):
             If there are no more lines.
 
         """
-        if state is None or request is not None:
+        if not isinstance(state, Iterator) or request is not None:
             raise ValueError(
                 f'{type(self).__name__} reads sentences in order: get_data '
                 'takes the state that open() returned and no request, got '
                 f'state {state!r} and request {request!r}')
-        return next(state)
+        sentence: Batch = next(state)
+        return sentence
 
     def _make_examples(self, lines: list[str],
-                       position: TextPosition) -> list[Any]:
+                       position: TextPosition) -> list[Batch]:
         """Return lines as examples."""
         if self.preprocess is not None:
             lines = [self.preprocess(line) for line in lines]
@@ -208,33 +215,6 @@ class TextFile(Dataset):
                 f'the dictionary of {len(vocabulary)} tokens: add it, or '
                 'pass the unk_token that stands for such tokens') from None
         return list(zip(sentences, strict=True))
-
-
-def as_files(files: Any) -> list[str]:
-    """Return names of files as a list, checked.
-
-    Parameters
-    ----------
-    files : iterable of path
-
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    ValueError
-        If there is none, or only a string.
-
-    """
-    if isinstance(files, (str, bytes, os.PathLike)):
-        raise ValueError(
-            f'files must be a list of names, got the single name {files!r}: '
-            f'write [{files!r}]')
-    names = [os.fspath(path) for path in files]
-    if not names:
-        raise ValueError('files must name at least one text file')
-    return names
 
 
 def _check_token(name: str, token: str | None,

@@ -1,14 +1,27 @@
 """Toy data sets: points on spirals and on a Swiss roll."""
+from __future__ import annotations
+
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel import config
 from fuel.datasets.base import IndexableDataset
+from fuel.typing import AxisLabels
 
 __all__ = ['Spiral', 'SwissRoll']
+
+
+class IndexableOptions(TypedDict, total=False):
+    """Further arguments of `IndexableDataset`."""
+
+    start: int | None
+    stop: int | None
+    sources: Sequence[str] | None
+    axis_labels: AxisLabels | None
 
 
 class Spiral(IndexableDataset):
@@ -52,7 +65,8 @@ class Spiral(IndexableDataset):
 
     def __init__(self, num_examples: int = 1000, classes: int = 1,
                  cycles: float = 1.0, noise: float = 0.0,
-                 seed: int | None = None, **kwargs: Any) -> None:
+                 seed: int | None = None,
+                 **kwargs: Unpack[IndexableOptions]) -> None:
         _check(num_examples=num_examples, classes=classes)
         _check_noise(noise)
         rng = _generator(seed)
@@ -102,7 +116,8 @@ class SwissRoll(IndexableDataset):
     """
 
     def __init__(self, num_examples: int = 1000, noise: float = 0.0,
-                 seed: int | None = None, **kwargs: Any) -> None:
+                 seed: int | None = None,
+                 **kwargs: Unpack[IndexableOptions]) -> None:
         _check(num_examples=num_examples)
         _check_noise(noise)
         rng = _generator(seed)

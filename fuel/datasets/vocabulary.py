@@ -6,14 +6,18 @@ import os
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from fuel.datasets.text_arguments import Paths, as_files, check_level
 from fuel.datasets.text_files import LineReader, check_exists, open_binary
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.progress import progress
 
 __all__ = ['Vocabulary', 'build_vocabulary', 'load_vocabulary',
            'save_vocabulary']
+
+#: Numbers of tokens, or the name of a file that holds them.
+Dictionary: TypeAlias = 'Mapping[str, int] | str | os.PathLike[str]'
 
 SPECIAL_TOKENS = ('<S>', '</S>', '<UNK>')
 
@@ -41,7 +45,7 @@ class Vocabulary(NamedTuple):
 
 
 def build_vocabulary(
-        files: Iterable[str], size: int | None = None,
+        files: Paths, size: int | None = None,
         minimum_count: int = 1, level: str = 'word',
         preprocess: Callable[[str], str] | None = None,
         encoding: str | None = None,
@@ -75,7 +79,7 @@ def build_vocabulary(
     Raises
     ------
     ValueError
-        If an argument is of no use, or bytes cannot be decoded.
+        If an argument is invalid, or bytes cannot be decoded.
     FileNotFoundError
         If a file does not exist.
 
@@ -90,7 +94,6 @@ def build_vocabulary(
     ({'b': 3, 'a': 2}, 6, 1)
 
     """
-    from fuel.datasets.text import LEVELS, as_files
     paths = as_files(files)
     if isinstance(special_tokens, str):
         raise ValueError('special_tokens must be a tuple of tokens, got the '
@@ -99,8 +102,7 @@ def build_vocabulary(
     for path in paths:
         check_exists(path, 'text')
     special = list(dict.fromkeys(special_tokens))
-    if level not in LEVELS:
-        raise ValueError(f"level must be 'word' or 'character', got {level!r}")
+    check_level(level)
     if size is not None and size < len(special):
         raise ValueError(f'size must be at least {len(special)}, the number '
                          f'of special tokens, got {size}')
@@ -127,7 +129,7 @@ def build_vocabulary(
 
 
 def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
-    """Yield the lines of files, a block at a time."""
+    """Read the lines of files, a block at a time."""
     sizes = [os.path.getsize(path) for path in paths]
     done = 0
     with progress('Counting tokens', sum(sizes), True) as bar:
@@ -243,20 +245,20 @@ def _lines(text: str) -> list[str]:
 class _PlainUnpickler(pickle.Unpickler):
     """Loads built-in types only, so that loading runs no other code."""
 
-    def find_class(self, module: str, name: str) -> Any:
+    def find_class(self, module: str, name: str) -> object:
         raise pickle.UnpicklingError(
             f'it names {module}.{name}, but a pickled vocabulary may hold '
             'nothing but a dict of strings to integers')
 
 
-def _unpickle(content: bytes) -> Any:
+def _unpickle(content: bytes) -> object:
     import io
     # What Python 2 pickled as bytes is text.
     return _PlainUnpickler(io.BytesIO(content), encoding='utf-8').load()
 
 
-def _number(tokens: list[Any], name: str) -> dict[Any, int]:
-    numbers: dict[Any, int] = {}
+def _number(tokens: list[object], name: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
     for i, token in enumerate(tokens):
         if not isinstance(token, str) or not token:
             raise ValueError(f'{name}: entry {i + 1} is {token!r}, but must '
@@ -269,7 +271,7 @@ def _number(tokens: list[Any], name: str) -> dict[Any, int]:
     return numbers
 
 
-def _check(found: Any, name: str) -> dict[str, int]:
+def _check(found: object, name: str) -> dict[str, int]:
     if not isinstance(found, dict):
         raise ValueError(
             f'{name} must hold a dictionary of tokens, but holds '
@@ -282,24 +284,8 @@ def _check(found: Any, name: str) -> dict[str, int]:
     return found
 
 
-def as_vocabulary(dictionary: Any) -> dict[str, int]:
-    """Return a dictionary of tokens, loaded if it is the name of a file.
-
-    Parameters
-    ----------
-    dictionary : dict or path
-
-    Returns
-    -------
-    dict
-        `dictionary` itself if it is a dict.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-
-    """
+def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:
+    """Return a dictionary of tokens, loaded if it is the name of a file."""
     if isinstance(dictionary, (str, os.PathLike)):
         return load_vocabulary(dictionary)
     if isinstance(dictionary, dict):

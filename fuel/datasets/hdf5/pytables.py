@@ -13,6 +13,7 @@ from fuel.datasets.base import Dataset
 from fuel.datasets.rows import as_batch, check_slice, is_batch, own
 from fuel.kernels import take
 from fuel.suggestions import did_you_mean
+from fuel.typing import AxisLabels, Batch
 from fuel.utils import do_not_pickle_attributes
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ class PytablesDataset(Dataset):
         ``'Data'``, and to the root if that group lacks one of the nodes.
     sources_in_file : tuple of str, optional
         Names of the nodes, in the order of `sources`.
-    **kwargs
-        For :class:`~fuel.datasets.base.Dataset`: `axis_labels`.
+    axis_labels : dict, optional
+        Maps sources to tuples of strings. Defaults to None.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ class PytablesDataset(Dataset):
     def __init__(self, path: str, sources: Sequence[str], start: int = 0,
                  stop: int | None = None, data_node: str = _DEFAULT_NODE,
                  sources_in_file: Sequence[str] | None = None,
-                 **kwargs: Any) -> None:
+                 axis_labels: AxisLabels | None = None) -> None:
         for names in (sources, sources_in_file):
             if isinstance(names, str):
                 raise ValueError('sources must be a tuple of names, got the '
@@ -94,7 +95,7 @@ class PytablesDataset(Dataset):
             raise ValueError(
                 'sources_in_file must name one node for each of sources, '
                 f'{self.provides_sources}, got {self.sources_in_file}')
-        super().__init__(**kwargs)
+        super().__init__(axis_labels=axis_labels)
         self.open_file(path)
         num_rows = self._num_rows()
         self.start = start
@@ -167,8 +168,8 @@ class PytablesDataset(Dataset):
                 f'their rows are not pairs: {lengths}')
         return next(iter(lengths.values()))
 
-    def get_data(self, state: Any = None,
-                 request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, state: object = None,
+                 request: object = None) -> Batch:
         """Return the examples of a request.
 
         Parameters
@@ -224,7 +225,8 @@ def _no_such_node(h5file: tables.File, group: str, name: str) -> str:
             f'{", ".join(map(repr, known)) or "of nothing"}')
 
 
-def _pick(node: Any, rows: NDArray[numpy.intp]) -> Any:
+def _pick(node: tables.Node, rows: NDArray[numpy.intp],
+          ) -> NDArray[Any] | list[NDArray[Any]]:
     """Read rows in any order, also repeated ones, which PyTables cannot."""
     import tables
 

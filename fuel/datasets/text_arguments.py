@@ -1,0 +1,27 @@
+"""Checks of arguments that text data sets and vocabularies share."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TypeAlias
+
+#: Names of text files.
+Paths: TypeAlias = Iterable[str | os.PathLike[str]]
+
+
+def as_files(files: Paths) -> list[str]:
+    """Return names of files as a list, at least one of them."""
+    if isinstance(files, (str, bytes, os.PathLike)):
+        raise ValueError(
+            f'files must be a list of names, got the single name {files!r}: '
+            f'write [{files!r}]')
+    names = [os.fspath(path) for path in files]
+    if not names:
+        raise ValueError('files must name at least one text file')
+    return names
+
+
+def check_level(level: str) -> None:
+    """Refuse what is neither words nor characters."""
+    if level not in ('word', 'character'):
+        raise ValueError(f"level must be 'word' or 'character', got {level!r}")
