@@ -163,9 +163,7 @@ class Transformer(AbstractDataStream):
         """
         child = epoch.attributes.get('child_epoch_iterator')
         if (child is None or epoch.request_iterator is not None
-                or not is_own(type(self)) or not self._is_stateless()
-                or not covers(self, 'open_reader', ('get_data',))
-                or any(name.startswith('transform_') for name in vars(self))
+                or not self._is_stateless() or not self._is_own()
                 or self.produces_examples
                 != self.data_stream.produces_examples):
             return None
@@ -259,6 +257,16 @@ class Transformer(AbstractDataStream):
         may say so with a class attribute of this name.
         """
         return self._is_stateless()
+
+    def _is_own(self) -> bool:
+        """Return whether all methods that make items are Fuel's."""
+        cls = type(self)
+        return (is_own(cls) and covers(self, 'open_reader', ('get_data',))
+                and not any(name.startswith('transform_')
+                            for name in vars(self))
+                and all(is_own(getattr(cls, name, cls)) for name in (
+                    'transform_example', 'transform_batch',
+                    'transform_any')))
 
     def _is_stateless(self) -> bool:
         """Return whether nothing is kept from one item to the next."""
