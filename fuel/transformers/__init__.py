@@ -3,8 +3,9 @@ from typing import TYPE_CHECKING, Any
 
 from fuel.exceptions import AxisLabelsMismatchError as AxisLabelsMismatchError
 from fuel.streams import AbstractDataStream as AbstractDataStream
+from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.axis_labels import ExpectsAxisLabels
-from fuel.transformers.base import AgnosticTransformer, Transformer
+from fuel.transformers.base import Transformer
 from fuel.transformers.batch import Batch
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX

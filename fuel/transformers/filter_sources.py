@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import (
-    AgnosticTransformer,
     Transformation,
     check_count,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from fuel import config
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import child_streams, check_one_to_one, skip
+from fuel.epochs.pipeline import check_one_to_one, child_streams, skip
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING, state_between
 from fuel.iterator import DataIterator

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.transformers.base import AgnosticTransformer
+from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources

@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import (
-    AgnosticTransformer,
     Transformation,
     Transformer,
     check_count,

@@ -1,0 +1,62 @@
+"""The base of stages that treat examples and batches alike."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fuel.transformers.base import Transformation, Transformer, missing
+from fuel.typing import Batch
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+
+class AgnosticTransformer(Transformer):
+    """A stage that treats examples and batches alike.
+
+    Subclasses implement :meth:`transform_any`.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    produces_examples : bool, optional
+    **kwargs
+        See :class:`Transformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Reverser(AgnosticTransformer):
+    ...     def transform_any(self, data):
+    ...         return data[::-1]
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> list(Reverser(stream, stream.produces_examples).get_epoch_iterator())
+    [(3, 1), (4, 2)]
+
+    """
+
+    def transform_any(self, data: Batch) -> Any:
+        """Return an example or a batch, transformed.
+
+        Parameters
+        ----------
+        data : tuple
+            The data of each source.
+
+        Returns
+        -------
+        tuple
+
+        """
+        raise NotImplementedError(missing(self, 'transform_any'))
+
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        return type(self).transform_any
+
+    def transform_example(self, example: Batch) -> Any:
+        """Return :meth:`transform_any` of an example."""
+        return self.transform_any(example)
+
+    def transform_batch(self, batch: Batch) -> Any:
+        """Return :meth:`transform_any` of a batch."""
+        return self.transform_any(batch)
