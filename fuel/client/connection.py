@@ -17,6 +17,7 @@ from zmq.utils.monitor import recv_monitor_message
 from fuel import config
 from fuel.exceptions import ServerError
 from fuel.transport.leases import Leases
+from fuel.utils.seams import fault_point
 from fuel.utils.thread_exit import end_thread_at_exit
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, get_field
@@ -430,6 +431,7 @@ class Connection:
         while self._outgoing and self.welcome is not None:
             self._send(self._socket, self._outgoing.popleft())
 
+    @fault_point('client send')
     def _send(self, socket: Any, fields: dict[str, Any]) -> None:
         with suppress(zmq.Again):
             send_now(socket, [pack_header(fields)])
@@ -452,6 +454,7 @@ class Connection:
         self.refusal = ServerError(
             f'the server at {self.options.address}: {text}')
 
+    @fault_point('client receive')
     def _handle(self, socket: Any, fields: dict[str, Any],
                 frames: list[Any]) -> bool:
         kind = get_field(fields, 'type', str)

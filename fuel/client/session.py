@@ -7,6 +7,7 @@ from fuel.client.connection import Connection, Delivery, LostError
 from fuel.client.received import as_exception, take_data
 from fuel.exceptions import ServerError
 from fuel.typing import Batch, State
+from fuel.utils.seams import fault_point
 from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
 from fuel.wire.index_sets import IndexSet, from_ranges
@@ -133,6 +134,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
             release=[slot for slot, reuse in connection.leases.returned()
                      if reuse])
 
+    @fault_point('client count')
     def count(self, receipt: tuple[Fields, State | None]) -> None:
         """Count a batch, or error, that the user has got."""
         fields, base = receipt

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.state import Position, as_state, position_fields
 from fuel.typing import State
+from fuel.utils.seams import fault_point
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -104,6 +105,7 @@ class StateDelta:
             self._counters = _find_counters(iterator)
             self._streams = _streams_of(iterator.get_position())
 
+    @fault_point('state delta')
     def changes(self, iterator: DataIterator) -> Changes | Exception | None:
         """Return what has changed since the first state.
 

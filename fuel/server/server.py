@@ -20,6 +20,7 @@ from fuel.server.pipeline import Pipeline
 from fuel.server.scheduler import Scheduler
 from fuel.typing import State, StreamLike
 from fuel.utils.checks import positive
+from fuel.utils.seams import fault_point
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.messages import receive_all, send_now
@@ -344,6 +345,7 @@ class Server:
                 # Nobody's bytes may end the service of the others.
                 self._listener.rejected.reject_message(error)
 
+    @fault_point('server receive')
     def _handle(self, identity: bytes, fields: Fields,
                 frame: zmq.Frame) -> None:
         kind = get_field(fields, 'type', str)
@@ -396,6 +398,7 @@ class Server:
     def _on_bye(self, connection: ClientConnection, _: Fields) -> None:
         self._lose(connection, has_left=True)
 
+    @fault_point('server send')
     def _send(self, connection: ClientConnection, fields: Fields,
               frames: Sequence[object] = ()) -> None:
         connection.is_gone = not self._post(

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.seams import fault_point
 
 _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
@@ -145,6 +146,7 @@ class Channel:
         """Return the two ends of a new connection."""
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
 
+    @fault_point('channel send')
     def send(self, *messages: Message) -> None:
         """Send messages; waits only while the other side is behind.
 
@@ -257,6 +259,7 @@ class Channel:
             self._ended = True
         return bool(ready)
 
+    @fault_point('channel receive')
     def _read(self) -> bool:
         """Take in what has arrived; return whether there was anything."""
         try:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.transport.segment import Segment
 from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.seams import fault_point
 
 
 class _Root(weakref.ref[NDArray[Any]]):
@@ -72,6 +73,7 @@ class Leases:
         """Return some bytes of a segment, for reading at once."""
         return memoryview(self._segments[segment].memory)[start:start + size]
 
+    @fault_point('lease')
     def lend(self, slot: int, segment: int,
              extents: Sequence[tuple[int, int]],
              build: Callable[[list[Any]], Any]) -> Any:

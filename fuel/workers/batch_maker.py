@@ -19,6 +19,7 @@ from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State
+from fuel.utils.seams import fault_point
 
 Buffers = list[NDArray[numpy.uint8]]
 Extent = tuple[int, int]
@@ -216,6 +217,7 @@ class BatchMaker(Generic[Description]):
                     placement=placement)
 
 
+@fault_point('slot copy')
 def write_into(slot: Slot, buffers: Buffers,
                placement: Placement | None = None,
                expected: Sequence[Extent] = ()) -> list[Extent] | None:

@@ -64,7 +64,8 @@ def run(script, *arguments):
 @pytest.mark.parametrize('number', CASES)
 def test_killed_worker_loses_nothing(number, tmp_path):
     """Inside send, receive, slot copy or state; then a new stream."""
-    place, count = choose(number, ['send', 'receive', 'slot copy', 'state'])
+    place, count = choose(number, [
+        'channel send', 'channel receive', 'slot copy', 'state delta'])
     path = str(tmp_path / 'saved')
     disarm = killing.arm(place, count, spare=os.getpid())
     try:
@@ -121,7 +122,8 @@ def consume_with_kills(path, port, place, count):
 @pytest.mark.parametrize('number', CASES)
 def test_killed_consumer_loses_nothing(number, tmp_path):
     """Of a worker: inside receive, send, lend, or saving its state."""
-    place, count = choose(number, ['receive', 'send', 'lend', 'save'])
+    place, count = choose(number, [
+        'channel receive', 'channel send', 'lease', 'save'])
     path = str(tmp_path / 'saved')
     consume_with_kills(path, 0, place, count)
     assert expected() == json.loads(Path(path).read_text())['seen']
@@ -131,7 +133,7 @@ def test_killed_consumer_loses_nothing(number, tmp_path):
 def test_killed_client_loses_nothing(number, tmp_path):
     """The server goes on, and makes what was lost once more."""
     place, count = choose(
-        number, ['client receive', 'client send', 'client take', 'save'])
+        number, ['client receive', 'client send', 'client count', 'save'])
     path = str(tmp_path / 'saved')
     with Server(build(), port=0) as server:
         consume_with_kills(path, server.port, place, count)
@@ -186,7 +188,7 @@ class Supervisor(threading.Thread):
 def test_killed_server_loses_nothing(number):
     """Started again, it continues from what its client knows."""
     place, count = choose(number, [
-        'server send', 'server receive', 'server slot copy', 'server state'])
+        'server send', 'server receive', 'slot copy', 'state delta'])
     with Server(build(), port=0) as free:
         port = free.port
     supervisor = Supervisor(port, place, count)

@@ -1,37 +1,29 @@
 """A process that kills itself at a chosen moment."""
+import contextlib
+import functools
 import json
 import os
 import signal
 import sys
+from unittest import mock
 
 import numpy
 
-# Where it may happen: in the middle of what these functions do.
-PLACES = {
-    'send': ('fuel.transport.channel', 'Channel', 'send'),
-    'receive': ('fuel.transport.channel', 'Channel', '_read'),
-    'slot copy': ('fuel.workers.batch_maker', None, 'write_into'),
-    'state': ('fuel.epochs.state_delta', 'StateDelta', 'changes'),
-    'lend': ('fuel.transport.leases', 'Leases', 'lend'),
-    'server send': ('fuel.server.server', 'Server', '_send'),
-    'server receive': ('fuel.server.server', 'Server', '_handle'),
-    'server slot copy': ('fuel.workers.batch_maker', None, 'write_into'),
-    'server state': ('fuel.epochs.state_delta', 'StateDelta', 'changes'),
-    'client send': ('fuel.client.connection', 'Connection', '_send'),
-    'client receive': ('fuel.client.connection', 'Connection', '_handle'),
-    'client take': ('fuel.client.session', 'ServerSession', 'count'),
-    'save': (__name__, None, 'save'),
-}
+from fuel.testing.faults import intercept
+
+# Kept, since what is intercepted is as it was once nobody holds this.
+ARMED = []
 
 
-def arm(place, count, spare=None, only=None):
-    """Let this process be killed at call number `count` of a function.
+def arm(point, count, spare=None, only=None):
+    """Let this process be killed when it comes to a point.
 
     Parameters
     ----------
-    place : str
-        A key of `PLACES`.
+    point : str
+        One of :data:`fuel.testing.faults.POINTS`, or ``'save'``.
     count : int
+        At which call there.
     spare : int, optional
         A process that is not killed, though it has the same code.
     only : int, optional
@@ -43,27 +35,27 @@ def arm(place, count, spare=None, only=None):
         Undoes it.
 
     """
-    module_name, class_name, name = PLACES[place]
-    __import__(module_name)
-    owner = sys.modules[module_name]
-    if class_name is not None:
-        owner = getattr(owner, class_name)
-    original = getattr(owner, name)
     calls = [0]
 
-    def counted(*args, **kwargs):
+    def kill(function, *args, **kwargs):
         if os.getpid() == spare or only not in (None, os.getpid()):
-            return original(*args, **kwargs)
+            return function(*args, **kwargs)
         calls[0] += 1
         if calls[0] == count:
             # Before, or after it has happened.
             if count % 2:
-                original(*args, **kwargs)
+                function(*args, **kwargs)
             os.kill(os.getpid(), signal.SIGKILL)
-        return original(*args, **kwargs)
+        return function(*args, **kwargs)
 
-    setattr(owner, name, counted)
-    return lambda: setattr(owner, name, original)
+    armed = contextlib.ExitStack()
+    ARMED.append(armed)
+    if point == 'save':
+        armed.enter_context(mock.patch.object(
+            sys.modules[__name__], 'save', functools.partial(kill, save)))
+    else:
+        armed.enter_context(intercept(point, kill))
+    return armed.close
 
 
 def save(path, fields):

@@ -242,7 +242,7 @@ def run_tests(copy, tests):
         f'pythonpath={copy / "tests"}',
         *[copy / 'tests' / test for test in existing]]
     environment = {**os.environ, 'PYTHONPATH': str(copy),
-                   'FUEL_TEST_SEED': '1', 'HYPOTHESIS_DATABASE_FILE': ''}
+                   'FUEL_TEST_SEED': '1'}
     with tempfile.TemporaryFile('w+') as output, subprocess.Popen(
             command, cwd=copy, env=environment, stdout=output,
             stderr=subprocess.STDOUT, start_new_session=True) as process:

@@ -1,0 +1,117 @@
+"""Inject faults at named points: kill, raise or wait where it matters.
+
+The points are those at which a process may end in the middle of something.
+They are named here, so that tests of crashes need no private names:
+
+'channel send', 'channel receive'
+    a message to, or from, another process of this host;
+'slot copy'
+    a batch is written into shared memory;
+'lease'
+    memory of a batch is lent to the consumer;
+'state delta'
+    the change of a pipeline's state is computed for the consumer;
+'server send', 'server receive'
+    a message of a server to, or from, a client;
+'client send', 'client receive'
+    a message of a client to, or from, its server;
+'client count'
+    a client records a batch as delivered.
+
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+from fuel.utils import seams
+
+__all__ = ['POINTS', 'intercept']
+
+#: The module that has each point, by name of the point.
+POINTS = {
+    'channel send': 'fuel.transport.channel',
+    'channel receive': 'fuel.transport.channel',
+    'slot copy': 'fuel.workers.batch_maker',
+    'lease': 'fuel.transport.leases',
+    'state delta': 'fuel.epochs.state_delta',
+    'server send': 'fuel.server.server',
+    'server receive': 'fuel.server.server',
+    'client send': 'fuel.client.connection',
+    'client receive': 'fuel.client.connection',
+    'client count': 'fuel.client.session',
+}
+
+
+@contextmanager
+def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
+    """Let something else happen at a point, for the time of a block.
+
+    Processes that are forked in the block are affected too, and stay so.
+
+    Parameters
+    ----------
+    point : str
+        A key of :data:`POINTS`.
+    call : callable
+        Called with the function that is at the point, and with its
+        arguments; its value is returned in the function's place.
+
+    Raises
+    ------
+    ValueError
+        If there is no such point.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> from fuel.transformers import MultiProcessing
+    >>> stream = MultiProcessing(DataStream(
+    ...     IndexableDataset([1, 2, 3]),
+    ...     iteration_scheme=SequentialScheme(3, 2)))
+    >>> def report(function, *args):
+    ...     print('a message comes')
+    ...     return function(*args)
+    >>> with stream, intercept('channel receive', report):
+    ...     batch = next(stream.get_epoch_iterator())
+    ... # doctest: +ELLIPSIS
+    a message comes
+    ...
+
+    """
+    if point not in POINTS:
+        raise ValueError(f'there is no point {point!r}: choose among '
+                         f'{tuple(POINTS)}')
+    import_module(POINTS[point])
+    original = seams.POINTS[point]
+
+    @wraps(original)
+    def intercepted(*args: Any, **kwargs: Any) -> Any:
+        return call(original, *args, **kwargs)
+
+    holders = list(_holders(original))
+    for holder, name in holders:
+        setattr(holder, name, intercepted)
+    try:
+        yield
+    finally:
+        for holder, name in holders:
+            setattr(holder, name, original)
+
+
+def _holders(function: Callable[..., object]) -> Iterator[tuple[Any, str]]:
+    """Yield the class, or the modules, that have a function, and its name."""
+    owner, _, name = function.__qualname__.rpartition('.')
+    if owner:
+        yield getattr(sys.modules[function.__module__], owner), name
+        return
+    for module in list(sys.modules.values()):
+        if getattr(module, '__name__', '').startswith('fuel.') and (
+                vars(module).get(name) is function):
+            yield module, name
