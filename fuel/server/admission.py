@@ -15,6 +15,7 @@ from fuel.server.pipeline import describe_error
 from fuel.server.position import Position, check_position
 from fuel.typing import State
 from fuel.wire.header import Fields, WireError, get_field
+from fuel.wire.index_sets import IndexSet
 
 if TYPE_CHECKING:
     from fuel.server.scheduler import Scheduler
@@ -144,10 +145,19 @@ class Admission:
         connection.join = 0
 
     def _continues(self, position: Position | None) -> bool:
-        """Return whether a position is one in the present epoch."""
-        return (position is not None and self.epoch is not None
-                and not position.is_over and position.run == self.run
-                and position.epoch == self.epoch.ledger.number)
+        """Return whether a position is one in the present epoch.
+
+        Or at its beginning: the epoch before is over for a client that has
+        already been in this one.
+        """
+        if position is None or self.epoch is None \
+                or position.run != self.run:
+            return False
+        ledger = self.epoch.ledger
+        if position.is_over:
+            return (position.epoch + 1 == ledger.number
+                    and position.client in ledger.accounts)
+        return position.epoch == ledger.number
 
     def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
         """Let one client join; return whether it could."""
@@ -265,9 +275,10 @@ class Admission:
         if position is None:
             epoch.join(connection.client, connection.hwm, connection.rank)
         else:
-            epoch.ledger.check_claims(position.client, position.done)
+            claims = IndexSet() if position.is_over else position.done
+            epoch.ledger.check_claims(position.client, claims)
             epoch.join(connection.client, connection.hwm, connection.rank,
-                       position.client, position.done)
+                       position.client, claims)
         if epoch.is_open:
             self._answer(epoch, connection)
 
