@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Seconds within which clients that were killed together are started again
+# together, so that one without a state does not come before the others.
+_TOGETHER = 2.0
+
 
 class Joiner(NamedTuple):
     """A client that wants to join an epoch.
@@ -96,7 +100,8 @@ class Admission:
             self._refuse(connection, error)
             return
         self._scheduler.remove(
-            connection, has_left=not self._continues(position))
+            connection,
+            has_left=not self._continues(connection.client, position))
         connection.join = number
         self._joiners.append(Joiner(connection, number, position))
 
@@ -128,7 +133,7 @@ class Admission:
             return True
         if self.journal is not None and self.journal.found is not None:
             return position.run != self.journal.found[0]
-        return not self._continues(position)
+        return not self._continues(joiner.connection.client, position)
 
     def _is_connected(self, joiner: Joiner) -> bool:
         connection = joiner.connection
@@ -144,16 +149,21 @@ class Admission:
             'error': describe_error(error)})
         connection.join = 0
 
-    def _continues(self, position: Position | None) -> bool:
+    def _continues(self, client: str, position: Position | None) -> bool:
         """Return whether a position is one in the present epoch.
 
         Or at its beginning: the epoch before is over for a client that has
-        already been in this one.
+        already been in this one, or it was interrupted when it joined.
         """
-        if position is None or self.epoch is None \
-                or position.run != self.run:
+        if self.epoch is None:
             return False
         ledger = self.epoch.ledger
+        if position is None:
+            account = ledger.accounts.get(client)
+            return account is not None and not account.has_left \
+                and not account.delivered
+        if position.run != self.run:
+            return False
         if position.is_over:
             return (position.epoch + 1 == ledger.number
                     and position.client in ledger.accounts)
@@ -162,12 +172,13 @@ class Admission:
     def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
         """Let one client join; return whether it could."""
         connection, _, position = joiner
+        self._decide_about_journal(position)
         if position is not None and position.state is None \
-                and not position.is_over and not self._continues(position):
+                and not position.is_over \
+                and not self._continues(connection.client, position):
             # Of a pipeline without states: nothing can be continued.
             position = None
-        self._decide_about_journal(position)
-        if self._continues(position):
+        if self._continues(connection.client, position):
             self._join(connection, position)
             return True
         wants_new = position is None or position.is_over
@@ -177,7 +188,7 @@ class Admission:
             self._join(connection, None)
             return True
         if epoch is not None and not wants_new \
-                and self._has_others(epoch, connection, position):
+                and self._has_others(epoch, connection):
             self._reject_old(connection, position)
             return True
         if epoch is not None and (
@@ -215,12 +226,12 @@ class Admission:
         self.epoch = epoch = Epoch(ledger, self._scheduler.free)
         epoch.cursor = epoch.ledger.highest()
         for account in [*ledger.accounts.values()]:
-            if account.is_present:
+            if account.is_present or account.deadline:
                 ledger.lose(account.client, self._scheduler.hold_until())
         journal.begin(run, ledger)
 
-    def _has_others(self, epoch: Epoch, connection: ClientConnection,
-                    position: Position | None) -> bool:
+    def _has_others(self, epoch: Epoch,
+                    connection: ClientConnection) -> bool:
         """Return whether another living client took part in the epoch."""
         return any(
             client != connection.client
@@ -249,16 +260,20 @@ class Admission:
     def _must_hold(self, epoch: Epoch, joiner: Joiner) -> bool:
         """Return whether an epoch waits for the successor of a client.
 
-        Not if nobody else took part: then the joiner is the successor.
+        Not for long if nobody else is alive: then the joiner probably comes
+        in its place.
         """
         _, _, position = joiner
-        awaited = {account.client for account in epoch.ledger.awaited()}
-        before = '' if position is None else position.client
-        awaited -= {joiner.connection.client, before}
+        mine = {joiner.connection.client,
+                '' if position is None else position.client}
+        awaited = [account for account in epoch.ledger.awaited()
+                   if account.client not in mine]
         return bool(awaited) and (
             (position is not None and not position.is_over)
-            or self._has_others(epoch, joiner.connection, position)
-            or joiner.connection.client in epoch.ledger.accounts)
+            or self._has_others(epoch, joiner.connection)
+            or joiner.connection.client in epoch.ledger.accounts
+            or max(account.deadline for account in awaited)
+            > self._scheduler.hold_until() - _TOGETHER)
 
     def _count_clients(self, joiners: list[Joiner]) -> int:
         """Return how many clients wait, each once, without those gone."""
@@ -290,7 +305,7 @@ class Admission:
             # Not that of the welcome: a client may have come before the one
             # whose run this server continues.
             'run': self.run, 'epoch': epoch.ledger.number,
-            'start': epoch.base_index, 'floor': epoch.ledger.floor(),
+            'start': epoch.base_index, 'floor': epoch.ledger.floor(account),
             'done': account.delivered.ranges(),
             'base': epoch.base, 'why': epoch.why})
 
@@ -311,7 +326,7 @@ class Admission:
                 self._check_state(state)
         elif old is not None:
             number = old.ledger.number + 1
-            if not old.is_begun or not old.is_exhausted or old.free:
+            if not old.is_loaded or not old.is_exhausted or old.free:
                 # The next comes after what was delivered of it.
                 state, after = old.state_when_left(), True
         epoch = Epoch(
@@ -350,6 +365,6 @@ class Admission:
         self.run, self.epoch = self._former
         if self.epoch is not None:
             # The pipeline has lost its place.
-            self.epoch.is_begun = False
+            self.epoch.is_begun = self.epoch.is_loaded = False
             if self.journal is not None:
                 self.journal.begin(self.run, self.epoch.ledger)

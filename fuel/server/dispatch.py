@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from fuel.transport.slots import Slot
 
 
+# Seconds that a client has for its only batch before others may have it.
+_RECENT = 0.1
+
+
 class Item:
     """One batch, or the error in its place.
 
@@ -54,8 +58,8 @@ class Member:
         Whether its user waits for a batch.
     has_read : bool
         Whether it gave a sign that it reads what it is sent.
-    first_sent : float
-        When it was sent its first batch; 0 before.
+    first_sent, last_sent : float
+        When it was sent its first batch, and its last one; 0 before.
     revoked : float
         When it was asked for batches that another one waits for; else 0.
 
@@ -68,7 +72,7 @@ class Member:
         self.reserved = 0
         self.is_waiting = False
         self.has_read = False
-        self.first_sent = 0.0
+        self.first_sent = self.last_sent = 0.0
         self.revoked = 0.0
 
     def load(self) -> int:
@@ -105,6 +109,8 @@ class Epoch:
         Whether batches may be missing that were made before.
     is_begun, is_open : bool
         Whether the pipeline was asked for it, and has opened it.
+    is_loaded : bool
+        Whether the pipeline is in this epoch.
     base, base_index, why : dict or None, int, str or None
         The state with which the pipeline opened it, the index there, and
         why there is no state.
@@ -121,7 +127,7 @@ class Epoch:
         self.free: dict[int, Item] = {}
         self.under_way: dict[int, Item] = {}
         self.making: set[int] = set()
-        self.is_begun = self.is_open = False
+        self.is_begun = self.is_open = self.is_loaded = False
         self.base: State | None = None
         self.base_index = 0
         self.why: str | None = None
@@ -190,28 +196,39 @@ class Epoch:
     def drop_unneeded(self) -> None:
         """Sort the items in memory anew, after clients came or went."""
         ledger = self.ledger
+        is_for_all = ledger.sharing == ALL
         for index, item in [*self.under_way.items()]:
-            if not ledger.is_pending(index):
+            if not ledger.is_pending(index) or (
+                    is_for_all and ledger.lacking(index)):
                 del self.under_way[index]
                 self.free[index] = item
         for index in [*self.free]:
-            is_needed = (ledger.lacking(index) if ledger.sharing == ALL
-                         else index not in ledger.delivered)
+            is_needed = (ledger.lacking(index) or ledger.is_pending(index)
+                         if is_for_all else index not in ledger.delivered)
             if not is_needed:
                 self._free(self.free.pop(index))
 
     def add(self, item: Item) -> None:
         """Take a batch that was made, for those who need it."""
-        if self.ledger.is_pending(item.index):
-            self.under_way[item.index] = item
+        index, ledger = item.index, self.ledger
+        is_pending = ledger.is_pending(index)
+        if ledger.sharing == ALL:
+            is_free = bool(ledger.lacking(index))
         else:
-            self.free[item.index] = item
+            is_free = not is_pending and index not in ledger.delivered
+        if is_free:
+            self.free[index] = item
+        elif is_pending:
+            self.under_way[index] = item
+        else:
+            self._free(item)
 
     def deliver(self, item: Item, member: Member, now: float) -> None:
         """Record that a member is sent an item; call this before."""
         self.ledger.send(member.client, item.index)
         member.is_waiting = False
         member.first_sent = member.first_sent or now
+        member.last_sent = now
         if self.ledger.sharing != ALL or not self.ledger.lacking(item.index):
             self.under_way[item.index] = self.free.pop(item.index)
 
@@ -236,9 +253,13 @@ class Epoch:
         there = IndexSet((index, index + 1)
                          for index in [*self.free, *self.under_way,
                                        *self.making])
-        lowest = self.ledger.missing(self.cursor, there)
         self.is_torn = False
-        return lowest
+        return self.ledger.missing(self.front(), there)
+
+    def front(self) -> int:
+        """Return the first batch that was not made before."""
+        length = self.ledger.length
+        return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
         """Return who gets a batch that is yet to be made.
@@ -252,6 +273,9 @@ class Epoch:
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger
+        if ledger.length is not None and index >= ledger.length:
+            # The pipeline went back, and comes to its end again.
+            return []
         wanting = [self.members[account.client]
                    for account in ledger.lacking(index)]
         if ledger.sharing == ALL:
@@ -268,7 +292,7 @@ class Epoch:
 
     def is_held(self, index: int) -> bool:
         """Return whether a batch is held that is not in memory."""
-        return (index not in self.under_way
+        return (self.ledger.sharing != ALL and index not in self.under_way
                 and self.ledger.is_pending(index))
 
     def _choose(self, wanting: list[Member]) -> Member | None:
@@ -310,7 +334,7 @@ class Epoch:
                 return self.free[index], member
         return None
 
-    def lender(self) -> Member | None:
+    def lender(self, now: float) -> Member | None:
         """Return whom to ask for batches that another one waits for.
 
         A client that does not ask for its batches (its user does something
@@ -324,7 +348,10 @@ class Epoch:
                 or any(member.revoked for member in members):
             return None
         rich = max(members, key=lambda member: len(member.account.pending))
-        return rich if rich.account.pending else None
+        count = len(rich.account.pending)
+        # Its user may be about to take one that was just sent.
+        return rich if count > 1 or (
+            count and now - rich.last_sent > _RECENT) else None
 
     def ended(self) -> list[Member]:
         """Return the members for whom the epoch is over."""

@@ -82,6 +82,8 @@ class Ledger:
         What all clients together have acknowledged to this server.
     checkpoints : Checkpoints
         States of the pipeline.
+    length : int or None
+        How many batches the epoch has, once that is known.
     final : dict or None
         The state of the pipeline after the epoch.
 
@@ -98,6 +100,7 @@ class Ledger:
         self.accounts: dict[str, Account] = {}
         self.delivered = IndexSet()
         self.checkpoints = Checkpoints()
+        self.length: int | None = None
         self.final: State | None = None
 
     # Clients come and go.
@@ -148,9 +151,9 @@ class Ledger:
         account = Account(client, rank, before)
         ended = [one for one in self._successors(before, client)
                  if not one.is_present]
-        for one in ended:
-            # It delivered these; the acknowledgement was lost on the way.
-            self.delivered.update(one.pending & claims)
+        if before in self.accounts:
+            # Sent, and delivered though the acknowledgement may be lost.
+            self.delivered.update(claims)
         if self.checkpoints and self.sharing != ALL:
             self.delivered.difference_update(
                 self._forgotten(ended, claims))
@@ -159,6 +162,9 @@ class Ledger:
             one.deadline = 0.0
         old = self.accounts.get(client)
         account.sent = (claims if old is None else claims | old.sent).copy()
+        if old is not None and before == client:
+            # It came back; whose state it continued stays known.
+            account.before = old.before
         account.delivered = claims.copy()
         account.is_present = True
         self.accounts[client] = account
@@ -192,6 +198,7 @@ class Ledger:
         account = self.accounts[client]
         account.is_present = False
         account.deadline = deadline
+        self.record(['lost', client])
 
     def leave(self, client: str) -> IndexSet:
         """Return what a client that leaves had not delivered."""
@@ -245,10 +252,10 @@ class Ledger:
             self.record(['returned', client, freed.ranges()])
         return freed
 
-    def end_pipeline(self, state: State | None) -> None:
-        """Record the state of the pipeline after its last batch."""
-        self.final = state
-        self.record(['end', state])
+    def end_pipeline(self, length: int, state: State | None) -> None:
+        """Record the end of the epoch, and the pipeline's state after it."""
+        self.length, self.final = length, state
+        self.record(['end', length, state])
 
     def begin_at(self, index: int, state: State | None) -> None:
         """Record that the pipeline makes batches from an index on."""
@@ -265,10 +272,19 @@ class Ledger:
 
     # Questions.
 
-    def floor(self) -> int:
-        """Return the first batch that is not known to be delivered."""
-        checkpoint = self.checkpoints.lowest()
-        return self.delivered.first_missing(checkpoint)
+    def floor(self, account: Account | None = None) -> int:
+        """Return the first batch that is not known to be delivered.
+
+        Parameters
+        ----------
+        account : Account, optional
+            Where each client gets every batch, the one that is meant.
+
+        """
+        delivered = self.delivered
+        if account is not None and self.sharing == ALL:
+            delivered = account.delivered
+        return delivered.first_missing(self.checkpoints.lowest())
 
     def highest(self) -> int:
         """Return the index after the last batch that was sent."""
@@ -344,8 +360,8 @@ class Ledger:
                    account.is_present or account.deadline > 0,
                    account.has_left]
         yield ['proven', self.delivered.ranges()]
-        if self.final is not None:
-            yield ['end', self.final]
+        if self.length is not None:
+            yield ['end', self.length, self.final]
 
     def apply(self, event: Event) -> None:
         """Apply one event, checked: it comes from a file.
@@ -382,14 +398,19 @@ class Ledger:
     def _apply_returned(self, client: object, ranges: object) -> None:
         self.take_back(_text(client), from_ranges(ranges))
 
+    def _apply_lost(self, client: object) -> None:
+        # Until when, the server that continues decides.
+        self.lose(_text(client), float('inf'))
+
     def _apply_left(self, client: object) -> None:
         self._end(_text(client), 'left')
 
     def _apply_gone(self, client: object) -> None:
         self._end(_text(client), 'gone')
 
-    def _apply_end(self, state: object) -> None:
-        self.end_pipeline(None if state is None else _state(state))
+    def _apply_end(self, length: object, state: object) -> None:
+        self.end_pipeline(
+            _number(length), None if state is None else _state(state))
 
     def _apply_base(self, index: object, state: object) -> None:
         self.begin_at(_number(index), _state(state))
@@ -418,7 +439,8 @@ class Ledger:
 _HANDLERS: dict[str, Callable[..., None]] = {
     'join': Ledger._apply_join, 'sent': Ledger._apply_sent,
     'delivered': Ledger._apply_delivered,
-    'returned': Ledger._apply_returned, 'left': Ledger._apply_left,
+    'returned': Ledger._apply_returned, 'lost': Ledger._apply_lost,
+    'left': Ledger._apply_left,
     'gone': Ledger._apply_gone, 'end': Ledger._apply_end,
     'base': Ledger._apply_base, 'checkpoint': Ledger._apply_checkpoint,
     'rebase': Ledger._apply_rebase, 'account': Ledger._apply_account,

@@ -149,7 +149,7 @@ class Scheduler:
 
     def _finish(self, epoch: Epoch) -> None:
         """End the epoch of the members for whom nothing is left."""
-        lender = epoch.lender()
+        lender = epoch.lender(self._clock())
         if lender is not None:
             lender.revoked = self._clock()
             self._send_to(lender, {'type': 'revoke'})
@@ -160,18 +160,25 @@ class Scheduler:
 
     def open(self, epoch: Epoch, **options: object) -> None:
         """Let the pipeline begin an epoch, or go to a place in it."""
-        epoch.is_open, epoch.is_begun = False, True
+        epoch.is_open, epoch.is_begun, epoch.is_loaded = False, True, True
         self.pipeline.open(epoch=epoch, **options)
         self._outstanding += 1
 
     def _go_back(self, epoch: Epoch) -> None:
         """Go back to what was lost and has to be made again."""
         wanted = epoch.lowest_missing()
-        if wanted >= epoch.cursor and epoch.is_begun:
+        if wanted >= epoch.front() and epoch.is_begun:
             return
         checkpoint = epoch.ledger.checkpoints.before(wanted)
         if checkpoint is None:
             epoch.is_begun = True
+            return
+        if wanted == epoch.ledger.length:
+            # Continued, and all was made: the pipeline is not needed.
+            epoch.base, epoch.base_index = (
+                checkpoint.state(), checkpoint.index)
+            epoch.is_begun = epoch.is_open = epoch.is_exhausted = True
+            self.admission.on_opened(epoch)
             return
         epoch.cursor, epoch.is_exhausted = checkpoint.index, False
         self.open(epoch, index=checkpoint.index, state=checkpoint.state(),
@@ -234,7 +241,8 @@ class Scheduler:
             self.admission.on_broken(epoch, result.fields['error'])
         elif result.kind == END:
             epoch.is_exhausted = True
-            epoch.ledger.end_pipeline(result.fields['state'])
+            epoch.ledger.end_pipeline(
+                request['index'], result.fields['state'])
         elif request['discard']:
             self._pass_checkpoint(epoch, result)
         else:
@@ -281,7 +289,7 @@ class Scheduler:
         if connection is None:
             return
         fields = {**item.fields, 'index': item.index,
-                  'floor': epoch.ledger.floor()}
+                  'floor': epoch.ledger.floor(member.account)}
         frames = item.buffers
         if item.fields['type'] != FAILURE:
             fields, frames, size = connection.address(

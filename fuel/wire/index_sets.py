@@ -138,7 +138,7 @@ def from_ranges(ranges: object) -> IndexSet:
     for pair in ranges:
         if not isinstance(pair, list) or len(pair) != 2 or not all(
                 type(end) is int and 0 <= end < _LARGEST for end in pair) \
-                or not last < pair[0] < pair[1]:
+                or not last <= pair[0] < pair[1]:
             raise WireError(f'not a range: {str(pair)[:40]}')
         last = pair[1]
     return IndexSet(ranges)
