@@ -1,4 +1,4 @@
-"""The server as a program: runs until it is told to stop."""
+"""The server as a program: it runs until a signal ends it."""
 from __future__ import annotations
 
 import logging
@@ -7,17 +7,23 @@ import sys
 import threading
 from typing import Any
 
+from fuel.kernels import termination
 from fuel.server.server import Server
+from fuel.typing import StreamLike
 
 log = logging.getLogger(__name__)
 
+# Seconds that a stage may hold the interpreter after SIGTERM.
+_GRACE = 2
 
-def start_server(data_stream: Any, port: int = 5557, hwm: int = 10,
+
+def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
                  **kwargs: Any) -> None:
-    """Serve a stream until the process is told to end.
+    """Serve a stream until a signal ends the process.
 
     One line on standard error says where the server listens.  Ctrl-C and
-    SIGTERM end it: the port is free at once.
+    SIGTERM end it: the port is free at once.  A stage that does not let go of
+    the interpreter for two seconds after SIGTERM is killed with the process.
 
     Parameters
     ----------
@@ -27,7 +33,7 @@ def start_server(data_stream: Any, port: int = 5557, hwm: int = 10,
     hwm : int, optional
         How many batches may be under way to each client.  Defaults to 10.
     **kwargs
-        `host`, `sharing` and others; see :class:`Server`.
+        `host`, `sharing`, `journal` and others; see :class:`Server`.
 
     Examples
     --------
@@ -44,7 +50,9 @@ def start_server(data_stream: Any, port: int = 5557, hwm: int = 10,
         _wait(server)
     finally:
         server.stop()
-        data_stream.close()
+        close = getattr(data_stream, 'close', None)
+        if close is not None:
+            close()
 
 
 def _wait(server: Server) -> None:
@@ -52,10 +60,16 @@ def _wait(server: Server) -> None:
     if threading.current_thread() is not threading.main_thread():
         server.wait()
         return
-    told = threading.Event()
-    previous = signal.signal(signal.SIGTERM, lambda *_: told.set())
+    ended = threading.Event()
+
+    def on_signal(*_: object) -> None:
+        termination.disarm()
+        ended.set()
+
+    previous = signal.signal(signal.SIGTERM, on_signal)
     try:
-        while not told.wait(0.1) and not server.wait(0):
+        termination.arm(signal.SIGTERM, _GRACE)
+        while not ended.wait(0.1) and not server.wait(0):
             pass
     except KeyboardInterrupt:
         log.info('interrupted')

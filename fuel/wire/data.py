@@ -3,12 +3,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.wire.dtypes import check_shape, describe, rebuild
+from fuel.wire.dtypes import (
+    LONGEST_AXIS,
+    check_shape,
+    check_text,
+    describe,
+    rebuild,
+)
 from fuel.wire.header import LIMITS, Limits, WireError, get_field
 
 # Where NumPy keeps it depends on the version.
@@ -19,6 +26,8 @@ VisibleDeprecationWarning: type[Warning] = getattr(
 _MOST_EMPTY = 1 << 20
 # Smaller buffers are copied: they may share memory with other messages.
 _SMALL = 1 << 14
+
+_NUMBERS = frozenset((bool, int, float, complex))
 
 Buffers = list[Any]
 
@@ -154,7 +163,9 @@ def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
 
 def _holds_numbers(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return all(map(_holds_numbers, value))
+        # Long lists of plain numbers at the speed of C.
+        return _NUMBERS.issuperset(map(type, value)) or all(
+            map(_holds_numbers, value))
     if isinstance(value, numpy.ndarray):
         return value.dtype.kind in 'biufcmMV' and not value.dtype.hasobject
     return isinstance(value, (bool, int, float, complex, numpy.generic))
@@ -300,6 +311,7 @@ class Decoder:
         if not count or not dtype.itemsize:
             return _empty(shape, dtype, order)
         flat = own_array(self.take(), dtype, count)
+        check_text(flat)
         if order == 'F':
             return flat.reshape(shape[::-1]).T
         return flat.reshape(shape)
@@ -343,16 +355,18 @@ class Decoder:
                             'elements of at least a byte')
         count = get_field(item, 'count', int)
         lengths = self.counts(count * dimensions)
-        shapes = [lengths[start:start + dimensions]
-                  for start in range(0, len(lengths), dimensions)]
-        sizes = [math.prod(check_shape(shape)) for shape in shapes]
+        if max(lengths, default=0) >= LONGEST_AXIS:
+            raise WireError('not the shapes of arrays')
+        if dimensions == 1:
+            flat = own_array(self.take(), dtype, sum(lengths))
+            stops = list(accumulate(lengths))
+            return [flat[stop - length:stop]
+                    for stop, length in zip(stops, lengths, strict=True)]
+        shapes = list(zip(*[iter(lengths)] * dimensions, strict=True))
+        sizes = list(map(math.prod, shapes))
         flat = own_array(self.take(), dtype, sum(sizes))
-        parts = []
-        start = 0
-        for shape, size in zip(shapes, sizes, strict=True):
-            parts.append(flat[start:start + size].reshape(shape))
-            start += size
-        return parts
+        return [flat[stop - size:stop].reshape(shape) for stop, size, shape
+                in zip(accumulate(sizes), sizes, shapes, strict=True)]
 
     def objects(self, item: dict[str, Any], depth: int) -> NDArray[Any]:
         """Return an array of objects."""

@@ -1,9 +1,11 @@
 """Data types as JSON."""
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.wire.header import WireError
 
@@ -12,6 +14,7 @@ _KINDS = frozenset('biufcmMSUV')
 _MOST_FIELDS = 1000
 _LONGEST_NAME = 40
 _LARGEST_ITEM = 1 << 31
+LONGEST_AXIS = 1 << 48
 
 
 def describe(dtype: numpy.dtype[Any]) -> Any:
@@ -97,10 +100,23 @@ def _check_name(name: Any) -> str:
     return name
 
 
+def check_text(array: NDArray[Any]) -> None:
+    """Refuse code points that no text has; Python fails on them later."""
+    dtype = array.dtype
+    if dtype.names is not None:
+        for name in dtype.names:
+            check_text(array[name])
+    elif dtype.kind == 'U' and array.size and dtype.itemsize:
+        codes = numpy.ascontiguousarray(array).view(
+            numpy.dtype(numpy.uint32).newbyteorder(dtype.byteorder))
+        if int(codes.max()) > sys.maxunicode:
+            raise WireError('a text with a code point beyond Unicode')
+
+
 def check_shape(shape: Any) -> list[int]:
     """Return a shape, if it is one."""
     if not isinstance(shape, list) or len(shape) > 32 or not all(
-            type(length) is int and 0 <= length < 2 ** 48
+            type(length) is int and 0 <= length < LONGEST_AXIS
             for length in shape):
         raise WireError(f'not a shape: {str(shape)[:80]}')
     return shape

@@ -6,6 +6,8 @@ lost, and whoever is killed stops in the middle of what it does.
 """
 import json
 
+import numpy
+
 from fuel.client.connection import Delivery, LostError
 from fuel.client.session import ServerSession
 from fuel.datasets import IndexableDataset
@@ -288,7 +290,7 @@ class Client:
         except Blocked:
             return False
         self.session.commit_delivered()
-        self.history.append((self.session._epoch, int(data[0])))
+        self.history.append((self.session._epoch, int(numpy.ravel(data)[0])))
         return True
 
     def next_epoch(self):

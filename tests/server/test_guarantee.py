@@ -1,0 +1,361 @@
+"""Each row of the guarantee in the manual, for each way of sharing."""
+import json
+from contextlib import suppress
+
+import numpy
+import pytest
+from support.simulated_server import HOLD, World
+
+from fuel.datasets import IterableDataset
+from fuel.exceptions import StateMismatchError
+from fuel.streams import DataStream
+from fuel.transformers import Transformer
+
+COUNT = 12
+SHARING = pytest.mark.parametrize('sharing', ['split', 'rank', 'all'])
+
+
+def begin(tmp_path, sharing, journal=True, **kwargs):
+    """Return a world, and two clients that have read three batches each."""
+    world = World(tmp_path / 'journal' if journal else None, COUNT, sharing,
+                  num_clients=2, **kwargs)
+    clients = [world.add_client(rank=rank) for rank in range(2)]
+    for client in clients:
+        client.next()
+    while min(len(client.history) for client in clients) < 3:
+        for client in clients:
+            if len(client.history) < 3:
+                client.next()
+    world.server.run()
+    return world, *clients
+
+
+def finish(world, *clients):
+    """Let clients read to the end of the epoch."""
+    for _ in range(100):
+        moved = [client.next() for client in clients]
+        if all(client.has_ended for client in clients):
+            return
+        if not any(moved):
+            world.pass_time(1)
+    pytest.fail('the epoch does not end')
+
+
+def numbers(*clients):
+    """Return the examples that clients got in the first epoch, sorted."""
+    return sorted(number for client in clients
+                  for epoch, number in client.history if epoch == 1)
+
+
+def assert_once(world, *clients):
+    """Check that each got what is its own, once."""
+    everything = list(range(COUNT))
+    if world.sharing == 'all':
+        for client in clients:
+            assert everything == numbers(client)
+    else:
+        assert everything == numbers(*clients)
+
+
+@SHARING
+@pytest.mark.parametrize('more', [0, 2])
+def test_killed_client_with_a_successor_in_time_loses_nothing(
+        tmp_path, sharing, more):
+    """Whatever it read after it saved its state."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    for _ in range(more):
+        one.next()
+    one.kill()
+    finish_some(world, other)
+    world.pass_time(HOLD / 2)
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor, other)
+    assert_once(world, successor, other)
+
+
+def finish_some(world, client):
+    """Let a client read as far as it comes alone."""
+    for _ in range(COUNT):
+        client.next()
+    world.server.run()
+
+
+@SHARING
+def test_successor_after_the_deadline_gets_what_was_lost(tmp_path, sharing):
+    """While the others are still in the epoch."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.next()
+    one.kill(received=5)
+    world.pass_time(HOLD + 1)
+    other.next()
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor, other)
+    assert_once(world, successor, other)
+
+
+def test_late_successor_repeats_at_most_what_was_not_acknowledged(tmp_path):
+    """Its acknowledgement died with the client, and another got the batch."""
+    world, one, other = begin(tmp_path, 'split')
+    one.next()
+    saved = one.save()
+    one.kill(received=0)
+    world.pass_time(HOLD + 1)
+    finish_some(world, other)
+    successor = world.add_client(saved)
+    finish(world, successor, other)
+    twice = [number for number in set(numbers(successor, other))
+             if numbers(successor, other).count(number) > 1]
+    assert set(range(COUNT)) == set(numbers(successor, other))
+    assert len(twice) <= world.hwm
+
+
+@SHARING
+def test_successor_after_the_next_epoch_began_has_lost_what_was_not_saved(
+        tmp_path, sharing):
+    """It joins the epoch that follows, and nothing comes twice."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.next()
+    lost = set(numbers(one)) - {number for _, number in saved[1]}
+    one.kill(received=5)
+    world.pass_time(HOLD + 1)
+    stand_in = None
+    if sharing == 'rank':
+        # The batches of its rank are for nobody else.
+        stand_in = world.add_client(saved, rank=0)
+        finish(world, stand_in, other)
+        return
+    finish(world, other)
+    other.next_epoch()
+    if sharing == 'split':
+        world.add_client(rank=0).next()
+        assert other.next()
+        successor = world.add_client(saved, rank=0)
+        successor.next()
+        assert successor.has_ended
+        missing = set(range(COUNT)) - set(numbers(successor, other))
+        assert missing == lost
+        assert len(set(numbers(successor, other))) == len(
+            numbers(successor, other))
+
+
+@SHARING
+def test_killed_client_that_saved_nothing_loses_what_it_delivered(
+        tmp_path, sharing):
+    """And no more: the others get the rest."""
+    world, one, other = begin(tmp_path, sharing)
+    one.kill()
+    world.pass_time(HOLD + 1)
+    if sharing == 'split':
+        finish(world, other)
+        assert not set(numbers(one)) & set(numbers(other))
+        assert list(range(COUNT)) == numbers(one, other)
+    elif sharing == 'all':
+        finish(world, other)
+        assert list(range(COUNT)) == numbers(other)
+
+
+@SHARING
+def test_killed_server_loses_nothing(tmp_path, sharing):
+    """It continues from its journal, also twice."""
+    world, one, other = begin(tmp_path, sharing)
+    for torn in (b'', b'00000000 ["sen'):
+        world.kill_server(torn)
+        world.start_server()
+        one.next()
+        other.next()
+    finish(world, one, other)
+    assert_once(world, one, other)
+
+
+@SHARING
+def test_killed_server_and_client_lose_nothing(tmp_path, sharing):
+    """The batches that only the dead client knew of are in the journal."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.next()
+    one.next()
+    one.kill(received=1)
+    finish_some(world, other)
+    world.kill_server()
+    world.start_server()
+    if not other.has_ended:
+        other.next()
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor, other)
+    assert_once(world, successor, other)
+
+
+@SHARING
+def test_successor_does_not_get_batches_of_one_that_has_finished(
+        tmp_path, sharing):
+    """One client killed, the other finished, then the server killed."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.kill(received=5)
+    world.pass_time(HOLD + 1)
+    if sharing == 'rank':
+        assert not other.has_ended
+        return
+    finish(world, other)
+    world.kill_server()
+    world.start_server()
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor)
+    assert_once(world, successor, other)
+
+
+@SHARING
+def test_server_without_a_journal_loses_nothing(tmp_path, sharing):
+    """It repeats what other clients delivered after the first position."""
+    world, one, other = begin(tmp_path, sharing, journal=False)
+    before = len(one.history) + len(other.history)
+    world.kill_server()
+    world.start_server()
+    one.next()
+    other.next()
+    finish(world, one, other)
+    got = numbers(one, other)
+    assert set(range(COUNT)) == set(got)
+    if sharing == 'split':
+        assert len(got) - COUNT <= before
+    elif sharing == 'all':
+        assert_once(world, one, other)
+
+
+def test_sole_client_of_a_server_without_a_journal_repeats_nothing(tmp_path):
+    """Its position says it all."""
+    world = World(None, COUNT)
+    client = world.add_client()
+    for _ in range(5):
+        client.next()
+    world.kill_server()
+    world.start_server()
+    finish(world, client)
+    assert list(range(COUNT)) == numbers(client)
+
+
+class Stateless(Transformer):
+    """A stage of a user's, on a child whose position nobody can tell."""
+
+    def get_data(self, request=None):
+        """Do what the class says."""
+        return next(self.numbers)
+
+    def get_epoch_iterator(self, **kwargs):
+        """Begin again."""
+        self.numbers = ((number,) for number in range(COUNT))
+        return self.numbers
+
+
+def stateless():
+    """Return a stream that cannot tell its position."""
+    return Stateless(DataStream(IterableDataset([1])), produces_examples=True)
+
+
+def test_pipeline_without_states_loses_what_was_not_saved(tmp_path):
+    """What its client delivered after the state was saved."""
+    world = World(tmp_path / 'journal', COUNT, make_stream=stateless)
+    client = world.add_client()
+    for _ in range(4):
+        client.next()
+    saved = client.save()
+    client.next()
+    client.kill(received=9)
+    successor = world.add_client(saved)
+    finish(world, successor)
+    assert [0, 1, 2, 3, *range(5, COUNT)] == numbers(successor)
+
+
+def test_pipeline_without_states_begins_again_when_its_server_is_killed(
+        tmp_path):
+    """Nothing is lost, and what was delivered comes again."""
+    world = World(tmp_path / 'journal', COUNT, make_stream=stateless)
+    client = world.add_client()
+    for _ in range(4):
+        client.next()
+    world.kill_server()
+    world.start_server()
+    finish(world, client)
+    assert numbers(client) == sorted([*range(4), *range(COUNT)])
+
+
+def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
+    """The first client names no run: the journal is set aside, and the
+    others are refused, not served from another order."""
+    world, one, _ = begin(tmp_path, 'split')
+    world.kill_server()
+    world.start_server()
+    world.num_clients = world.server.admission.num_clients = 1
+    stranger = world.add_client()
+    stranger.next()
+    assert 'a new run begins' in caplog.text
+    assert (tmp_path / 'journal.old').exists()
+    with pytest.raises(StateMismatchError, match='serves run'):
+        one.next()
+    finish(world, stranger)
+    assert list(range(COUNT)) == numbers(stranger)
+
+
+FORGED = {
+    'floor': {'floor': 10 ** 6}, 'done': {'done': [[0, 10 ** 6]]},
+    'future': {'done': [[0, 3], [COUNT - 1, COUNT]]},
+    'index': {'index': 10 ** 6}, 'epoch': {'epoch': 10 ** 6},
+    'later epoch': {'epoch': 2}, 'run': {'run': 'another'},
+    'state': {'state': {'epoch': 'banana'}},
+    'client': {'client': 'client 2'}, 'text': {'done': 'all'},
+    'boolean': {'epoch': True}, 'ranges': {'done': [[5, 1]]},
+    'run of another type': {'run': 5}}
+
+
+@SHARING
+@pytest.mark.parametrize('name', FORGED)
+def test_forged_position_affects_nobody_else(tmp_path, sharing, name):
+    """It is refused, or is one that the client could have; the other
+    client gets its batches all the same."""
+    world, one, other = begin(tmp_path, sharing)
+    state, history, ended = one.save()
+    one.kill(received=9)
+    forger = world.add_client(
+        ({**json.loads(json.dumps(state)), **FORGED[name]}, history, ended),
+        rank=0)
+    refusal = None
+    try:
+        for _ in range(3):
+            forger.next()
+    except StateMismatchError as error:
+        refusal = str(error)
+    if name not in ('floor', 'index', 'state', 'client'):
+        assert refusal is not None
+    if name in ('done', 'future', 'text', 'ranges'):
+        assert "'done'" in refusal
+    forger.kill()
+    successor = world.add_client((state, history, ended), rank=0)
+    finish(world, successor, other)
+    assert set(range(COUNT)) - set(numbers(successor, other)) <= set(
+        numbers(forger))
+    assert len(numbers(other)) == len(set(numbers(other)))
+    if sharing == 'all':
+        assert_once(world, other)
+
+
+def test_random_positions_are_refused_or_possible(tmp_path):
+    """Never another error than one that names what is wrong."""
+    rng = numpy.random.RandomState(5)
+    world, one, other = begin(tmp_path, 'split')
+    state, history, ended = one.save()
+    one.kill(received=9)
+    values = [None, -1, 0, 1, 5, 10 ** 9, 2 ** 70, 2.5, True, 'x', [], {},
+              [[0, 1]], [[1]], [[0, 2 ** 60]], {'epoch': 'running'}]
+    for _ in range(200):
+        forged = dict(state)
+        forged[rng.choice(sorted(state))] = values[rng.randint(len(values))]
+        client = world.add_client((forged, history, ended), rank=0)
+        with suppress(StateMismatchError):
+            client.next()
+        client.kill()
+    world.pass_time(HOLD + 1)
+    finish(world, other)
+    assert len(numbers(other)) == len(set(numbers(other)))
