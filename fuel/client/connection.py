@@ -107,7 +107,7 @@ class Connection:
 
     Attributes
     ----------
-    is_resting : bool
+    is_waiting : bool
         Whether an exception that comes out of here, by Ctrl-C say, came while
         it waited, so that no message is lost.
 
@@ -129,7 +129,7 @@ class Connection:
         # Closes the connection when its stream dies.
         self.finalizer: weakref.finalize[..., object] | None = None
         self._turn = threading.RLock()
-        self.is_resting = False
+        self.is_waiting = False
         self._stacks: str | None = None
         self._since = self._last_look = time.monotonic()
         self._was_there = False
@@ -305,7 +305,7 @@ class Connection:
 
         """
         with self._turn:
-            self.is_resting = False
+            self.is_waiting = False
             if time.monotonic() - self._last_look > _ABSENCE:
                 # The server may have given our batches to others.
                 self._exchange(0)
@@ -351,7 +351,7 @@ class Connection:
             if self._socket is None:
                 remaining = self._next_try - time.monotonic()
                 if remaining > 0:
-                    self.is_resting = timeout > 0
+                    self.is_waiting = timeout > 0
                     time.sleep(min(timeout, remaining))
                     return
                 self._connect()
@@ -365,7 +365,7 @@ class Connection:
         except BaseException:
             # In the middle of a message, say by Ctrl-C: what the server had
             # sent is asked for again.  It has not vanished.
-            if not self.is_resting:
+            if not self.is_waiting:
                 self._cut()
                 self._was_there = False
             raise
@@ -399,10 +399,10 @@ class Connection:
 
     def _listen(self, timeout: float) -> bool:
         """Take in what comes; return whether the server stays."""
-        self.is_resting = timeout > 0
+        self.is_waiting = timeout > 0
         self._last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))
-        self.is_resting = False
+        self.is_waiting = False
         if self._socket in ready and not self._receive(self._socket):
             return False
         if self._monitor in ready:

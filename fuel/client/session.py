@@ -66,7 +66,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
             except BaseException:
                 # Ctrl-C, say, when a batch had come and was not yet held: it
                 # is asked for again.
-                if connection is None or not connection.is_resting:
+                if connection is None or not connection.is_waiting:
                     self._generation = 0
                 raise
 

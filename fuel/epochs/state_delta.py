@@ -60,7 +60,7 @@ def _hold_stages(elements: list[Any]) -> bool:
 
 
 def _is_same(old: object, new: object) -> bool:
-    """Tell whether two plain values are equal, and of the same types."""
+    """Return whether two plain values are equal, and of the same types."""
     if type(old) is not type(new) or old != new:
         return False
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,4 +1,4 @@
-"""Batches made ahead of their use, in processes of their own."""
+"""Prefetching of batches in other processes."""
 from __future__ import annotations
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class MultiProcessing(RemoteStream, Transformer):
-    """Makes batches ahead of their use, in another process.
+    """Prefetches batches in other processes.
 
     While the model trains on one batch, the next are made.  They come
     through shared memory, so that large arrays are not copied.
@@ -36,7 +36,7 @@ class MultiProcessing(RemoteStream, Transformer):
     data_stream : AbstractDataStream
         What to run in the worker process.
     max_store : int, optional
-        How many batches may wait to be handed out.  Defaults to 100.
+        How many batches may be prefetched.  Defaults to 100.
     num_workers : int, optional
         How many processes share the work.  Defaults to 1.  The values stay
         the same bit for bit, so each stage must make one item of one, and
@@ -70,9 +70,9 @@ class MultiProcessing(RemoteStream, Transformer):
     The worker starts with the first epoch iterator and ends with
     :meth:`close`, with the stream, or with this process, however that ends.
 
-    The order and the values are those of the wrapped stream.  What was made
-    ahead when an epoch is left, saved or pickled never happened: the next
-    epoch, or the restored iterator, starts from what was handed out.
+    The order and the values are those of the wrapped stream.  What was
+    prefetched when an epoch is left, saved or pickled is dropped: the next
+    epoch, or the restored iterator, follows what was delivered.
 
     Examples
     --------
@@ -81,8 +81,8 @@ class MultiProcessing(RemoteStream, Transformer):
     >>> from fuel.streams import DataStream
     >>> stream = DataStream(IndexableDataset([1, 2, 3]),
     ...                     iteration_scheme=SequentialScheme(3, 2))
-    >>> with MultiProcessing(stream, start_method='fork') as ahead:
-    ...     list(ahead.get_epoch_iterator())
+    >>> with MultiProcessing(stream, start_method='fork') as parallel:
+    ...     list(parallel.get_epoch_iterator())
     [([1, 2],), ([3],)]
 
     """
@@ -177,14 +177,14 @@ class MultiProcessing(RemoteStream, Transformer):
         if culprit is None:
             return context
         stage, error = culprit
-        told = (f'the stage {stage} cannot be pickled for a worker process '
-                f'started by {context.get_start_method()!r} ({error})')
+        reason = (f'the stage {stage} cannot be pickled for a worker process '
+                  f'started by {context.get_start_method()!r} ({error})')
         if (self.start_method is None
                 and 'fork' in multiprocessing.get_all_start_methods()):
-            log.warning('%s: forking instead', told)
+            log.warning('%s: forking instead', reason)
             return multiprocessing.get_context('fork')
         raise TypeError(
-            f'{told}: use functions defined at the top level of a module '
+            f'{reason}: use functions defined at the top level of a module '
             "instead of lambdas, or start_method='fork'") from error
 
     def _leave_idle_sessions(self) -> None:
@@ -253,7 +253,7 @@ class MultiProcessing(RemoteStream, Transformer):
         return [] if team is None else team.pids
 
     def reset(self) -> None:
-        """Let the wrapped stream start afresh with the next epoch."""
+        """Reset the wrapped stream before the next epoch."""
         self._calls += ('reset',)
         self._next = None
 
@@ -263,7 +263,7 @@ class MultiProcessing(RemoteStream, Transformer):
         self._next = None
 
     def close(self) -> None:
-        """End the worker process; batches that were handed out stay.
+        """End the worker process; batches that were delivered stay.
 
         A thread that waits for a batch gets an error.
         """

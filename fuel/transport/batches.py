@@ -118,7 +118,7 @@ _HEAD = struct.Struct('<BI')
 
 
 def _is_plain(batch: object) -> TypeGuard[tuple[NDArray[Any], ...]]:
-    """Tell whether a batch is a tuple of ordinary arrays, each another."""
+    """Return whether a batch is a tuple of ordinary arrays, each another."""
     if type(batch) is not tuple:
         return False
     for part in batch:

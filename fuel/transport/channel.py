@@ -61,9 +61,9 @@ class Message(NamedTuple):
 
 
 class Peer:
-    """The process at the other end, to be told when it is gone.
+    """The process at the other end, to notice when it is gone.
 
-    A closed connection does not tell: a child of the peer may hold it open.
+    A closed connection does not show that: a child may hold it open.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Peer:
                 self.descriptor = os.pidfd_open(pid)
 
     def is_gone(self) -> bool:
-        """Tell whether the process has ended."""
+        """Return whether the process has ended."""
         if self.descriptor is not None:
             return bool(select.select([self.descriptor], [], [], 0)[0])
         try:
@@ -90,7 +90,7 @@ class Peer:
         return False
 
     def close(self) -> None:
-        """Let go of the process's descriptor."""
+        """Close the descriptor of the process."""
         if self.descriptor is not None:
             os.close(self.descriptor)
             self.descriptor = None
@@ -112,7 +112,7 @@ class Channel:
 
     Attributes
     ----------
-    is_resting : bool
+    is_waiting : bool
         Whether an exception that comes out of here, by Ctrl-C say, came while
         it waited, so that no message is lost.
 
@@ -128,7 +128,7 @@ class Channel:
         self._descriptors: deque[int] = deque()
         self._messages: deque[Message] = deque()
         self._ended = False
-        self.is_resting = False
+        self.is_waiting = False
         close_in_children(connection)
         self._poll = select.poll()
         self._poll.register(connection, select.POLLIN)
@@ -242,9 +242,9 @@ class Channel:
                 and self.peer.is_gone())
 
     def _wait(self, timeout: float) -> bool:
-        self.is_resting = True
+        self.is_waiting = True
         ready = self._poll.poll(max(1, int(timeout * 1000)))
-        self.is_resting = False
+        self.is_waiting = False
         if self.peer is None:
             return bool(ready)
         if self.peer.descriptor is None:
@@ -261,7 +261,7 @@ class Channel:
 
     @fault_point('channel receive')
     def _read(self) -> bool:
-        """Take in what has arrived; return whether there was anything."""
+        """Receive what has arrived; return whether there was anything."""
         try:
             data, ancillary, _, _ = self.connection.recvmsg(
                 _CHUNK, socket.CMSG_LEN(_MOST_DESCRIPTORS * _DESCRIPTOR))

@@ -66,7 +66,7 @@ class Leases:
         self._segments.pop(number, None)
 
     def has_segment(self, number: int) -> bool:
-        """Tell whether a segment is known."""
+        """Return whether a segment is known."""
         return number in self._segments
 
     def view(self, segment: int, start: int, size: int) -> memoryview:

@@ -103,7 +103,7 @@ def _seal(descriptor: int) -> None:
 
 
 def is_sealed(descriptor: int) -> bool:
-    """Tell whether nobody can make a segment smaller under its mapping."""
+    """Return whether nobody can make a segment smaller under its mapping."""
     try:
         import fcntl
         seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)

@@ -1,4 +1,4 @@
-"""What is stopped before a fork, and reset in the child: the order of it.
+"""Handlers before and after a fork, in one order.
 
 A child made by a fork has the memory of its parent and none of its threads.
 So threads end before a fork, and locks that another thread may have held

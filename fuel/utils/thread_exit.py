@@ -1,14 +1,13 @@
-"""What threads do when the interpreter ends."""
+"""The end of threads at the end of the interpreter."""
 from __future__ import annotations
 
 import threading
 
 
 def end_thread_at_exit() -> None:
-    """End this thread without a word if the interpreter is about to end.
+    """End this thread silently if the interpreter is about to end.
 
-    What a daemon thread waits for is taken away then, and nobody is left
-    to be told.
+    What a daemon thread waits for goes away then, which is no error.
     """
     if not threading.main_thread().is_alive():
         raise SystemExit

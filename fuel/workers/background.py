@@ -98,7 +98,7 @@ class BackgroundProcess:
             return StopIteration
 
     def close(self) -> None:
-        """Let :meth:`main` end."""
+        """End :meth:`main`."""
         for end in self._ends:
             end.close()
         if self._team is not None:

@@ -28,7 +28,7 @@ Description = TypeVar('Description')
 
 
 class Outcome(enum.Enum):
-    """What a step of a batch maker gave."""
+    """Kinds of results of a batch maker."""
 
     BATCH = 'batch'
     ERROR = 'error'

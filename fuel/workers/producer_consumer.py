@@ -184,7 +184,7 @@ class _Producer:
             theirs.close()
 
     def send_address(self, address: str) -> None:
-        """Let the producer begin."""
+        """Send the address, which starts the producer."""
         try:
             self.pipe.send_bytes(address.encode())
         except OSError:
@@ -218,7 +218,7 @@ class _Producer:
         self.returned = True
 
     def has_been_gone(self, seconds: float) -> bool:
-        """Whether the process returned and ended that long ago."""
+        """Return whether the process returned and ended that long ago."""
         if self.gone is None:
             if self.returned and not self.process.is_alive():
                 self.gone = time.monotonic()
@@ -269,7 +269,7 @@ def _produce(producer: Callable[[zmq.Socket[Any]], object],
         try:
             socket.connect(address)
             producer(socket)
-        except BaseException as error:  # noqa: BLE001 - it is told
+        except BaseException as error:  # noqa: BLE001 - it is reported
             socket.linger = 0
             report = _pickled(error)
         else:

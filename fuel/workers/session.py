@@ -117,7 +117,7 @@ def _restored(cls: Any, resume: Any, finished: bool) -> Any:
 
 
 class _Known(NamedTuple):
-    """What a state is made of, known after a number of batches."""
+    """Parts of a state, known after a number of batches."""
 
     number: int
     base: State | Exception | None

@@ -45,7 +45,7 @@ class Team:
                 if worker.pid is not None]
 
     def is_usable(self) -> bool:
-        """Tell whether epochs can be begun with these workers."""
+        """Return whether epochs can be begun with these workers."""
         return all(worker.is_usable() for worker in self.workers)
 
     @property
@@ -81,7 +81,7 @@ class Team:
                 for place, worker in enumerate(self.workers)]
 
     def cut(self) -> None:
-        """Let a thread that waits for a batch stop."""
+        """Interrupt a thread that waits for a batch."""
         for worker in self.workers:
             worker.cut()
 
@@ -142,7 +142,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.states.clear()
 
     def receive(self, source: Callable[[], Team]) -> None:
-        """Let the next batch of the workers be pending.
+        """Receive the next batch of the workers, which is pending then.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.states.keep_from(self.delivered)
 
     def has_begun(self) -> bool:
-        """Tell whether the state of the epoch is known without waiting."""
+        """Return whether the state of the epoch is known without waiting."""
         return bool(self.parts) and self._last_part().opened
 
     def _last_part(self) -> RemoteEpoch:
@@ -217,7 +217,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         return None if self.has_begun() else self.resume
 
     def is_connected(self) -> bool:
-        """Tell whether running workers make the epoch."""
+        """Return whether running workers make the epoch."""
         return self.team is not None and self.team.is_usable()
 
     def leave(self) -> None:

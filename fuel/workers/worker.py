@@ -119,7 +119,7 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def is_usable(self) -> bool:
-        """Tell whether epochs can be begun with this worker."""
+        """Return whether epochs can be begun with this worker."""
         return (self.error is None and self._finalizer.still_active()
                 and self.owner == os.getpid())
 
@@ -152,7 +152,7 @@ class Worker:
                 self._wait(lambda: epoch.opened)
 
     def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
-        """Let the next batch of an epoch, or its error, be pending.
+        """Receive the next batch of an epoch, or its error, as pending.
 
         Raises
         ------
@@ -195,13 +195,13 @@ class Worker:
 
         Another one goes on where the user was.
         """
-        self._channel.is_resting = False
+        self._channel.is_waiting = False
         try:
             yield
         except (StopIteration, WorkerError):
             raise
         except BaseException:
-            if not self._channel.is_resting:
+            if not self._channel.is_waiting:
                 self.interrupted = True
                 self.error = WorkerError(
                     f'the worker of {self.name} was given up, since an '
@@ -319,7 +319,7 @@ class Worker:
                 f'at:\n{stacks}')
 
     def cut(self) -> None:
-        """Let a thread that waits for a batch stop."""
+        """Interrupt a thread that waits for a batch."""
         self.is_cut = True
         self._channel.cut()
 
