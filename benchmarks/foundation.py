@@ -21,7 +21,14 @@ import numpy
 from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.schemes import SequentialExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import Cast, ScaleAndShift
+from fuel.transformers import (
+    Cast,
+    FilterSources,
+    Flatten,
+    Mapping,
+    Rename,
+    ScaleAndShift,
+)
 
 BATCH = 128
 IMPORTS = ('import fuel.datasets, fuel.streams, fuel.schemes, '
@@ -101,6 +108,30 @@ def scaled_batches(dataset, features, targets, how):
         ScaleAndShift(stream, 1 / 255, 0, which_sources=('features',)),
         'float32', which_sources=('features',))
     return compare_epochs(reference, stream, how)
+
+
+def small_batches(count, with_stages, how):
+    """Measure the time of a small batch, as a multiple of two takes."""
+    features = numpy.random.RandomState(0).normal(size=(count, 10))
+    targets = numpy.arange(count)
+    order = numpy.random.RandomState(1).permutation(count)
+    indices = [order[start:start + 32] for start in range(0, count, 32)]
+
+    def reference():
+        for index in indices:
+            batch = features.take(index, axis=0), targets.take(index, axis=0)
+        return batch
+
+    stream = DataStream(
+        IndexableDataset({'x': features, 'y': targets}),
+        iteration_scheme=ShuffledScheme(count, 32))
+    if with_stages:
+        stream = ScaleAndShift(stream, 2., 1., which_sources=('x',))
+        stream = Flatten(stream, which_sources=('x',))
+        stream = Rename(Mapping(stream, tuple), {'x': 'features'})
+        stream = FilterSources(stream, ('features', 'y'))
+    ratio = compare_epochs(reference, stream, how)
+    return f'{1 / ratio.median:.1f}'
 
 
 def single_examples(features, targets, how):
@@ -200,7 +231,11 @@ def main():
         ('shuffled batches of 128 from memory, of take', batches,
          'at least 0.8'),
         ('... scaled and cast to float32, of take and multiply', scaled,
-         'at least 0.6'),
+         'at least 1.2'),
+        ('time of a batch of 32 x 10 floats, of two takes',
+         small_batches(count, False, how), 'at most 4'),
+        ('... behind five stages', small_batches(count, True, how),
+         'at most 20'),
         ('single examples of 3 KB, of zip', single_examples(
             features, targets, how), 'at least 0.3'),
         ('single examples of 32 B, of zip', single_examples(
