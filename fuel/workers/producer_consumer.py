@@ -21,8 +21,6 @@ import zmq
 from fuel.exceptions import WorkerError
 from fuel.wire.values import pack_value, unpack_value
 
-__all__ = ['producer_consumer']
-
 logger = logging.getLogger(__name__)
 
 _DEFAULT_ADDRESS = 'tcp://127.0.0.1'

@@ -120,7 +120,7 @@ def test_number_of_threads_default_is_the_cores_of_the_process():
     config.num_threads = 3
     assert 3 == number_of_threads()
     config.num_threads = 0
-    with pytest.raises(ValueError, match='at least one thread'):
+    with pytest.raises(ValueError, match='at least 1 thread'):
         number_of_threads()
 
 
