@@ -207,6 +207,8 @@ class Copies:
 
     def __init__(self, folder, count):
         self.free = SimpleQueue()
+        # Some tests read files as another user.
+        Path(folder).chmod(0o755)
         for number in range(count):
             copy = Path(folder, f'copy-{number}')
             shutil.copytree(

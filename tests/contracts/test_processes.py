@@ -1,0 +1,100 @@
+"""Workers and servers keep the promises of every stream."""
+import pickle
+from functools import partial
+
+import pytest
+from support import elsewhere, pipelines
+
+from fuel.testing import STREAM_PROMISES, check_stream
+from fuel.testing.data import freeze_all
+
+# Batches, left-overs and draws; then examples, decoded chunks, no requests.
+NAMES = ['ShuffledScheme', 'Cache of Batch', 'Noisy left-overs', *[
+    pytest.param(name, marks=pytest.mark.full) for name in (
+        'ShuffledExampleScheme', 'H5PYDataset gzip', 'TextFile')]]
+
+# Epochs are the server's: two iterators of a client that are read at once are
+# two clients, which share an epoch, and what was never read was never begun.
+OF_ONE_PROCESS = {'interleaved epochs', 'threads', 'closing',
+                  'pickle in another process', 'iterator alone',
+                  'stream alone'}
+
+
+@pytest.fixture(autouse=True)
+def end_servers():
+    """End the servers that a test has started."""
+    with elsewhere.SERVERS:
+        yield
+
+
+@pytest.mark.parametrize('promise', STREAM_PROMISES)
+@pytest.mark.parametrize('name', NAMES)
+def test_worker_keeps_promise(name, promise, files, another_process):
+    """However its stream is made, read, saved and closed."""
+    check_stream(partial(elsewhere.in_worker, name, files),
+                 promises=[promise], draws=name in pipelines.DRAWING,
+                 another_process=another_process)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize('promise', STREAM_PROMISES)
+def test_workers_keep_promise(promise, files, another_process):
+    """Several of them, as one."""
+    check_stream(partial(elsewhere.in_workers, 'ShuffledScheme', files),
+                 promises=[promise], another_process=another_process)
+
+
+@pytest.mark.parametrize('promise', [
+    promise for promise in STREAM_PROMISES if promise not in OF_ONE_PROCESS])
+@pytest.mark.parametrize('name', NAMES)
+def test_server_keeps_promise(name, promise, files, another_process):
+    """However its client is made, read, saved and connected again."""
+    check_stream(partial(elsewhere.behind_server, name, files),
+                 promises=[promise], draws=name in pipelines.DRAWING,
+                 another_process=another_process)
+
+
+@pytest.mark.parametrize('saved', ['both', 'iterator', 'state'])
+@pytest.mark.parametrize('name', NAMES)
+def test_client_that_is_saved_and_closed_is_continued(name, saved, files):
+    """At each step, by another client of the same server."""
+    with elsewhere.behind_server(name, files) as client:
+        expected = [freeze_all(client.get_epoch_iterator())
+                    for _ in range(2)]
+    for step in range(1, len(expected[0]) + 1):
+        with elsewhere.behind_server(name, files) as client:
+            epoch = client.get_epoch_iterator()
+            for _ in range(step):
+                next(epoch)
+            kept = pickle.dumps({
+                'both': (client, epoch), 'iterator': epoch,
+                'state': None if saved != 'state' else client.state_dict(),
+            }[saved])
+        kept = pickle.loads(kept)
+        if saved == 'state':
+            client.load_state_dict(kept)
+            epoch = client.get_epoch_iterator()
+        else:
+            epoch = kept if saved == 'iterator' else kept[1]
+        assert expected[0][step:] == freeze_all(epoch)
+        with epoch.data_stream as client:
+            assert expected[1] == freeze_all(client.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('count', [1, 2, 5])
+@pytest.mark.parametrize('name', NAMES)
+def test_client_can_be_closed_at_any_time(name, count, files):
+    """Also twice, and read again, from the next epoch on."""
+    with elsewhere.behind_server(name, files) as client:
+        expected = [freeze_all(client.get_epoch_iterator())
+                    for _ in range(2)]
+    client = elsewhere.behind_server(name, files)
+    epoch = client.get_epoch_iterator()
+    for _ in range(count):
+        next(epoch, None)
+    for _ in range(2):
+        client.close()
+    with client:
+        again = freeze_all(client.get_epoch_iterator())
+    if name not in pipelines.DRAWING:
+        assert expected[1] == again

@@ -1,0 +1,29 @@
+"""Pipelines that run in a worker process, or behind a server."""
+from contextlib import ExitStack
+
+from support import pipelines
+
+from fuel.server import Server
+from fuel.streams import ServerDataStream
+from fuel.transformers import MultiProcessing
+
+# Ends the servers that were started here.
+SERVERS = ExitStack()
+
+
+def in_worker(name, folder):
+    """Return a new pipeline that a worker process runs."""
+    return MultiProcessing(pipelines.build(name, folder))
+
+
+def in_workers(name, folder):
+    """Return a new pipeline that two worker processes run."""
+    return MultiProcessing(pipelines.build(name, folder), num_workers=2)
+
+
+def behind_server(name, folder):
+    """Return a client of a new server of a new pipeline."""
+    pipeline = pipelines.build(name, folder)
+    server = SERVERS.enter_context(Server(pipeline, port=0))
+    return ServerDataStream(
+        tuple(pipeline.sources), port=server.port, reconnect=5)
