@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.epochs.pipeline import answers_for_get_data, source_examples
 from fuel.epochs.runtime import runtime_of
+from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
@@ -162,7 +163,8 @@ class Transformer(AbstractDataStream):
 
         """
         child = epoch.attributes.get('child_epoch_iterator')
-        if (child is None or epoch.request_iterator is not None
+        if (not isinstance(child, DataIterator)
+                or epoch.request_iterator is not None
                 or not self._is_stateless() or not self._is_own()
                 or self.produces_examples
                 != self.data_stream.produces_examples):

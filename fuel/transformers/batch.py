@@ -11,7 +11,7 @@ from fuel.schemes import ConstantScheme
 from fuel.transformers.base import Transformer, check_count, length_of
 from fuel.transformers.cache import as_size
 from fuel.transformers.ragged import as_batch
-from fuel.transformers.source_names import as_labels, labels_of
+from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
 
 
@@ -74,12 +74,7 @@ class Batch(Transformer):
         if strictness not in (0, 1, 2):
             raise ValueError(
                 f'strictness must be 0, 1 or 2, got {strictness!r}')
-        labels = labels_of(data_stream)
-        if labels is not None:
-            kwargs.setdefault('axis_labels', {
-                source: None if part is None else (
-                    'batch', *(as_labels(part) or ()))
-                for source, part in labels.items()})
+        kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
         super().__init__(
             data_stream, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = strictness

@@ -11,7 +11,7 @@ from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.source_names import as_labels, check_known, labels_of
+from fuel.transformers.source_names import check_known, labels_of_batches
 from fuel.typing import Request, StreamLike, returns_epochs
 from fuel.utils.checks import positive
 
@@ -84,12 +84,7 @@ class BucketBatch(SeededTransformer):
         if length_source is None:
             length_source = data_stream.sources[0]
         check_known('length_source', (length_source,), data_stream.sources)
-        labels = labels_of(data_stream)
-        if labels is not None:
-            kwargs.setdefault('axis_labels', {
-                source: None if part is None else (
-                    'batch', *(as_labels(part) or ()))
-                for source, part in labels.items()})
+        kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
         super().__init__(data_stream, False, **kwargs)
         self.token_budget = positive('token_budget', token_budget)
         self.pool_size = positive('pool_size', pool_size)

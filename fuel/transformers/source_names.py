@@ -71,6 +71,14 @@ def labels_of(data_stream: StreamLike) -> Any:
     return None if labels is None else dict(labels)
 
 
+def labels_of_batches(data_stream: StreamLike) -> Any:
+    """Return the axis labels of batches of a stream's examples."""
+    labels = labels_of(data_stream)
+    return None if labels is None else {
+        source: None if part is None else ('batch', *(as_labels(part) or ()))
+        for source, part in labels.items()}
+
+
 def as_labels(labels: Sequence[str] | None) -> Any:
     """Return the labels of one source as a tuple; None if not known."""
     if labels is None:

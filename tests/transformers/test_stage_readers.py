@@ -16,7 +16,7 @@ from fuel.schemes import (
     SequentialScheme,
     ShuffledScheme,
 )
-from fuel.streams import DataStream
+from fuel.streams import AbstractDataStream, DataStream
 from fuel.transformers import (
     Cast,
     FilterSources,
@@ -119,6 +119,20 @@ def test_functions_of_one_mapping_never_run_in_two_threads_at_once():
         thread.join()
     assert 30 == len(most)
     assert {1} == set(most)
+
+
+def test_stages_read_a_stream_with_an_iterator_of_its_own():
+    """Which knows nothing of conversions."""
+    class Own(AbstractDataStream):
+        sources = ('x',)
+        produces_examples = False
+
+        def get_epoch_iterator(self, as_dict=False):
+            return iter([(numpy.array([1, 2], 'uint8'),)] * 2)
+
+    stage = Flatten(Cast(ScaleAndShift(Own(), .5, 0), 'float32'))
+    found = [x.tolist() for x, in stage.get_epoch_iterator()]
+    assert [[[.5], [1]]] * 2 == found
 
 
 # Errors and positions

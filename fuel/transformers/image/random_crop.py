@@ -27,6 +27,7 @@ from fuel.transformers.image.base import (
     map_images,
     new_stack,
 )
+from fuel.transformers.image.center_crop import copy_window
 from fuel.transformers.image.fixed_size import FixedSizeStage
 from fuel.transformers.image.legacy_draws import default_rng, draw_integers
 from fuel.transformers.image.resampling import (
@@ -135,10 +136,7 @@ class RandomFixedSizeCrop(ImageStage):
                   image.dtype.newbyteorder('=')) for image in images]
 
         def crop(place: int) -> None:
-            top, left = offsets[place]
-            image = images[place].astype(out[place].dtype, copy=False)
-            crop_windows(image[numpy.newaxis], [top], [left],
-                         out=out[place][numpy.newaxis])
+            copy_window(images[place], *offsets[place], out[place])
 
         map_images(crop, len(images), self.num_threads)
         return out
