@@ -6,6 +6,7 @@ from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
+from fuel.epochs.state_check import sealed
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.epoch_reader import new_object
 
@@ -120,8 +121,7 @@ class DataIterator(EpochIterator):
             names it and what it lacks.
 
         """
-        state: dict[str, Any] = self.data_stream._state_of(self.epoch)
-        return state
+        return sealed(self.data_stream._state_of(self.epoch))
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.state import Position, as_state, position_fields
+from fuel.epochs.state_check import unsealed
 from fuel.typing import State
 from fuel.utils.seams import fault_point
 
@@ -127,14 +128,14 @@ class StateDelta:
                 position = iterator.get_position()
                 if _streams_of(position) == self._streams:
                     return changes(self.base, position)
-            return changes(self.base, iterator.state_dict())
+            return changes(self.base, unsealed(iterator.state_dict()))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             return error
 
 
 def _state_of(iterator: DataIterator) -> State | Exception:
     try:
-        state: State = iterator.state_dict()
+        state: State = unsealed(iterator.state_dict())
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
         return error
     return state

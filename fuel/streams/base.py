@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.fingerprint import check_fingerprint
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.state import (
@@ -17,10 +16,12 @@ from fuel.epochs.state import (
     position_of,
     state_between_epochs,
 )
+from fuel.epochs.state_check import DAMAGE, check_state, sealed
+from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
 from fuel.schemes.base import scheme_state
-from fuel.schemes.requests import advance
-from fuel.typing import AxisLabels, SchemeLike, returns_epochs
+from fuel.schemes.requests import as_requests
+from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
@@ -206,7 +207,8 @@ class AbstractDataStream:
                 f'return an iterator, got {type(requests).__name__}: return '
                 'iter(...) of it')
         if resumed:
-            advance(requests, resumed['requested'])
+            requests = as_requests(requests)
+            requests.advance(resumed['requested'])
         return requests
 
     def _pending_running(self) -> dict[str, Any] | None:
@@ -234,9 +236,20 @@ class AbstractDataStream:
                 epoch.go_to(resumed['position'], resumed['requested'],
                             resumed['failed'])
                 if resumed['leftover'] is not None:
-                    self.set_leftover(resumed['leftover'])
+                    self._take_leftover(resumed['leftover'])
             runtime.pending = None
             epoch.unbind(self)
+
+    def _take_leftover(self, leftover: Any) -> None:
+        try:
+            self.set_leftover(leftover)
+        except StateMismatchError:
+            raise
+        except DAMAGE as error:
+            raise StateMismatchError(
+                f"the field 'leftover' of the state of stage "
+                f'{type(self).__name__} cannot be taken up: {error!r:.300}'
+                ) from error
 
     def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""
@@ -294,11 +307,11 @@ class AbstractDataStream:
         runtime = runtime_of(self)
         with runtime.lock:
             if runtime.pending is not None:
-                return runtime.pending
+                return sealed(runtime.pending)
             if runtime.epoch is None:
                 self._check_not_started()
-                return self._state_between_epochs(NOT_STARTED)
-            return self._state_of(runtime.epoch)
+                return sealed(self._state_between_epochs(NOT_STARTED))
+            return sealed(self._state_of(runtime.epoch))
 
     def _check_not_started(self) -> None:
         """Refuse to call an epoch not started that nothing is known of."""
@@ -340,16 +353,12 @@ class AbstractDataStream:
             of other stages, sources, numbers of examples or batch sizes.
 
         """
-        self._check_state(state)
-        self._load_checked(state)
+        self._load_checked(self._check_state(state))
 
-    def _check_state(self, state: dict[str, Any]) -> None:
-        """Check the state of the whole pipeline before any is loaded."""
-        check_fingerprint(self, state)
-        for child, part in zip(
-                child_streams(self), state['children'], strict=True):
-            if hasattr(child, '_check_state'):
-                child._check_state(part)
+    def _check_state(self, state: object) -> State:
+        """Return a checked copy of the state of the whole pipeline."""
+        with runtime_of(self).lock:
+            return check_state(self, state)
 
     def _load_checked(self, state: dict[str, Any]) -> None:
         for child, part in zip(

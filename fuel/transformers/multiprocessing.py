@@ -235,9 +235,9 @@ class MultiProcessing(RemoteStream, Transformer):
             if pending is not None and pending['epoch'] == RUNNING:
                 epoch.position = pending['position']
 
-    def _check_state(self, state: State) -> None:
-        if hasattr(self.data_stream, '_check_state'):
-            self.data_stream._check_state(state)
+    def _check_state(self, state: object) -> State:
+        checked: State = self.data_stream._check_state(state)
+        return checked
 
     def _load_checked(self, state: State) -> None:
         # The wrapped stream runs in the worker, and so it is loaded there.

@@ -6,6 +6,7 @@ A generator is what schemes and stages call ``rng``: a
 """
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -64,6 +65,82 @@ def get_state(rng: Any) -> dict[str, Any]:
     if isinstance(rng, numpy.random.RandomState):
         return {'kind': kind, 'state': _plain(rng.get_state(legacy=False))}
     return {'kind': kind, 'state': _plain(rng.bit_generator.state)}
+
+
+# The largest numbers in NumPy's states: places in a buffer, switches, words.
+_LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
+            'uinteger': 2 ** 32 - 1, 'counter': 2 ** 64 - 1,
+            'buffer': 2 ** 64 - 1}
+
+
+def check_state(rng: Any, state: Any) -> None:
+    """Refuse what is no state of a generator.
+
+    NumPy does not check it, and would read outside of the generator.
+
+    Raises
+    ------
+    ValueError
+        Naming the part that is damaged.
+
+    """
+    present = get_state(rng)
+    kind = state.get('kind') if isinstance(state, dict) else None
+    if kind != present['kind']:
+        raise ValueError(
+            f'the saved generator is a {kind!r:.100}, but this one is a '
+            f'{present["kind"]}: build the stream with the same kind of rng')
+    if isinstance(rng, random.Random):
+        _check_python_state(state)
+        return
+    _check_like(state, present, 'state', 'MT19937' in repr(
+        present['state'].get('bit_generator')))
+
+
+def _check_python_state(state: Any) -> None:
+    """Refuse what is no state of a :class:`random.Random`."""
+    try:
+        version, internal, gauss = state['state']
+        is_sound = (
+            state.keys() == {'kind', 'state'} and version == 3
+            and type(version) is int and len(internal) == 625
+            and all(type(word) is int and 0 <= word < 2 ** 32
+                    for word in internal)
+            and internal[-1] <= 624
+            and (gauss is None or _is_finite(gauss)))
+    except (TypeError, ValueError, KeyError):
+        is_sound = False
+    if not is_sound:
+        raise ValueError('the state of the generator is damaged')
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
+
+
+def _check_like(saved: Any, present: Any, name: str, is_short: bool) -> None:
+    """Refuse a part that has not the form of the present one."""
+    if isinstance(present, dict):
+        is_sound = isinstance(saved, dict) and saved.keys() == present.keys()
+    elif isinstance(present, list):
+        is_sound = isinstance(saved, list) and len(saved) == len(present)
+    elif type(present) is int:
+        largest = _LARGEST.get(name, 2 ** (
+            32 if is_short else 64 if name == 'key' else 128) - 1)
+        is_sound = type(saved) is int and 0 <= saved <= largest
+    elif type(present) is float:
+        is_sound = _is_finite(saved)
+    else:
+        is_sound = type(saved) is type(present) and saved == present
+    if not is_sound:
+        raise ValueError(
+            f'{name!r} of the generator is damaged: {saved!r:.100}')
+    if isinstance(present, dict):
+        for key, part in present.items():
+            _check_like(saved[key], part, key, is_short)
+    elif isinstance(present, list):
+        for value, part in zip(saved, present, strict=True):
+            _check_like(value, part, name, is_short)
 
 
 def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,274 @@
+"""Check of saved states, which may be damaged or of another pipeline."""
+from __future__ import annotations
+
+import copy
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from fuel.epochs.fingerprint import FORMAT, fingerprint
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING
+from fuel.exceptions import StateMismatchError
+from fuel.schemes.base import scheme_state
+from fuel.typing import State
+from fuel.utils import rng_state
+from fuel.utils.overrides import is_own
+
+_FIELDS = frozenset({
+    'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
+    'dataset', 'rng', 'leftover', 'failed', 'children'})
+
+# As many batches are more than anybody can read.
+_MOST = 2 ** 62
+
+# What a damaged value raises where it is taken up.
+DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
+          OverflowError)
+
+
+def sealed(state: State) -> State:
+    """Return a copy of a state with its checksum."""
+    state = copy.deepcopy(unsealed(state))
+    return {**state, 'crc': _checksum(state)}
+
+
+def unsealed(state: State) -> State:
+    """Return a state without its checksum, which only the whole has."""
+    return {key: value for key, value in state.items() if key != 'crc'}
+
+
+def _checksum(state: State) -> int:
+    return zlib.crc32(json.dumps(
+        state, sort_keys=True, separators=(',', ':')).encode())
+
+
+def check_state(stream: Any, state: object) -> State:
+    """Return a copy of a state that fits a stream, every field checked.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+    state : object
+        From :meth:`~fuel.streams.AbstractDataStream.state_dict`, a file, or
+        a peer.
+
+    Raises
+    ------
+    StateMismatchError
+        Naming the field that is damaged, or what differs.
+
+    """
+    if not isinstance(state, dict) or 'format' not in state:
+        raise StateMismatchError(
+            'a state must be what state_dict() returned, got '
+            f'{type(state).__name__}')
+    whole, state = state, unsealed(state)
+    _check_frame(stream, state)
+    _check_fingerprint(stream, state)
+    _check_fields(stream, state)
+    children = _checked_children(stream, state)
+    if 'crc' in whole:
+        try:
+            is_intact = (type(whole['crc']) is int
+                         and whole['crc'] == _checksum(state))
+        except (TypeError, ValueError, RecursionError):
+            is_intact = False
+        if not is_intact:
+            raise StateMismatchError(
+                "the field 'crc' of the state is not the checksum of the "
+                'others, which were changed or damaged since it was saved: '
+                'take an older state')
+    return copy.deepcopy({**state, 'children': children})
+
+
+def _checked_children(stream: Any, state: State) -> list[State]:
+    streams, states = child_streams(stream), state['children']
+    if len(streams) != len(states):
+        _refuse(stream, 'children', states, f'{len(streams)} states')
+    checked = []
+    for child, part in zip(streams, states, strict=True):
+        check: Callable[[object], State] | None = getattr(
+            child, '_check_state', None)
+        checked.append(part if check is None else check(part))
+        if check is not None and state['epoch'] == RUNNING \
+                and checked[-1]['epoch'] != RUNNING:
+            _refuse(child, 'epoch', checked[-1]['epoch'],
+                    f'that of the stage that reads it, {state["epoch"]!r}')
+    return checked
+
+
+def _refuse(stream: object, field: str, value: object,
+            expected: str) -> NoReturn:
+    raise StateMismatchError(
+        f'the field {field!r} of the state of stage {type(stream).__name__} '
+        f'must be {expected}, got {value!r:.200}: the state is damaged')
+
+
+def _check_frame(stream: object, state: object) -> None:
+    """Refuse what has not the fields of a state of this format."""
+    if not isinstance(state, dict) or 'format' not in state:
+        raise StateMismatchError(
+            f"the field 'children' of a state holds a {type(state).__name__} "
+            f'for stage {type(stream).__name__}: the state is damaged')
+    if type(state['format']) is not int or state['format'] != FORMAT:
+        raise StateMismatchError(
+            f'the state has format {state["format"]!r:.200}, but this '
+            f'version of Fuel reads format {FORMAT}')
+    for field in sorted(_FIELDS ^ state.keys(), key=str):
+        raise StateMismatchError(
+            f'the field {field!r:.200} of the state of stage '
+            f'{type(stream).__name__} is '
+            f'{"missing" if field in _FIELDS else "not known"}: the state is '
+            'damaged')
+    if not isinstance(state['stream'], dict):
+        _refuse(stream, 'stream', state['stream'], 'a dict')
+    if not isinstance(state['children'], list):
+        _refuse(stream, 'children', state['children'], 'a list')
+
+
+def _check_fingerprint(stream: object, state: State) -> None:
+    saved, present = state['stream'], fingerprint(stream)
+    # A number of examples says more than the checksum of indices.
+    for key in sorted(saved.keys() | present.keys(), key=lambda key: (
+            'scheme examples' == key, str(key))):
+        if not is_same(saved.get(key), present.get(key)):
+            raise StateMismatchError(
+                f"the field 'stream' of the state says that it was saved by "
+                f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
+                f'here it is {present.get(key)!r:.200} (stage '
+                f'{type(stream).__name__}): build the stream as it was when '
+                'the state was saved')
+
+
+def is_same(one: object, other: object) -> bool:
+    """Return whether two plain values are equal, and of equal types."""
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(is_same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            is_same(one[key], other[key]) for key in one)
+    return type(one) is type(other) and one == other
+
+
+def _check_fields(stream: Any, state: State) -> None:
+    """Refuse values that no position of a stream has."""
+    epoch = state['epoch']
+    if epoch not in (NOT_STARTED, RUNNING, FINISHED):
+        _refuse(stream, 'epoch', epoch,
+                f'{NOT_STARTED!r}, {RUNNING!r} or {FINISHED!r}')
+    for field in ('position', 'requested'):
+        if not _is_count(state[field]):
+            _refuse(stream, field, state[field], 'a number from 0 on')
+        if epoch != RUNNING and state[field]:
+            _refuse(stream, field, state[field], f'0 where epoch is {epoch!r}')
+    if not _are_offsets(state['failed']) or (
+            epoch != RUNNING and state['failed']):
+        _refuse(stream, 'failed', state['failed'],
+                'a list of ascending numbers from 0 on')
+    has_children = hasattr(stream, 'dataset') or child_streams(stream)
+    if epoch != RUNNING and state['leftover'] is not None and has_children:
+        _refuse(stream, 'leftover', state['leftover'],
+                f'None where epoch is {epoch!r}')
+    _check_scheme(stream, state)
+    _check_dataset(stream, state)
+    _check_generator(stream, state)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < _MOST
+
+
+def _are_offsets(values: object) -> bool:
+    return isinstance(values, list) and all(
+        map(_is_count, values)) and values == sorted(set(values))
+
+
+def _check_scheme(stream: Any, state: State) -> None:
+    scheme = getattr(stream, 'iteration_scheme', None)
+    saved = state['scheme']
+    if scheme is None:
+        if saved is not None:
+            _refuse(stream, 'scheme', saved, 'None')
+        if state['requested'] < state['position']:
+            _refuse(stream, 'requested', state['requested'],
+                    f'at least the position, {state["position"]}')
+        return
+    count = getattr(scheme, 'num_requests', None)
+    if isinstance(count, int) and state['requested'] > count:
+        _refuse(stream, 'requested', state['requested'],
+                f'at most {count}, the number of requests of an epoch')
+    try:
+        is_taken = _is_taken_up(scheme, saved)
+    except DAMAGE as error:
+        raise StateMismatchError(
+            f"the field 'scheme' of the state of stage "
+            f'{type(stream).__name__} cannot be taken up by '
+            f'{type(scheme).__name__}: {error!r:.300}') from error
+    if not is_taken:
+        _refuse(stream, 'scheme', saved,
+                f'a state of {type(scheme).__name__}')
+
+
+def _is_taken_up(scheme: Any, saved: Any) -> bool:
+    """Return whether a scheme takes a state up as it is."""
+    before = scheme_state(scheme)
+    _check_generators_in(scheme, saved)
+    try:
+        scheme.load_state_dict(copy.deepcopy(saved))
+        return not is_own(type(scheme)) or is_same(scheme.state_dict(), saved)
+    finally:
+        scheme.load_state_dict(before)
+
+
+def _check_generators_in(scheme: Any, saved: Any) -> None:
+    """Refuse states of generators that would be read out of bounds."""
+    for part, state in zip(getattr(scheme, 'schemes', ()),
+                           saved.get('schemes', ()), strict=False):
+        _check_generators_in(part, state)
+    rng = getattr(scheme, 'rng', None)
+    if 'rng' in saved and rng_state.is_generator(rng):
+        rng_state.check_state(rng, saved['rng'])
+
+
+def _check_dataset(stream: Any, state: State) -> None:
+    saved = state['dataset']
+    if saved is None:
+        if state['epoch'] == RUNNING and vars(stream).get(
+                'data_state') is not None:
+            _refuse(stream, 'dataset', saved, 'a position')
+        return
+    dataset: Any = getattr(stream, 'dataset', None)
+    if not hasattr(dataset, 'open_at') or state['epoch'] == NOT_STARTED:
+        _refuse(stream, 'dataset', saved, 'None')
+    try:
+        opened = dataset.open_at(copy.deepcopy(saved))
+        try:
+            is_taken = not is_own(type(dataset)) or is_same(
+                dataset.get_position(opened), saved)
+        finally:
+            if hasattr(dataset, 'close'):
+                dataset.close(opened)
+    except DAMAGE as error:
+        raise StateMismatchError(
+            f"the field 'dataset' of the state of stage "
+            f'{type(stream).__name__} is no position of '
+            f'{type(dataset).__name__}: {error!r:.300}') from error
+    if not is_taken:
+        _refuse(stream, 'dataset', saved,
+                f'a position of {type(dataset).__name__}')
+
+
+def _check_generator(stream: Any, state: State) -> None:
+    rng, saved = getattr(stream, 'rng', None), state['rng']
+    if not rng_state.is_generator(rng):
+        if saved is not None:
+            _refuse(stream, 'rng', saved, 'None')
+        return
+    try:
+        rng_state.check_state(rng, saved)
+    except ValueError as error:
+        raise StateMismatchError(
+            f"the field 'rng' of the state of stage "
+            f'{type(stream).__name__}: {error}') from error
