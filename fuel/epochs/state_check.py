@@ -62,8 +62,8 @@ def check_state(stream: Any, state: object) -> State:
     """
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
-            'a state must be what state_dict() returned, got '
-            f'{type(state).__name__}')
+            'a state must be what state_dict() returned, with the field '
+            f"'format', got {type(state).__name__}")
     whole, state = state, unsealed(state)
     _check_frame(stream, state)
     _check_fingerprint(stream, state)
@@ -89,6 +89,8 @@ def _checked_children(stream: Any, state: State) -> list[State]:
         _refuse(stream, 'children', states, f'{len(streams)} states')
     checked = []
     for child, part in zip(streams, states, strict=True):
+        if not isinstance(part, dict):
+            _refuse(stream, 'children', states, 'a list of states')
         check: Callable[[object], State] | None = getattr(
             child, '_check_state', None)
         checked.append(part if check is None else check(part))
@@ -106,12 +108,8 @@ def _refuse(stream: object, field: str, value: object,
         f'must be {expected}, got {value!r:.200}: the state is damaged')
 
 
-def _check_frame(stream: object, state: object) -> None:
+def _check_frame(stream: object, state: State) -> None:
     """Refuse what has not the fields of a state of this format."""
-    if not isinstance(state, dict) or 'format' not in state:
-        raise StateMismatchError(
-            f"the field 'children' of a state holds a {type(state).__name__} "
-            f'for stage {type(stream).__name__}: the state is damaged')
     if type(state['format']) is not int or state['format'] != FORMAT:
         raise StateMismatchError(
             f'the state has format {state["format"]!r:.200}, but this '
@@ -168,12 +166,18 @@ def _check_fields(stream: Any, state: State) -> None:
         _refuse(stream, 'failed', state['failed'],
                 'a list of ascending numbers from 0 on')
     has_children = hasattr(stream, 'dataset') or child_streams(stream)
-    if epoch != RUNNING and state['leftover'] is not None and has_children:
-        _refuse(stream, 'leftover', state['leftover'],
-                f'None where epoch is {epoch!r}')
+    if state['leftover'] is not None and has_children and (
+            epoch != RUNNING or not _keeps_leftovers(stream)):
+        _refuse(stream, 'leftover', state['leftover'], 'None')
     _check_scheme(stream, state)
     _check_dataset(stream, state)
     _check_generator(stream, state)
+
+
+def _keeps_leftovers(stream: object) -> bool:
+    """Return whether a stage has a `set_leftover` of its own."""
+    return any('set_leftover' in vars(cls) for cls in type(stream).__mro__
+               if cls.__name__ != 'AbstractDataStream')
 
 
 def _is_count(value: object) -> bool:
