@@ -2,8 +2,8 @@
 
 Python runs the handler of a signal between two steps of the main thread, so
 not while some function in C holds the interpreter's lock.  A handler in C
-runs at once: it sets an alarm, which ends the process unless Python's handler
-has come to cancel it.
+runs at once: it sets an alarm, which ends the process unless Python cancels it when it
+has ended what it had to.
 """
 cdef extern from *:
     """
@@ -61,7 +61,7 @@ def arm(int number, unsigned int seconds):
     number : int
         A signal that has a handler in Python.
     seconds : int
-        How long Python has to call :func:`disarm` after the signal.
+        How long Python has after the signal to call :func:`disarm`.
 
     """
     if fuel_arm(number, seconds) != 0:
@@ -69,5 +69,5 @@ def arm(int number, unsigned int seconds):
 
 
 def disarm():
-    """Let the process live: Python handles the signal."""
+    """Cancel the alarm: the process ends by itself."""
     fuel_disarm()

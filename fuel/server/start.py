@@ -14,7 +14,7 @@ from fuel.typing import StreamLike
 log = logging.getLogger(__name__)
 
 # Seconds that a stage may hold the interpreter after SIGTERM.
-_GRACE = 2
+_GRACE = 5
 
 
 def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
@@ -23,7 +23,7 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
 
     One line on standard error says where the server listens.  Ctrl-C and
     SIGTERM end it: the port is free at once.  A stage that does not let go of
-    the interpreter for two seconds after SIGTERM is killed with the process.
+    the interpreter for five seconds after SIGTERM is killed with the process.
 
     Parameters
     ----------
@@ -50,6 +50,7 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
         _wait(server)
     finally:
         server.stop()
+        termination.disarm()
         close = getattr(data_stream, 'close', None)
         if close is not None:
             close()
@@ -62,11 +63,7 @@ def _wait(server: Server) -> None:
         return
     ended = threading.Event()
 
-    def on_signal(*_: object) -> None:
-        termination.disarm()
-        ended.set()
-
-    previous = signal.signal(signal.SIGTERM, on_signal)
+    previous = signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:
         termination.arm(signal.SIGTERM, _GRACE)
         while not ended.wait(0.1) and not server.wait(0):

@@ -1,0 +1,443 @@
+"""What a server and its clients do at their edges: keys, silence, closing,
+signals, the file of the journal."""
+import gc
+import os
+import pickle
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy
+import pytest
+import zmq
+from support.process_pipelines import build
+
+from fuel.datasets import IndexableDataset
+from fuel.exceptions import ServerError
+from fuel.schemes import SequentialScheme
+from fuel.server import Server
+from fuel.server.journal import Journal, pack
+from fuel.server.ledger import Ledger
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import Mapping, Transformer
+from fuel.transport.leases import Leases
+from fuel.wire import WireError, decode, encode, pack_header
+from fuel.wire.curve import make_keys
+from fuel.wire.header import get_field
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def numbered(count=20):
+    """Return a stream of batches of one number."""
+    return DataStream(IndexableDataset(numpy.arange(count)),
+                      iteration_scheme=SequentialScheme(count, 1))
+
+
+def read_all(stream):
+    """Return the numbers of one epoch."""
+    return [int(batch[0]) for (batch,) in stream.get_epoch_iterator()]
+
+
+def test_closed_stream_frees_its_memory_and_descriptors():
+    """What it mapped, and the descriptors of its sockets."""
+    def count():
+        gc.collect()
+        with open('/proc/self/maps') as maps:
+            return (sum('fuel-segment' in line for line in maps),
+                    len(os.listdir('/proc/self/fd')))
+
+    kept = []
+    with Server(build(), port=0) as server:
+        def cycle():
+            client = ServerDataStream(('x', 'y'), port=server.port)
+            for batch in client.get_epoch_iterator():
+                batch[0].sum()
+            del batch
+            client.close()
+            kept.append(client)
+
+        for _ in range(2):
+            cycle()
+        before = count()
+        for _ in range(6):
+            cycle()
+        after = count()
+    assert after[0] <= before[0]
+    assert after[1] <= before[1] + 2
+
+
+@pytest.mark.parametrize('fault', ['port', 'keys', 'none'])
+def test_server_with_keys_that_cannot_start_says_so(tmp_path, fault):
+    """At once, and leaves no thread."""
+    make_keys(tmp_path, ['alice'])
+    folder = tmp_path / 'server'
+    if fault == 'keys':
+        (folder / 'server.key_secret').write_text('nonsense')
+    elif fault == 'none':
+        folder = tmp_path / 'nowhere'
+    before = threading.active_count()
+    with socket.create_server(('127.0.0.1', 0)) as busy:
+        port = busy.getsockname()[1] if fault == 'port' else 0
+        with pytest.raises((zmq.ZMQError, OSError)):
+            Server(numbered(), port=port, curve=folder).start()
+    assert threading.active_count() <= before
+
+
+def test_removed_key_is_refused(tmp_path):
+    """Its client is disconnected, and cannot connect again; others stay."""
+    _, bob = make_keys(tmp_path, ['alice', 'bob'])
+    with Server(numbered(200), port=0, curve=tmp_path / 'server') as server:
+        options = {'port': server.port, 'timeout': 5, 'reconnect': 3}
+        with ServerDataStream(('x',), curve=tmp_path / 'alice',
+                              **options) as alice, \
+                ServerDataStream(('x',), curve=bob, **options) as other:
+            epoch = alice.get_epoch_iterator()
+            got = [int(next(epoch)[0][0])]
+            other.connect()
+            (tmp_path / 'server' / 'clients' / 'alice.key').unlink()
+            with pytest.raises(ServerError, match='key'):
+                for _ in range(200):
+                    got.append(int(next(epoch)[0][0]))
+                    time.sleep(0.05)
+            assert len(got) < 200
+            assert read_all(other)
+
+
+def raw_client(context, server, name, **more):
+    """Return a socket that has greeted a server."""
+    raw = context.socket(zmq.DEALER)
+    raw.linger = 0
+    raw.connect(server.address)
+    raw.send(pack_header({
+        'type': 'hello', 'version': 1, 'client': name, 'sources': 1,
+        'hwm': 10, **more}))
+    raw.recv_multipart()
+    return raw
+
+
+@pytest.mark.parametrize('sharing', ['split', 'all'])
+def test_client_that_never_reads_does_not_stall_the_others(sharing):
+    """It joins, and is silent from then on."""
+    with Server(numbered(), port=0, sharing=sharing,
+                num_clients=2) as server, zmq.Context() as context, \
+            ServerDataStream(('x',), port=server.port) as client:
+        raw = raw_client(context, server, 'silent')
+        raw.send(pack_header({'type': 'join', 'join': 1}))
+        start = time.monotonic()
+        got = read_all(client)
+        assert time.monotonic() - start < 20
+        assert list(range(20)) == sorted(got)
+        raw.close()
+
+
+def test_refusal_in_the_middle_of_an_epoch_is_raised_at_once():
+    """Not when the pipeline counts as stalled."""
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        router.linger = 500
+        port = router.bind_to_random_port('tcp://127.0.0.1')
+
+        def serve():
+            identity, _ = router.recv_multipart()
+            router.send_multipart([identity, pack_header({
+                'type': 'welcome', 'version': 1, 'run': 'r', 'sources': ['x'],
+                'examples': False})])
+            while b'"join"' not in (message := router.recv_multipart())[1]:
+                pass
+            router.send_multipart([message[0], pack_header({
+                'type': 'joined', 'join': 1, 'run': 'r', 'epoch': 1,
+                'start': 0})])
+            router.send_multipart([message[0], pack_header({
+                'type': 'refuse', 'error': 'not you'})])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with ServerDataStream(('x',), port=port, timeout=5,
+                              stalled=50) as client:
+            start = time.monotonic()
+            with pytest.raises(ServerError, match='not you'):
+                next(client.get_epoch_iterator())
+            assert time.monotonic() - start < 10
+        thread.join()
+
+
+def test_batch_with_another_number_of_items_is_an_error():
+    """Named by the server, as the pipeline's mistake."""
+    class Odd(Transformer):
+        def get_data(self, request=None):
+            (data,) = next(self.child_epoch_iterator)
+            return data, data
+
+    with Server(Odd(numbered(), produces_examples=False),
+                port=0) as server, \
+            ServerDataStream(('x',), port=server.port) as client:
+        with pytest.raises(ValueError, match='2 items for its 1 sources'):
+            next(client.get_epoch_iterator())
+
+
+def test_many_empty_ragged_arrays_are_decoded_at_once():
+    """As others of their number are."""
+    arrays = [numpy.zeros(0, 'f4')] * 10 ** 6 + [numpy.ones(1, 'f4')]
+    items, buffers = encode([arrays])
+    start = time.process_time()
+    (received,) = decode(items, [bytes(buffer) for buffer in buffers])
+    assert time.process_time() - start < 5
+    assert len(received) == 10 ** 6 + 1
+    assert [1] == received[-1].tolist()
+
+
+@pytest.mark.parametrize('dtype', ['<U2', '>U2', [('a', 'i2'), ('b', 'U1')]])
+def test_text_beyond_unicode_is_refused(dtype):
+    """Python would fail on it when it is read."""
+    items, buffers = encode([numpy.zeros(3, dtype)])
+    forged = bytearray(buffers[0])
+    forged[-1 if dtype == '<U2' or isinstance(dtype, list) else -4] = 0x7f
+    with pytest.raises(WireError, match='Unicode'):
+        decode(items, [forged])
+
+
+def test_arrays_of_read_only_frames_are_writable():
+    """Small and large ones."""
+    for size in (5, 10 ** 6):
+        items, buffers = encode([numpy.arange(size)])
+        (array,) = decode(items, [bytes(buffers[0])])
+        assert array.flags.writeable
+        array[0] = 7
+
+
+@pytest.mark.parametrize('value', [True, False])
+def test_boolean_is_no_integer_of_a_header(value):
+    """Although Python counts with it."""
+    with pytest.raises(WireError, match='must be of type int'):
+        get_field({'index': value}, 'index', int)
+
+
+def test_slots_of_a_forked_client_are_not_released():
+    """The child looks at them, and nobody hears when it stops."""
+    class Segment:
+        memory = memoryview(bytearray(100))
+
+        def close_descriptor(self):
+            """Do nothing."""
+
+    leases = Leases(1000)
+    leases.add_segment(1, Segment())
+    array = leases.lend(5, 1, [(0, 10)], lambda buffers: numpy.frombuffer(
+        buffers[0], 'u1'))
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    del array
+    gc.collect()
+    assert [(5, False)] == leases.returned()
+
+
+def test_finished_stream_and_iterator_pickle():
+    """Together, after the end: both can be asked where they stand."""
+    with Server(numbered(5), port=0) as server, \
+            ServerDataStream(('x',), port=server.port) as client:
+        epoch = client.get_epoch_iterator()
+        assert len(list(epoch)) == 5
+        expected = client.state_dict()
+        stream, again = pickle.loads(pickle.dumps((client, epoch)))
+        assert expected == stream.state_dict() == again.state_dict()
+        with pytest.raises(StopIteration):
+            next(again)
+        assert read_all(stream) == list(range(5))
+        stream.close()
+
+
+def test_slot_of_a_batch_of_an_epoch_that_was_left_is_free_again():
+    """Also if it is finished when the next epoch has begun."""
+    with Server(build(80), port=0, hwm=2) as server, \
+            ServerDataStream(('x', 'y'), port=server.port) as client:
+        for _ in range(12):
+            epoch = client.get_epoch_iterator()
+            for _ in range(3):
+                batch = next(epoch)
+            del batch, epoch
+        assert sum(1 for _ in client.get_epoch_iterator()) == 20
+        # Those of the last batches, which the client has just released.
+        assert len(server.scheduler.pool.used) <= 6
+
+
+HOLDER = """
+    import ctypes, sys
+    from fuel.datasets import IndexableDataset
+    from fuel.schemes import SequentialScheme
+    from fuel.server import start_server
+    from fuel.streams import DataStream
+    from fuel.transformers import Mapping
+
+    def hold(data):
+        sys.stderr.write('held\\n')
+        sys.stderr.flush()
+        ctypes.PyDLL(None).sleep(40)
+        return data
+
+    start_server(Mapping(DataStream(
+        IndexableDataset([1, 2]), iteration_scheme=SequentialScheme(2, 1)),
+        hold), port=0)
+"""
+
+
+def test_sigterm_ends_a_server_whose_stage_holds_the_interpreter():
+    """Within seconds; the handler in Python cannot run."""
+    with subprocess.Popen(
+            [sys.executable, '-c', textwrap.dedent(HOLDER)],
+            stderr=subprocess.PIPE, text=True) as process:
+        port = int(process.stderr.readline().rpartition(':')[2])
+
+        def read():
+            with pytest.raises(ServerError), ServerDataStream(
+                    ('x',), port=port, reconnect=0) as client:
+                next(client.get_epoch_iterator())
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        assert 'held' in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == -signal.SIGTERM
+        reader.join()
+
+
+def test_journal_that_cannot_be_written_stops_the_server(tmp_path):
+    """With an error that names the path and the switch."""
+    path = tmp_path / 'journal'
+    stream = Mapping(numbered(2000), lambda data: data)
+    server = Server(stream, port=0, journal=path)
+    server.start()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with ServerDataStream(('x',), port=server.port, reconnect=0,
+                              timeout=5) as client:
+            epoch = client.get_epoch_iterator()
+            next(epoch)
+            resource.setrlimit(
+                resource.RLIMIT_FSIZE, (path.stat().st_size + 50, hard))
+            with pytest.raises(ServerError):
+                list(epoch)
+        with pytest.raises(ServerError, match='journal=False') as caught:
+            server.wait(20)
+        assert str(path) in str(caught.value)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+        server.stop()
+
+
+def test_journal_in_a_place_that_cannot_be_written_is_an_error(tmp_path):
+    """When the server starts; nothing is left open."""
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ServerError, match='--no-journal'):
+        Server(numbered(), port=0,
+               journal=tmp_path / 'file' / 'journal').start()
+
+
+def test_journal_of_another_server_that_runs_is_not_taken(tmp_path):
+    """Two processes never write into one file."""
+    script = """
+        import sys
+        from fuel.server.journal import Journal
+        from fuel.exceptions import ServerError
+        try:
+            Journal(sys.argv[1])
+        except ServerError as error:
+            sys.exit('another server uses it' not in str(error))
+        sys.exit(2)
+    """
+    journal = Journal(tmp_path / 'journal')
+    done = subprocess.run([sys.executable, '-c', textwrap.dedent(script),
+                           str(journal.path)], check=False)
+    assert done.returncode == 0
+    journal.close()
+
+
+def some_journal(path):
+    """Return the lines of a journal that can be continued."""
+    journal = Journal(path)
+    ledger = Ledger(1)
+    ledger.begin_at(0, {'position': 0, 'text': 'x' * 50})
+    journal.begin('run', ledger)
+    ledger.join('one')
+    for index in range(9):
+        ledger.send('one', index)
+        ledger.acknowledge('one', [index] if index % 3 else [])
+        ledger.pass_checkpoint(index + 1, [[['position'], index + 1]], True)
+    ledger.lose('one', 5.)
+    journal.close()
+    return path.read_bytes().splitlines(keepends=True)
+
+
+def test_journal_is_continued_as_it_was(tmp_path):
+    """Also by another that continues, and when its last line is torn."""
+    path = tmp_path / 'journal'
+    lines = some_journal(path)
+    expected = list(Journal(path).found[1].snapshot())
+    for torn in (b'', b'x', lines[-1][:-1], lines[-1][:12]):
+        path.write_bytes(b''.join(lines) + torn)
+        journal = Journal(path)
+        run, ledger = journal.found
+        assert 'run' == run
+        assert expected == list(ledger.snapshot())
+        journal.begin(run, ledger)
+        journal.close()
+        journal = Journal(path)
+        assert expected == list(journal.found[1].snapshot())
+        journal.close()
+
+
+def test_hostile_journal_is_set_aside(tmp_path):
+    """Whatever it holds, a new run begins."""
+    path = tmp_path / 'journal'
+    lines = some_journal(path)
+    rng = numpy.random.RandomState(3)
+    values = [None, -1, 2 ** 70, 'x' * 100, [], {}, True, 'one', [[1, 0]],
+              [[0, 2 ** 60]], 1.5]
+    kinds = ['join', 'sent', 'delivered', 'returned', 'left', 'gone', 'end',
+             'base', 'checkpoint', 'account', 'proven', 'epoch', 'odd', 5,
+             'lost', 'rebase']
+    for _ in range(300):
+        event = [kinds[rng.randint(len(kinds))], *(
+            values[rng.randint(len(values))]
+            for _ in range(rng.randint(0, 8)))]
+        place = rng.randint(1, len(lines) + 1)
+        path.write_bytes(b''.join(
+            [*lines[:place], pack(event), *lines[place:]]))
+        journal = Journal(path)
+        # Refused, or an event that makes a ledger all the same.
+        assert journal.found is None or list(journal.found[1].snapshot())
+        journal.close()
+    for damage in (b'\x00' * 1000, b'[' * 10 ** 5, lines[1] + lines[2],
+                   b''.join([lines[0], lines[2], lines[1]])):
+        path.write_bytes(damage)
+        journal = Journal(path)
+        assert journal.found is None
+        assert (tmp_path / 'journal.old').exists()
+        journal.close()
+
+
+def test_journal_stays_small(tmp_path):
+    """It is replaced by what still counts when it has grown."""
+    path = tmp_path / 'journal'
+    journal = Journal(path)
+    ledger = Ledger(1)
+    ledger.begin_at(0, {'position': 0})
+    journal.begin('run', ledger)
+    ledger.join('one')
+    for index in range(20000):
+        ledger.send('one', index)
+        ledger.acknowledge('one', [index])
+        ledger.pass_checkpoint(
+            index + 1, [[['position'], index + 1]], index % 20 == 0)
+    assert path.stat().st_size < 200_000
+    journal.close()
+    ledger = Journal(path).found[1]
+    assert [[0, 20000]] == ledger.delivered.ranges()
+    assert ledger.checkpoints.before(20000).index > 19000
