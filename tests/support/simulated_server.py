@@ -172,7 +172,7 @@ class Client:
         # It stands for its connection, too.
         self.client = f'client {world.num_names}'
         self.leases = Leases(0)
-        self.is_resting = True
+        self.is_waiting = True
         self.is_alive = True
         self.link = None
         self.generation = self.join_number = 0
@@ -233,10 +233,10 @@ class Client:
             raise LostError
         self.read()
         if not self.queue and self.joined is None:
-            self.is_resting = False
+            self.is_waiting = False
             raise Blocked
         if not self.queue and self.session._generation:
-            self.is_resting = True
+            self.is_waiting = True
             raise Blocked
 
     queue = ()
