@@ -13,6 +13,8 @@
     +-- UnknownTokenError            a token is not in the vocabulary
     +-- MissingInputFiles            a converter lacks raw files
     +-- NeedURLPrefix                a raw file has no public address
+    +-- converters.base.BadInputFile       a raw file is damaged
+    +-- downloaders.base.DownloadError     a raw file cannot be downloaded
 
 Each class also derives from the built-in error that a caller would already
 catch, so ``except ValueError`` goes on working.

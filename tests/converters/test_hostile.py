@@ -15,7 +15,7 @@ import zlib
 import h5py
 import numpy
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import raw_data
 
@@ -633,3 +633,59 @@ def test_svhn_format_2_with_images_of_another_size_is_refused(tmp_path,
     with pytest.raises(BadInputFile, match=r'expected X of shape \(32, 32'):
         convert_svhn_format_2(str(tmp_path), str(tmp_path))
     assert not (tmp_path / 'svhn_format_2.hdf5').exists()
+
+
+def mutations(content):
+    """Return a strategy: some bytes of a content are others, or it is cut."""
+    return st.builds(
+        lambda changes, stop: bytes(
+            changes.get(i, byte) for i, byte in enumerate(content))[:stop],
+        st.dictionaries(st.integers(0, len(content) - 1),
+                        st.integers(0, 255), max_size=6),
+        st.integers(0, len(content)) | st.just(len(content)))
+
+
+def zipped():
+    """Return a zip archive of two members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, 'w', zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr('a/1.jpg', b'x' * 300)
+        archive.writestr('a/2.jpg', bytes(range(100)))
+    return out.getvalue()
+
+
+@settings(max_examples=300, deadline=3000, suppress_health_check=[
+    HealthCheck.function_scoped_fixture])
+@given(content=mutations(zipped()))
+def test_zip_with_any_damage_is_read_or_refused(tmp_path, content):
+    """The members as they were written, some of them, or `BadInputFile`."""
+    path = tmp_path / 'a.zip'
+    path.write_bytes(content)
+    try:
+        with open_zip(str(path)) as archive:
+            for name in archive.namelist():
+                read_zipped(str(path), archive, name)
+    except BadInputFile:
+        return
+
+
+@settings(max_examples=200, deadline=3000)
+@given(content=mutations(raw_data.python2_pickle({
+    'data': numpy.arange(12, dtype='uint8').reshape(3, 4),
+    'labels': [1, 2, 3]})))
+def test_pickle_with_any_damage_is_read_or_refused(content):
+    """A dictionary of arrays, or `BadInputFile`: nothing runs."""
+    try:
+        assert isinstance(load_arrays(content, 'a'), dict)
+    except BadInputFile:
+        return
+
+
+@settings(max_examples=200, deadline=3000)
+@given(content=mutations(gzip.compress(b'x' * 400)))
+def test_gzip_with_any_damage_is_read_or_refused(content):
+    """The content, since its check sum is right, or `BadInputFile`."""
+    try:
+        assert unpack_gzip(io.BytesIO(content), 'a') in (b'x' * 400, b'')
+    except BadInputFile:
+        return

@@ -75,7 +75,7 @@ def read_zipped(path: str, archive: zipfile.ZipFile, name: str,
     try:
         with archive.open(info) as raw:
             content = raw.read(info.file_size)
-    except CONFUSED as error:
+    except (*CONFUSED, OSError) as error:  # a place before the file too
         raise BadInputFile(path, f'the member {name!r} is damaged ({error})'
                            ) from error
     if len(content) != info.file_size:

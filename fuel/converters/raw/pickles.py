@@ -141,9 +141,7 @@ def load_arrays(content: bytes, path: str) -> Any:
     of Python 2 or 3; `BadInputFile` for anything else."""
     try:
         loaded = _Unpickler(io.BytesIO(content), encoding='latin1').load()
-    except (pickle.UnpicklingError, EOFError, ValueError, TypeError,
-            AttributeError, IndexError, KeyError, ImportError,
-            OverflowError, MemoryError) as error:
+    except Exception as error:  # a damaged pickle fails in any way
         raise BadInputFile(path, f'cannot be unpickled: {error}') from error
     if not isinstance(loaded, dict):
         raise BadInputFile(path, 'expected a pickled dictionary, got '
