@@ -121,7 +121,7 @@ class MultiProcessing(RemoteStream, Transformer):
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None
 
-    def get_data(self, request: Any = None) -> Batch:
+    def get_data(self, request: object = None) -> Batch:
         """Return the next batch that the worker made."""
         if request is not None:
             raise ValueError(
@@ -301,7 +301,7 @@ def _state_of_session(session: WorkerSession) -> State:
     return state
 
 
-def _find_unpicklable(stream: Any) -> tuple[str, Exception] | None:
+def _find_unpicklable(stream: object) -> tuple[str, Exception] | None:
     """Return the stage that cannot be pickled, and why; None if all can."""
     try:
         pickle.dumps(stream)

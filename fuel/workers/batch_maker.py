@@ -268,7 +268,7 @@ def open_epoch(stream: Any, state: State | None = None, after: bool = False,
     return stream.get_epoch_iterator()
 
 
-def _as_bytes(buffer: Any) -> NDArray[numpy.uint8]:
+def _as_bytes(buffer: NDArray[Any] | bytes) -> NDArray[numpy.uint8]:
     if isinstance(buffer, numpy.ndarray):
         return buffer
     return numpy.frombuffer(buffer, numpy.uint8)

@@ -16,7 +16,7 @@ from typing import Any
 
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
-from fuel.typing import State
+from fuel.typing import State, StreamLike
 from fuel.workers.batch_maker import BatchMaker, Made, Outcome
 from fuel.workers.messages import Kind, encode, pack_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
@@ -59,7 +59,7 @@ class Producer:
 
     """
 
-    def __init__(self, stream: Any, channel: Channel, max_batches: int,
+    def __init__(self, stream: StreamLike, channel: Channel, max_batches: int,
                  max_bytes: int) -> None:
         self.stream = stream
         self.channel = channel
@@ -277,7 +277,7 @@ def _stack_of(thread: int) -> bytes:
     return ''.join(traceback.format_stack(frame)).encode()
 
 
-def serve(stream: Any, connection: socket.socket, consumer: int,
+def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
           max_batches: int, max_bytes: int) -> None:
     """Run a worker process.
 

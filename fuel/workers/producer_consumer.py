@@ -306,7 +306,7 @@ class _PlainSocket(zmq.Socket[Any]):
     # Of the consumer's socket alone. (pyzmq lets no other name be set.)
     producer: _Producer | None = None
 
-    def send_pyobj(self, obj: Any, flags: int = 0, protocol: int = -1,
+    def send_pyobj(self, obj: object, flags: int = 0, protocol: int = -1,
                    **kwargs: Any) -> Any:
         """Send a plain value; `protocol` has no effect."""
         return self.send(pack_value(obj), flags, **kwargs)

@@ -31,7 +31,8 @@ class RemoteSession(PendingItem, Generic[Source]):
 
     """
 
-    def __init__(self, resume: Any = None, finished: bool = False) -> None:
+    def __init__(self, resume: State | None = None,
+                 finished: bool = False) -> None:
         self.resume = resume
         self.finished = self.is_over = finished
         self.states = DeliveredStates()
@@ -112,7 +113,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         return _restored, (type(self), state, self.is_over)
 
 
-def _restored(cls: Any, resume: Any, finished: bool) -> Any:
+def _restored(cls: Any, resume: State | None, finished: bool) -> Any:
     return cls(resume, finished)
 
 

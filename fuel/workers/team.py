@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.exceptions import WorkerError
-from fuel.typing import State
+from fuel.typing import State, StreamLike
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import DeliveredStates, RemoteSession
 from fuel.workers.worker import Worker
@@ -30,7 +30,8 @@ class Team:
         self.skip = skip
 
     @classmethod
-    def start(cls, stream: Any, context: multiprocessing.context.BaseContext,
+    def start(cls, stream: StreamLike,
+              context: multiprocessing.context.BaseContext,
               count: int, max_batches: int, max_bytes: int, stalled: float,
               skip: Callable[[Any, int], None]) -> Team:
         """Start `count` workers that share a budget; see :class:`Worker`."""

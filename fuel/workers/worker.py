@@ -26,7 +26,7 @@ from fuel.transport.channel import (
 )
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
-from fuel.typing import Batch
+from fuel.typing import Batch, StreamLike
 from fuel.utils.thread_exit import end_thread_at_exit
 from fuel.workers.messages import Kind, unpack_batch
 from fuel.workers.producer import serve
@@ -82,7 +82,7 @@ class Worker:
             self, _stop, (self._channel, process), exitpriority=100)
 
     @classmethod
-    def start(cls, stream: Any,
+    def start(cls, stream: StreamLike,
               context: multiprocessing.context.BaseContext, max_batches: int,
               max_bytes: int, stalled: float) -> Worker:
         """Start a process that makes batches of a stream."""
