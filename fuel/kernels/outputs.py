@@ -14,7 +14,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels import memory as memory_
+import fuel.kernels.memory as memory_
 
 _local = threading.local()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from fuel.kernels import _image
+import fuel.kernels._image as _image
 from fuel.kernels.outputs import empty
 from fuel.kernels.rows import as_indices
 from fuel.kernels.windows import as_batch_of_images
