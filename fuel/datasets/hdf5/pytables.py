@@ -129,7 +129,7 @@ class PytablesDataset(Dataset):
             h5file.close()
             raise
         self.h5file = h5file
-        # PyTables keeps a file open until it is told to close it.
+        # PyTables keeps a file open until it is closed explicitly.
         self._closing = weakref.finalize(self, h5file.close)
 
     def _find_nodes(self, h5file: tables.File) -> list[tables.Node]:
