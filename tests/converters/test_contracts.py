@@ -491,15 +491,12 @@ def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
             do_compression=compressed)
     found = matlab_images.MatlabImages(path, 'X')
     assert (11, 3, 4, 5) == found.shape
-    with open(path, 'rb') as raw:
-        assert matlab_images._find(raw, 'X', images.size)
     assert_array_equal(images.transpose(3, 2, 0, 1),
                        numpy.concatenate(list(found._blocks())))
 
 
-def test_matlab_images_of_another_layout_are_left_to_scipy(tmp_path):
-    """Big-endian files, and images saved as other numbers, work or are
-    refused by name."""
+def test_matlab_images_of_another_layout_are_refused(tmp_path):
+    """Images saved as other numbers, and data of another length."""
     from scipy.io import savemat
 
     from fuel.converters.raw.matlab_images import MatlabImages
@@ -507,33 +504,48 @@ def test_matlab_images_of_another_layout_are_left_to_scipy(tmp_path):
     images = raw_data.bytes_of(numpy.random.RandomState(0), 4, 5, 3, 11)
     savemat(path, {'X': images}, do_compression=False)
     content = (tmp_path / 'a.mat').read_bytes()
-    # One byte of the header that only the quick way looks at.
-    (tmp_path / 'a.mat').write_bytes(
-        content.replace(b'\2\0\0\0' + images.size.to_bytes(4, 'little'),
-                        b'\1\0\0\0' + images.size.to_bytes(4, 'little')))
-    found = MatlabImages(path, 'X')
-    assert_array_equal(images.transpose(3, 2, 0, 1),
-                       numpy.concatenate(list(found._blocks())))
+    size = b'\2\0\0\0' + images.size.to_bytes(4, 'little')
+    assert size in content
+    for other in (b'\5' + size[1:], size[:4] + b'\1' + size[5:]):
+        (tmp_path / 'a.mat').write_bytes(content.replace(size, other))
+        with pytest.raises(BadInputFile, match='X has .* bytes'):
+            list(MatlabImages(path, 'X')._blocks())
     savemat(path, {'X': images.astype('float64')})
     with pytest.raises(BadInputFile, match="'X' to be uint8"):
         MatlabImages(path, 'X')
+
+
+@pytest.mark.parametrize('compressed', [True, False])
+@pytest.mark.parametrize('kind', ['f8', 'f4', 'i1', 'u1', 'i2', 'u2', 'i4',
+                                  'u4', 'i8', 'u8', '?'])
+def test_matlab_numbers_are_those_that_scipy_reads(tmp_path, compressed,
+                                                   kind):
+    """Of any type and shape, also empty and in the tag itself."""
+    from scipy.io import loadmat, savemat
+
+    from fuel.converters.raw.matlab import read_variables
+    rng = numpy.random.RandomState(0)
+    arrays = {'a': rng.randint(0, 100, (3, 5)), 'b': rng.randint(0, 2, (1, 1)),
+              'c': numpy.zeros((0, 4)), 'd': rng.randint(0, 9, (2, 3, 4)),
+              'e': rng.randint(0, 9, 3)}
+    path = str(tmp_path / 'a.mat')
+    savemat(path, {name: array.astype(kind) for name, array in
+                   arrays.items()}, do_compression=compressed)
+    expected = loadmat(path)
+    for name, found in read_variables(path, arrays).items():
+        assert_array_equal(expected[name], found)
 
 
 @pytest.mark.parametrize('tag', [
     # Of an array: the flags claim to be huge, or end before they begin.
     struct.pack('<4I', 14, 16, 6, 1 << 17), struct.pack('<3I', 14, 4, 6),
     struct.pack('<2I', 9, 8)])
-def test_matlab_images_behind_odd_elements_are_left_to_scipy(tag):
-    """Which reads them, or says what is wrong; nothing large is read."""
-    from fuel.converters.raw import matlab_images
-
-    class Bounded(io.BytesIO):
-        def read(self, size=-1):
-            assert 0 <= size <= 1 << 16
-            return super().read(size)
-    raw = Bounded(bytes(126) + b'IM' + tag)
-    with pytest.raises(matlab_images._OtherLayoutError):
-        matlab_images._find(raw, 'X', 10)
+def test_matlab_odd_elements_are_refused(tmp_path, tag):
+    """Nothing large is read."""
+    from fuel.converters.raw.matlab import read_variables
+    (tmp_path / 'a.mat').write_bytes(bytes(126) + b'IM' + tag)
+    with pytest.raises(BadInputFile, match='not a sound MATLAB file'):
+        read_variables(str(tmp_path / 'a.mat'), ['X'])
 
 
 def test_svhn_image_with_a_side_that_has_no_number_is_refused(tmp_path,

@@ -689,3 +689,29 @@ def test_gzip_with_any_damage_is_read_or_refused(content):
         assert unpack_gzip(io.BytesIO(content), 'a') in (b'x' * 400, b'')
     except BadInputFile:
         return
+
+
+def matlab(compressed):
+    """Return a MATLAB file of images and labels."""
+    from scipy.io import savemat
+    out = io.BytesIO()
+    savemat(out, {'X': numpy.arange(240, dtype='uint8').reshape(4, 4, 3, 5),
+                  'y': numpy.arange(5.)[:, None]}, do_compression=compressed)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize('compressed', [True, False])
+@settings(max_examples=300, deadline=3000, suppress_health_check=[
+    HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_matlab_file_with_any_damage_is_read_or_refused(tmp_path, compressed,
+                                                        data):
+    """Arrays of numbers, or `BadInputFile`; SciPy ended the process."""
+    from fuel.converters.raw.matlab import read_variables
+    from fuel.converters.raw.matlab_images import MatlabImages
+    path = tmp_path / 'a.mat'
+    path.write_bytes(data.draw(mutations(matlab(compressed))))
+    for read in (lambda: read_variables(str(path), ['y', 'X']),
+                 lambda: list(MatlabImages(str(path), 'X')._blocks())):
+        with contextlib.suppress(BadInputFile):
+            read()
