@@ -208,7 +208,7 @@ STAGES = {
     'integral': lambda stream: ScaleAndShift(
         stream, 3, 1, which_sources='x'),
     'array': lambda stream: ScaleAndShift(
-        stream, numpy.array([.5, 2.]), 0, which_sources='x'),
+        stream, numpy.array([.5]), 0, which_sources='x'),
     'cast': lambda stream: Cast(stream, 'float32', which_sources='x'),
     'cast all': lambda stream: Cast(stream, 'float32'),
     'narrow': lambda stream: Cast(stream, 'float16', which_sources='x'),
