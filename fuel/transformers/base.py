@@ -188,7 +188,7 @@ class Transformer(AbstractDataStream):
         """Return the next data of `data_stream`."""
         return next(self.child_epoch_iterator)
 
-    def _explained(self, error: Exception, child: Any,
+    def _explained(self, error: Exception, child: DataIterator,
                    data: Batch, function: str = '') -> Exception:
         """Return an error of a transformation with what is known of it.
 
@@ -309,7 +309,7 @@ class Transformer(AbstractDataStream):
         self.data_stream.next_epoch()
 
 
-def as_tuple(data: Batch) -> Any:
+def as_tuple(data: object) -> Any:
     """Return what a user's function returned, an iterator read out.
 
     Lists stay lists: scripts may change them in place.

@@ -13,7 +13,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.typing import SchemeLike, StreamLike, returns_epochs
+from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
 
 
 class Cache(Transformer):
@@ -101,7 +101,7 @@ class Cache(Transformer):
             self._chunks = ()
             return super().get_epoch_iterator(as_dict=as_dict)
 
-    def get_data(self, request: Any = None) -> tuple[Any, ...]:
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return a batch.
 
         Parameters
@@ -122,7 +122,8 @@ class Cache(Transformer):
             If there are no examples left.
 
         """
-        missing = as_size(self, request) - sum(
+        size = as_size(self, request)
+        missing = size - sum(
             chunk.length - chunk.used for chunk in self._chunks)
         while missing > 0:
             try:
@@ -131,7 +132,7 @@ class Cache(Transformer):
                 if not self._chunks:
                     raise
                 break
-        return self._take(request)
+        return self._take(size)
 
     def _fetch(self) -> int:
         """Read a batch, and return how many examples it has."""

@@ -113,7 +113,7 @@ class Mapping(Transformer):
             image = as_tuple(self.mapping(data))
         return kept + tuple(image) if self.add_sources else image
 
-    def _unname(self, image: Any) -> Any:
+    def _unname(self, image: object) -> Any:
         """Return a dict from names to data as a tuple."""
         if not isinstance(image, collections.abc.Mapping):
             return as_tuple(image)

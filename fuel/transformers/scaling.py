@@ -103,7 +103,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         """Return ``source_data * scale + shift``."""
         return self._scale(source_data, FLOAT64)
 
-    def _scale(self, data: Any, dtype: numpy.dtype[Any]) -> Any:
+    def _scale(self, data: object, dtype: numpy.dtype[Any]) -> Any:
         """Return data scaled, in a type where they would be float64."""
         return _apply(data, _as_operand('scale', self.scale),
                       _as_operand('shift', self.shift), dtype)
@@ -130,10 +130,10 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
                   for _, source in places if source in wanted}
         child.request_conversions({**wanted, **self._scaled(dtypes)})
 
-        def transform(stage: Any, data: Batch) -> Batch:
+        def transform(stage: ScaleAndShift, data: Batch) -> Batch:
             converted = child.converted
 
-            def scale(part: Any, source: str) -> Any:
+            def scale(part: object, source: str) -> Any:
                 return part if source in converted else stage._scale(
                     part, dtypes.get(source, FLOAT64))
 

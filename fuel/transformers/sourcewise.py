@@ -139,7 +139,7 @@ class SourcewiseTransformer(Transformer):
         sources, places = self._chosen_places()
         examples = self.produces_examples
 
-        def transform(stage: Any, data: Batch) -> Batch:
+        def transform(stage: SourcewiseTransformer, data: Batch) -> Batch:
             return transform_chosen(
                 data, sources, places, stage.transform_source_example
                 if examples else stage.transform_source_batch)
@@ -210,7 +210,8 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()
 
-        def transform(stage: Any, data: Batch) -> Batch:
+        def transform(stage: AgnosticSourcewiseTransformer,
+                      data: Batch) -> Batch:
             return transform_chosen(
                 data, sources, places, stage.transform_any_source)
 
