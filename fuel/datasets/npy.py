@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fuel.datasets.base import Dataset
-from fuel.datasets.prefetch import requests_ahead
-from fuel.datasets.row_orders import length, pick
+from fuel.datasets.row_orders import Order, length, pick
 from fuel.datasets.row_readers import read_file
 from fuel.datasets.rows import (
     as_batch,
@@ -125,7 +124,7 @@ class NPYDataset(Dataset):
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows of the files."""
-        return read_file(self, requests)
+        return read_file(self, requests, options, self._parts)
 
     def get_data(self, state: Any = None, request: Any = None,
                  ) -> tuple[Any, ...]:
@@ -160,14 +159,10 @@ class NPYDataset(Dataset):
         readers = self.readers
         return tuple([readers[source].read(rows) for source in self.sources])
 
-    def read_ahead(self, upcoming: Callable[[int], Any]) -> Any:
-        """Return what reads the next requests in the background, or None.
-
-        See :meth:`H5PYDataset.read_ahead`.
-        """
-        return requests_ahead(
-            upcoming, [self.readers[source] for source in self.sources],
-            [self._order] * len(self.sources), self.num_examples)
+    def _parts(self) -> list[tuple[Reader, Order]]:
+        """Return a reader and the order of rows for each source."""
+        return [(self.readers[source], self._order)
+                for source in self.sources]
 
 
 def _as_paths(path: Any) -> str | dict[str, str]:

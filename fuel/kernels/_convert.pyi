@@ -5,7 +5,3 @@ from numpy.typing import NDArray
 def scale_and_shift(
     source: NDArray[Any], target: NDArray[Any], scale: float, shift: float,
 ) -> bool: ...
-def take_pixels(
-    array: NDArray[Any], indices: NDArray[Any], target: NDArray[Any],
-    is_scaled: bool, scale: float, shift: float,
-) -> None: ...

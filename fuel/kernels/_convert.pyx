@@ -13,10 +13,6 @@ from libc.stdint cimport (
     uint64_t,
 )
 
-# How many rows ahead of the conversion memory is asked for.
-cdef enum:
-    AHEAD = 2
-
 cdef extern from *:
     """
     #include <fenv.h>
@@ -43,44 +39,6 @@ cdef extern from *:
         for (ptrdiff_t place = 0; place < size; place++)
             target[place] = (float)((double)source[place] * scale + shift);
     }
-
-    #if defined(__GNUC__) || defined(__clang__)
-    #define fuel_ask_for(address) __builtin_prefetch((address), 0, 3)
-    #else
-    #define fuel_ask_for(address) ((void)0)
-    #endif
-
-    /* Cast a row, and meanwhile ask for one that comes later. */
-    FUEL_FOR_EACH_PROCESSOR
-    static void fuel_cast_pixels(const uint8_t *source, float *target,
-                                 ptrdiff_t size, const uint8_t *coming)
-    {
-        ptrdiff_t start = 0;
-        for (; start + 64 <= size; start += 64) {
-            fuel_ask_for(coming + start);
-            for (ptrdiff_t place = start; place < start + 64; place++)
-                target[place] = (float)source[place];
-        }
-        for (; start < size; start++)
-            target[start] = (float)source[start];
-    }
-
-    /* Scale and shift a row, and meanwhile ask for one that comes later. */
-    FUEL_FOR_EACH_PROCESSOR
-    static void fuel_scale_pixels(const uint8_t *source, float *target,
-                                  ptrdiff_t size, double scale,
-                                  double shift, const uint8_t *coming)
-    {
-        ptrdiff_t start = 0;
-        for (; start + 64 <= size; start += 64) {
-            fuel_ask_for(coming + start);
-            for (ptrdiff_t place = start; place < start + 64; place++)
-                target[place] = (float)((double)source[place] * scale
-                                        + shift);
-        }
-        for (; start < size; start++)
-            target[start] = (float)((double)source[start] * scale + shift);
-    }
     """
     const int FE_INVALID
     const int FE_OVERFLOW
@@ -89,11 +47,6 @@ cdef extern from *:
     void fuel_convert_pixels(const uint8_t *source, float *target,
                              Py_ssize_t size, double scale,
                              double shift) nogil
-    void fuel_cast_pixels(const uint8_t *source, float *target,
-                          Py_ssize_t size, const uint8_t *coming) nogil
-    void fuel_scale_pixels(const uint8_t *source, float *target,
-                           Py_ssize_t size, double scale, double shift,
-                           const uint8_t *coming) nogil
 
 ctypedef fused number:
     int8_t
@@ -180,27 +133,3 @@ def scale_and_shift(cnp.ndarray source not None, cnp.ndarray target not None,
                 <double *>cnp.PyArray_DATA(target), size, scale, shift)
         trouble = fetestexcept(FE_OVERFLOW | FE_INVALID)
     return is_known and trouble == 0
-
-
-def take_pixels(const uint8_t[:, ::1] array, const Py_ssize_t[::1] indices,
-                float[:, ::1] target, bint is_scaled, double scale,
-                double shift):
-    """Write rows of `array`, cast or scaled and shifted, to `target`.
-
-    The caller sees to it that all indices are those of rows, and that there
-    are as many as rows of `target`, of the same length.
-    """
-    cdef Py_ssize_t place, count = indices.shape[0], row = array.shape[1]
-    cdef const uint8_t *coming
-    if not row:
-        return
-    with nogil:
-        for place in range(count):
-            coming = &array[indices[min(place + AHEAD, count - 1)], 0]
-            if is_scaled:
-                fuel_scale_pixels(&array[indices[place], 0],
-                                  &target[place, 0], row, scale, shift,
-                                  coming)
-            else:
-                fuel_cast_pixels(&array[indices[place], 0],
-                                 &target[place, 0], row, coming)

@@ -3,7 +3,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.kernels.epoch_reader import IndexReader, RequestPosition
 from fuel.kernels.gather import Rows
+from fuel.typing import EpochReader
 
 class Batches:
     def __init__(
@@ -13,10 +15,9 @@ class Batches:
     ) -> None: ...
     def read(self, request: object) -> tuple[NDArray[Any], ...] | None: ...
 
-class BatchesInOrder:
+class BatchReader(IndexReader):
+    is_open: bool
     def __init__(
-        self, owner: Any, order: NDArray[Any] | range, batch_size: int,
-        position: int,
+        self, requests: RequestPosition, fallback: EpochReader,
+        owner: object, **kwargs: Any,
     ) -> None: ...
-    def __iter__(self) -> BatchesInOrder: ...
-    def __next__(self) -> tuple[NDArray[Any], ...]: ...

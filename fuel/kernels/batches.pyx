@@ -11,13 +11,11 @@ cimport cython
 cimport numpy as cnp
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from fuel.kernels.gather cimport Request, Rows
+from fuel.kernels.epoch_reader cimport IndexReader
+from fuel.kernels.gather cimport Converter, Request, Rows, conversion_of
 from fuel.kernels.memory cimport new_array
-
-import numpy
 
 cnp.import_array()
 
@@ -71,18 +69,20 @@ cdef class Batches:
         """
         if type(request) is not cnp.ndarray or not self.accepts(request):
             return None
-        return self.copy(
-            <const cnp.npy_intp *>cnp.PyArray_DATA(<cnp.ndarray>request),
-            cnp.PyArray_DIM(<cnp.ndarray>request, 0))
+        return self.copy(request, None)
 
-    cdef tuple copy(self, const cnp.npy_intp *rows, Py_ssize_t count):
+    cdef tuple copy(self, cnp.ndarray rows, list converters):
+        """Copy rows whose numbers are those of examples, or return None."""
         cdef cnp.npy_intp shape[MOST_AXES]
         cdef tuple data = PyTuple_New(len(self.parts))
         cdef Py_ssize_t place
         cdef Part part
         cdef cnp.ndarray batch
         cdef Request wanted
-        wanted.rows, wanted.count = rows, count
+        cdef Converter converter = None
+        cdef Py_ssize_t count = cnp.PyArray_DIM(rows, 0)
+        wanted.rows = <const cnp.npy_intp *>cnp.PyArray_DATA(rows)
+        wanted.count = count
         for place in range(len(self.parts)):
             part = <Part>self.parts[place]
             if (part.rows.declines
@@ -92,15 +92,25 @@ cdef class Batches:
             memcpy(shape, part.shape, part.ndim * sizeof(cnp.npy_intp))
             shape[0] = count
             wanted.first = part.first
-            batch = new_array(part.ndim, shape, part.dtype)
+            if converters is not None:
+                converter = converters[place]
+            if converter is None:
+                batch = new_array(part.ndim, shape, part.dtype)
+            elif converter.source == part.dtype:
+                batch = converter.new_batch(part.ndim, shape)
+            else:
+                return None
             Py_INCREF(batch)
             PyTuple_SET_ITEM(data, place, batch)
             if not part.rows.copy_plain(
-                    &wanted, <char *>cnp.PyArray_DATA(batch), NULL):
+                    &wanted, <char *>cnp.PyArray_DATA(batch),
+                    conversion_of(converter)):
                 return None
         return data
 
     cdef bint accepts(self, cnp.ndarray request):
+        cdef const cnp.npy_intp *rows
+        cdef Py_ssize_t place
         if (cnp.PyArray_TYPE(request) != cnp.NPY_INTP
                 or cnp.PyArray_NDIM(request) != 1
                 or not cnp.PyArray_IS_C_CONTIGUOUS(request)
@@ -108,13 +118,8 @@ cdef class Batches:
                 or not cnp.PyArray_ISNOTSWAPPED(request)
                 or cnp.PyArray_DIM(request, 0) == 0):
             return False
-        return self.are_examples(
-            <const cnp.npy_intp *>cnp.PyArray_DATA(request),
-            cnp.PyArray_DIM(request, 0))
-
-    cdef bint are_examples(self, const cnp.npy_intp *rows, Py_ssize_t count):
-        cdef Py_ssize_t place
-        for place in range(count):
+        rows = <const cnp.npy_intp *>cnp.PyArray_DATA(request)
+        for place in range(cnp.PyArray_DIM(request, 0)):
             if rows[place] < 0 or rows[place] >= self.num_examples:
                 return False
         return True
@@ -125,91 +130,46 @@ cdef class Batches:
 
 
 @cython.final
-cdef class BatchesInOrder:
-    """Iterator over the next batches of an epoch, as long as all is plain.
-
-    It ends where the epoch does, or where a batch cannot be read in this
-    way: then that batch is still to come.
+cdef class BatchReader(IndexReader):
+    """Reads the batches of an epoch, where all is plain.
 
     Parameters
     ----------
+    requests, fallback, **kwargs
+        As for `IndexReader`.
     owner : object
         Its attribute ``_direct`` is the `Batches` to read, or None while
         there are none. They are not kept here, so that it can close them.
-    order : numpy.ndarray of uint32 or int64, or range
-        The examples of the whole epoch, in order.
-    batch_size : int
-    position : int
-        Number of the first batch to return.
+
+    Attributes
+    ----------
+    is_open : bool
+        Whether batches may be read here; until then `fallback` reads.
 
     """
 
     cdef object owner
-    cdef cnp.ndarray rows
-    cdef const cnp.uint32_t[::1] short_order
-    cdef const int64_t[::1] long_order
-    # Of a range the first element; then there is no array.
-    cdef Py_ssize_t start, size, batch_size, position
+    # In whose order the converters are, if there are any.
+    cdef tuple sources
+    cdef public bint is_open
 
-    def __init__(self, owner, order, Py_ssize_t batch_size,
-                 Py_ssize_t position):
-        if batch_size < 1 or position < 0:
-            raise ValueError(f'batch {position} of size {batch_size}')
+    def __init__(self, requests, fallback, owner, **kwargs):
+        IndexReader.__init__(self, requests, fallback, **kwargs)
         self.owner = owner
-        self.size = len(order)
-        self.batch_size = batch_size
-        self.position = position
-        self.rows = numpy.empty(min(batch_size, self.size), numpy.intp)
-        self.short_order = self.long_order = None
-        if isinstance(order, range):
-            if order.step != 1:
-                raise ValueError(f'a range of step 1 is needed, got {order}')
-            self.start = order.start
-        elif order.dtype == numpy.uint32:
-            self.short_order = order
-        elif order.dtype == numpy.intp:
-            # Of 32 bits on some machines.
-            self.long_order = order.astype(numpy.int64, copy=False)
-        else:
-            self.long_order = order
+        self.sources = tuple(owner.sources) if self.converters else None
 
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        cdef Py_ssize_t first, count
-        cdef cnp.npy_intp *rows
-        cdef Batches batches = self.owner._direct
-        if (batches is None
-                or self.position > self.size // self.batch_size):
-            raise StopIteration
-        first = self.position * self.batch_size
-        count = min(self.batch_size, self.size - first)
-        rows = <cnp.npy_intp *>cnp.PyArray_DATA(self.rows)
-        self.list_rows(rows, first, count)
-        if not count or not batches.are_examples(rows, count):
-            raise StopIteration
-        data = batches.copy(rows, count)
-        if data is None:
-            raise StopIteration
-        self.position += 1
-        return data
-
-    cdef void list_rows(self, cnp.npy_intp *rows, Py_ssize_t first,
-                        Py_ssize_t count) noexcept:
-        cdef Py_ssize_t place
-        if self.short_order is not None:
-            for place in range(count):
-                rows[place] = self.short_order[first + place]
-        elif self.long_order is not None:
-            for place in range(count):
-                rows[place] = self.long_order[first + place]
-        else:
-            for place in range(count):
-                rows[place] = self.start + first + place
-
-    def __reduce__(self):
-        raise TypeError('batches of an open file cannot be pickled')
+    cdef object take(self):
+        cdef Batches batches
+        cdef cnp.ndarray rows
+        data = None
+        if self.is_open and (self.sources is None or self.sources == tuple(
+                self.owner.sources)):
+            batches = self.owner._direct
+            rows = self.batch(self.requests.position)
+            if batches is not None and rows is not None and batches.accepts(
+                    rows):
+                data = batches.copy(rows, self.converters)
+        return self.finish(data)
 
 
 @cython.final

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 from fuel.kernels import _convert
 from fuel.kernels.outputs import empty
 
-__all__ = ['scale_and_shift', 'take_converted']
+__all__ = ['scale_and_shift']
 
 # Elements converted at a time where NumPy does it: 64 KB of doubles, which
 # stay in the processor's cache.
@@ -72,48 +72,6 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
     if dtype.char not in 'fd' or not _convert.scale_and_shift(
             source, flat, scale, shift):
         _convert_in_blocks(source, flat, scale, shift)
-    return target
-
-
-def take_converted(array: NDArray[Any], indices: NDArray[numpy.intp],
-                   dtype: numpy.dtype[Any], scale: float | None = None,
-                   shift: float | None = None) -> NDArray[Any]:
-    """Return rows of pixels as floats, without a copy on the way.
-
-    Parameters
-    ----------
-    array : numpy.ndarray, shape (examples, ...), dtype uint8
-        C-contiguous.
-    indices : numpy.ndarray, dtype intp, C-contiguous
-        All of them must lie in ``[0, examples)``.
-    dtype : numpy.dtype
-        float32.
-    scale, shift : float, optional
-        The result is ``array * scale + shift``, computed in doubles.
-        Default to None: it is only cast.
-
-    Returns
-    -------
-    numpy.ndarray
-        New, C-contiguous and writable.
-
-    Examples
-    --------
-    >>> pixels = numpy.array([[0, 1], [2, 3]], dtype='uint8')
-    >>> take_converted(
-    ...     pixels, numpy.array([1, 0, 1]), numpy.dtype('float32'), .5, 1)
-    array([[2. , 2.5],
-           [1. , 1.5],
-           [2. , 2.5]], dtype=float32)
-
-    """
-    target = empty((len(indices), *array.shape[1:]), dtype)
-    if target.size:
-        is_scaled = scale is not None or shift is not None
-        _convert.take_pixels(
-            array.reshape(len(array), -1), indices,
-            target.reshape(len(indices), -1), is_scaled,
-            1. if scale is None else scale, shift or 0.)
     return target
 
 

@@ -17,6 +17,7 @@ from cpython.tuple cimport (
 from libc.stdint cimport int64_t, uint32_t
 
 from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
+from fuel.kernels.gather cimport Converter
 from fuel.kernels.memory cimport new_array
 from fuel.kernels.rows cimport is_plain, take_plain
 
@@ -101,11 +102,6 @@ cdef class PrefetchReader(CompiledReader):
         """Drop prefetched data."""
         self.items = None
 
-    @property
-    def is_filled(self):
-        """Whether there may be prefetched data (bool)."""
-        return self.items is not None
-
     cdef object take(self):
         if self.items is None:
             return None
@@ -134,6 +130,7 @@ cdef class PrefetchReader(CompiledReader):
         self.fallback.close()
 
 
+@cython.final
 cdef class Order:
     """The examples of an epoch, one after another.
 
@@ -142,11 +139,6 @@ cdef class Order:
     indices : range, list of int, or array of uint32 or int64
 
     """
-
-    cdef object indices
-    cdef Py_ssize_t size, first, step
-    cdef const uint32_t[::1] short_indices
-    cdef const int64_t[::1] long_indices
 
     def __init__(self, indices):
         self.indices = indices
@@ -183,14 +175,89 @@ cdef class Order:
         except OverflowError:
             return -1
 
+    cdef cnp.ndarray batch(self, Py_ssize_t position, Py_ssize_t batch_size):
+        """Return the indices of a batch; None behind the last."""
+        cdef Py_ssize_t place, first
+        cdef cnp.npy_intp count
+        cdef cnp.npy_intp *out
+        cdef cnp.ndarray rows
+        if position < 0 or position > self.size // batch_size:
+            return None
+        first = position * batch_size
+        count = min(batch_size, self.size - first)
+        if count <= 0:
+            return None
+        rows = cnp.PyArray_EMPTY(1, &count, cnp.NPY_INTP, 0)
+        out = <cnp.npy_intp *>cnp.PyArray_DATA(rows)
+        for place in range(count):
+            out[place] = self.at(first + place)
+        return rows
 
-cdef class ArrayReader(CompiledReader):
-    """Reads rows of arrays and lists in memory, as they are at the time.
+
+cdef class IndexReader(CompiledReader):
+    """Base of the readers that know the indices of requests.
 
     Parameters
     ----------
     requests : RequestIterator
     fallback : EpochReader
+    converters : list of (Converter or None), optional
+        One for each source; of batches only. Default to none.
+    converted : frozenset of str, optional
+        Names of the sources that are converted.
+
+    Attributes
+    ----------
+    converted : frozenset of str
+        Those of the data that were read last.
+
+    """
+
+    def __init__(self, requests, fallback, converters=None,
+                 converted=frozenset()):
+        CompiledReader.__init__(self, requests, fallback)
+        self.converters = converters
+        self.wanted = self.converted = converted
+        indices = requests.plain_order()
+        self.order = None if indices is None else Order(indices)
+        self.batch_size = 0
+        if not requests.requests_examples:
+            # A number of any size stands for the whole epoch at once.
+            self.batch_size = 1 if indices is None else min(
+                requests.batch_size, max(1, len(indices)))
+
+    cdef cnp.ndarray batch(self, Py_ssize_t position):
+        """Return the indices of a batch, None if they are not known."""
+        if self.order is not None:
+            return self.order.batch(position, self.batch_size)
+        request = self.requests.compact_at(position)
+        if type(request) is not cnp.ndarray or (
+                request.dtype != numpy.intp or not request.size):
+            return None
+        return request
+
+    cdef Converter converter(self, Py_ssize_t place):
+        """Return what converts a source, if anything does."""
+        return None if self.converters is None else self.converters[place]
+
+    cdef object finish(self, data):
+        """Count data as read, if they are."""
+        if data is not None:
+            self.requests.position += 1
+        self.converted = NOTHING if data is None else self.wanted
+        return data
+
+
+cdef frozenset NOTHING = frozenset()
+
+
+cdef class ArrayReader(IndexReader):
+    """Reads rows of arrays and lists in memory, as they are at the time.
+
+    Parameters
+    ----------
+    requests, fallback, **kwargs
+        As for `IndexReader`.
     collections : list of numpy.ndarray, list or tuple
         One for each source; for batches, arrays.
     owner : object
@@ -207,28 +274,16 @@ cdef class ArrayReader(CompiledReader):
     cdef dict present
     cdef tuple watched
     cdef object own
-    cdef Order order
-    # Number of examples of a request; 0 for a single one.
-    cdef Py_ssize_t batch_size
 
     def __init__(self, requests, fallback, list collections not None, owner,
-                 attributes, own):
-        CompiledReader.__init__(self, requests, fallback)
+                 attributes, own, **kwargs):
+        IndexReader.__init__(self, requests, fallback, **kwargs)
         self.collections = collections
         self.parts = tuple(collections)
         self.present = vars(owner)
         self.watched = tuple([
             (name, self.present.get(name)) for name in attributes])
         self.own = own
-        indices = requests.plain_order()
-        self.order = None if indices is None else Order(indices)
-        self.batch_size = 0
-        if indices is not None and not requests.requests_examples:
-            # A number of any size stands for the whole epoch at once.
-            self.batch_size = min(
-                requests.batch_size, max(1, len(indices)))
-        elif not requests.requests_examples:
-            self.batch_size = 1
 
     cpdef bint is_current(self):
         """Whether the owner still has the same collections."""
@@ -252,15 +307,13 @@ cdef class ArrayReader(CompiledReader):
 
     cdef object take(self):
         cdef Py_ssize_t position = self.requests.position
-        if not self.is_current() or position < 0:
-            return None
-        if self.batch_size:
-            data = self.take_batch(position)
-        else:
-            data = self.take_example(position)
-        if data is not None:
-            self.requests.position = position + 1
-        return data
+        data = None
+        if self.is_current() and position >= 0:
+            if self.batch_size:
+                data = self.take_batch(position)
+            else:
+                data = self.take_example(position)
+        return self.finish(data)
 
     cdef tuple take_example(self, Py_ssize_t position):
         cdef Py_ssize_t index, place, count = PyTuple_GET_SIZE(self.parts)
@@ -301,33 +354,16 @@ cdef class ArrayReader(CompiledReader):
         return self.own(value)
 
     cdef tuple take_batch(self, Py_ssize_t position):
-        cdef Py_ssize_t place, first, size
-        cdef cnp.npy_intp count
-        cdef cnp.npy_intp *out
-        cdef cnp.ndarray rows
+        cdef Py_ssize_t place
+        cdef cnp.ndarray rows = self.batch(position)
         cdef tuple data
-        if self.order is None:
-            request = self.requests.compact_at(position)
-            if type(request) is not cnp.ndarray or (
-                    request.dtype != numpy.intp or not request.size):
-                return None
-            rows = request
-        else:
-            size = self.order.size
-            if position > size // self.batch_size:
-                return None
-            first = position * self.batch_size
-            count = min(self.batch_size, size - first)
-            if count <= 0:
-                return None
-            rows = cnp.PyArray_EMPTY(1, &count, cnp.NPY_INTP, 0)
-            out = <cnp.npy_intp *>cnp.PyArray_DATA(rows)
-            for place in range(count):
-                out[place] = self.order.at(first + place)
+        if rows is None:
+            return None
         data = PyTuple_New(PyTuple_GET_SIZE(self.parts))
         for place in range(PyTuple_GET_SIZE(self.parts)):
             batch = rows_of(
-                <object>PyTuple_GET_ITEM(self.parts, place), rows)
+                <object>PyTuple_GET_ITEM(self.parts, place), rows,
+                self.converter(place))
             if batch is None:
                 return None
             Py_INCREF(batch)
@@ -375,7 +411,7 @@ cdef object row_of(cnp.ndarray array, Py_ssize_t index, Py_ssize_t coming):
     return row
 
 
-cdef object rows_of(part, cnp.ndarray rows):
+cdef object rows_of(part, cnp.ndarray rows, Converter converter):
     cdef const cnp.npy_intp *indices = <const cnp.npy_intp *>(
         cnp.PyArray_DATA(rows))
     cdef Py_ssize_t place, length
@@ -383,10 +419,12 @@ cdef object rows_of(part, cnp.ndarray rows):
     if not isinstance(part, cnp.ndarray):
         return None
     array = <cnp.ndarray>part
-    if not cnp.PyArray_NDIM(array) or not is_plain(array):
+    if not cnp.PyArray_NDIM(array) or not is_plain(array) or (
+            converter is not None
+            and array.dtype != converter.source):
         return None
     length = cnp.PyArray_DIM(array, 0)
     for place in range(cnp.PyArray_SIZE(rows)):
         if indices[place] < 0 or indices[place] >= length:
             return None
-    return take_plain(array, rows)
+    return take_plain(array, rows, converter)

@@ -57,8 +57,13 @@ cdef struct Blocks:
     double inverse
 
 
-cdef int find_conversion(Conversion *conversion, cnp.dtype dtype,
-                         wanted) except -1
+cdef class Converter:
+    cdef readonly cnp.dtype source, dtype
+    cdef Conversion conversion
+    cdef cnp.ndarray new_batch(self, int ndim, const cnp.npy_intp *shape)
+
+
+cdef const Conversion *conversion_of(Converter converter) noexcept
 cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
                       Py_ssize_t count, Py_ssize_t row_nbytes,
                       const Conversion *conversion, char *out) noexcept nogil

@@ -22,12 +22,18 @@ from fuel.kernels.tiles cimport Segment, Tiles
 
 import numpy
 
+from fuel.kernels.outputs import empty
+
 cnp.import_array()
 
 # What a table of addresses holds for a chunk that is not in the file, and
 # for one that cannot be where the file says it is.
 MISSING = -1
 OUTSIDE = -2
+
+cdef Conversion NO_CONVERSION
+NO_CONVERSION.convert = NULL
+NO_CONVERSION.itemsize = NO_CONVERSION.out_itemsize = 1
 
 cdef enum:
     MISSING_CHUNK = -1
@@ -127,39 +133,82 @@ cdef inline void add(Window *window, const char *source, Py_ssize_t first,
     window.count += 1
 
 
-cdef int find_conversion(Conversion *conversion, cnp.dtype dtype,
-                         wanted) except -1:
-    """Find how elements of a type are converted.
+cdef class Converter:
+    """Converts the elements of rows while they are gathered.
 
     Parameters
     ----------
-    dtype : numpy.dtype
+    source : numpy.dtype
         As stored.
-    wanted : (numpy.dtype, float or None, float or None), or None
-        Type of the result; and what to multiply with and to add, in doubles.
-        Defaults to what is stored.
+    conversion : (numpy.dtype, float or None, float or None)
+        Type of the result, what to multiply with, and what to add. The
+        arithmetic is that of doubles.
+
+    Attributes
+    ----------
+    source, dtype : numpy.dtype
+        Of what is read, and of the result.
+
+    Raises
+    ------
+    TypeError
+        If there is no kernel for these types, or the result may be too large
+        for its type.
 
     """
-    conversion.convert = NULL
-    conversion.itemsize = conversion.out_itemsize = dtype.itemsize
-    conversion.scale, conversion.shift = 1., 0.
-    if wanted is None:
-        return 0
-    target, scale, shift = wanted
-    kinds = dtype.str[1:], numpy.dtype(target).str
-    is_scaled = scale is not None or shift is not None
-    if kinds == ('u1', numpy.dtype(numpy.float32).str):
-        conversion.convert = (fuel_scale_uint8_float if is_scaled
-                              else fuel_cast_uint8_float)
-    elif kinds == ('u1', numpy.dtype(numpy.float64).str):
-        conversion.convert = (fuel_scale_uint8_double if is_scaled
-                              else fuel_cast_uint8_double)
-    else:
-        raise TypeError(f'{dtype} cannot be read as {target}')
-    conversion.scale = 1. if scale is None else scale
-    conversion.shift = 0. if shift is None else shift
-    conversion.out_itemsize = numpy.dtype(target).itemsize
-    return 0
+
+    def __init__(self, source, conversion):
+        target, scale, shift = conversion
+        self.source, self.dtype = numpy.dtype(source), numpy.dtype(target)
+        is_scaled = scale is not None or shift is not None
+        scale = 1. if scale is None else float(scale)
+        shift = 0. if shift is None else float(shift)
+        if self.source != numpy.uint8 or (
+                self.dtype != numpy.float32 and self.dtype != numpy.float64
+                ) or not (255. * abs(scale) + abs(shift)
+                          < float(numpy.finfo(self.dtype).max)):
+            raise TypeError(f'{source} cannot be read as {target}')
+        if self.dtype == numpy.float32:
+            self.conversion.convert = (
+                fuel_scale_uint8_float if is_scaled
+                else fuel_cast_uint8_float)
+        else:
+            self.conversion.convert = (
+                fuel_scale_uint8_double if is_scaled
+                else fuel_cast_uint8_double)
+        self.conversion.scale, self.conversion.shift = scale, shift
+        self.conversion.itemsize = self.source.itemsize
+        self.conversion.out_itemsize = self.dtype.itemsize
+
+    cdef cnp.ndarray new_batch(self, int ndim, const cnp.npy_intp *shape):
+        """Return a new array for the result, in a slot if one is free."""
+        return empty(tuple([shape[axis] for axis in range(ndim)]), self.dtype)
+
+
+def converter_of(source, conversion):
+    """Return what converts elements as wanted, None if nothing does.
+
+    Parameters
+    ----------
+    source : numpy.dtype
+    conversion : (numpy.dtype, float or None, float or None), or None
+
+    Returns
+    -------
+    Converter or None
+
+    """
+    if conversion is None:
+        return None
+    try:
+        return Converter(source, conversion)
+    except TypeError:
+        return None
+
+
+cdef const Conversion *conversion_of(Converter converter) noexcept:
+    """Return the numbers of a converter; without one, those of a copy."""
+    return &NO_CONVERSION if converter is None else &converter.conversion
 
 
 cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
@@ -261,21 +310,19 @@ cdef class Rows:
 
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1:
-        """Describe where pieces go; no conversion means: as they are."""
+        """Describe where pieces go, and as what."""
         cdef Tiles tiles = self.tiles
         window.count = 0
-        window.row_nbytes = window.out_row_nbytes = tiles.row_nbytes
+        window.row_nbytes = tiles.row_nbytes
         window.stride = tiles.stride
         window.whole = tiles.whole
         window.segments = tiles.segments
         window.tile_starts = tiles.tile_starts
         window.fill = <const char *>cnp.PyArray_DATA(self.fill)
-        window.conversion = &NO_CONVERSION
+        window.conversion = conversion
         window.out = out
-        if conversion != NULL:
-            window.conversion = conversion
-            window.out_row_nbytes = (tiles.row_nbytes // conversion.itemsize
-                                     * conversion.out_itemsize)
+        window.out_row_nbytes = (tiles.row_nbytes // conversion.itemsize
+                                 * conversion.out_itemsize)
         return 0
 
     cdef bint copy_plain(self, const Request *request, char *out,
@@ -288,10 +335,6 @@ cdef class Rows:
 
     def __reduce__(self):
         raise TypeError('rows of an open file cannot be pickled')
-
-
-cdef Conversion NO_CONVERSION
-find_conversion(&NO_CONVERSION, numpy.dtype(numpy.uint8), None)
 
 
 cdef enum:
@@ -464,7 +507,7 @@ cdef class MappedRows(Rows):
         check(self.tiles, rows, out, begin, end, &request)
         job.begin = begin
         intact = self.run(
-            &job, &request, <char *>cnp.PyArray_DATA(out), NULL)
+            &job, &request, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
         if job.state == WRONG_CHUNK:
             raise LookupError(job.where)
         if job.state == WRONG_ROW:
@@ -592,7 +635,7 @@ cdef class DecodedRows(Rows):
         cdef Window window
         cdef dict absent = {}
         check(self.tiles, rows, out, 0, None, &request)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), NULL)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
         self.run(&window, &request, absent)
         return list(absent.items())
 
@@ -618,7 +661,7 @@ cdef class DecodedRows(Rows):
         check(self.tiles, rows, out, 0, None, &request)
         self.slots.checked(chunk)
         self.slots.check(decoded)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), NULL)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
         block = chunk // self.tiles.num_tiles
         for place in places:
             if place < 0 or place >= request.count:

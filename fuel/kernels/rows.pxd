@@ -1,5 +1,8 @@
 cimport numpy as cnp
 
+from fuel.kernels.gather cimport Converter
+
 
 cdef bint is_plain(cnp.ndarray array)
-cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices)
+cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices,
+                            Converter converter)

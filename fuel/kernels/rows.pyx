@@ -8,7 +8,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
-from fuel.kernels.gather cimport Conversion, find_conversion, gather_rows
+from fuel.kernels.gather cimport (
+    Conversion, Converter, conversion_of, gather_rows)
 from fuel.kernels.memory cimport new_array
 
 import operator
@@ -177,7 +178,8 @@ cdef bint is_plain(cnp.ndarray array):
     return kind <= HALF and cnp.PyArray_ISNOTSWAPPED(array)
 
 
-cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
+cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices,
+                            Converter converter):
     cdef int ndim = cnp.PyArray_NDIM(array)
     cdef cnp.npy_intp shape[64]
     cdef cnp.npy_intp count = cnp.PyArray_SIZE(indices)
@@ -187,22 +189,22 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices):
     for axis in range(1, ndim):
         shape[axis] = cnp.PyArray_DIM(array, axis)
         row *= shape[axis]
-    cdef cnp.ndarray out = new_array(
-        ndim, shape, <cnp.dtype>cnp.PyArray_DESCR(array))
+    cdef cnp.ndarray out
+    if converter is None:
+        out = new_array(ndim, shape, <cnp.dtype>cnp.PyArray_DESCR(array))
+    else:
+        out = converter.new_batch(ndim, shape)
+    cdef const Conversion *conversion = conversion_of(converter)
     cdef const char *source = <const char *>cnp.PyArray_DATA(array)
     cdef char *target = <char *>cnp.PyArray_DATA(out)
     cdef const cnp.npy_intp *rows = <const cnp.npy_intp *>cnp.PyArray_DATA(
         indices)
     if count * row >= RELEASE_FROM:
         with nogil:
-            gather_rows(source, rows, count, row, &AS_THEY_ARE, target)
+            gather_rows(source, rows, count, row, conversion, target)
     else:
-        gather_rows(source, rows, count, row, &AS_THEY_ARE, target)
+        gather_rows(source, rows, count, row, conversion, target)
     return out
-
-
-cdef Conversion AS_THEY_ARE
-find_conversion(&AS_THEY_ARE, numpy.dtype(numpy.uint8), None)
 
 
 def native(array):
@@ -237,7 +239,7 @@ def own_record(record):
     return native(record.copy())
 
 
-def take(cnp.ndarray array not None, indices):
+def take(cnp.ndarray array not None, indices, Converter converter=None):
     """Return rows of an array, in the order asked for, as a new array.
 
     Parameters
@@ -246,6 +248,9 @@ def take(cnp.ndarray array not None, indices):
         Any dtype, any strides.
     indices : numpy.ndarray, list of int or range
         Which rows, as :func:`as_indices` takes them; they may repeat.
+    converter : Converter, optional
+        Converts the elements, in the same pass. Defaults to None: they are
+        what they are in `array`.
 
     Returns
     -------
@@ -256,6 +261,9 @@ def take(cnp.ndarray array not None, indices):
     ------
     ValueError
         If an index is no integer or out of range, or `array` is 0-d.
+    TypeError
+        If `array` is not of the type that `converter` is for, or not in C
+        order.
 
     Examples
     --------
@@ -269,8 +277,12 @@ def take(cnp.ndarray array not None, indices):
         raise ValueError('rows can only be taken from an array that has at '
                          'least one axis, got a 0-d array')
     cdef cnp.ndarray rows = as_indices(indices, cnp.PyArray_DIM(array, 0))
+    if converter is not None and (
+            array.dtype != converter.source or not is_plain(array)):
+        raise TypeError(f'rows of {converter.source} in C order can be '
+                        f'converted here, got {array.dtype}')
     if is_plain(array):
-        return take_plain(array, rows)
+        return take_plain(array, rows, converter)
     return native(numpy.asarray(array).take(rows, axis=0))
 
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
 from fuel.datasets.direct import direct_batches
+from fuel.epochs.read_options import Conversion, ReadOptions
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (
     SequentialScheme,
@@ -17,6 +18,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
+from fuel.transformers import ScaleAndShift
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
 Y = numpy.arange(100, dtype='uint8').reshape(100, 1)
@@ -211,7 +213,7 @@ def test_epochs_go_on_when_the_file_was_closed(path):
     """A closed stream holds no file, although its iterator lives."""
     dataset = H5PYDataset(path, ('train',), sources=('x',))
     epoch = epoch_of(dataset)
-    assert epoch.epoch.reader.is_filled
+    assert epoch.epoch.reader.is_open
     dataset.close(None)
     with h5py.File(path, 'a') as file:
         file.attrs['unused'] = 0
@@ -308,5 +310,77 @@ def test_part_that_is_remembered_is_not_read_ahead(tmp_path):
         epoch = stream.get_epoch_iterator()
         next(epoch)
         next(epoch)
-        assert epoch.epoch.reader.is_filled
+        assert epoch.epoch.reader.is_open
         assert 8 == len(list(epoch)) + 2
+
+
+@pytest.mark.parametrize('layout', [
+    {}, {'chunks': (7, 4)}, {'chunks': (7, 3)},
+    {'chunks': (7, 4), 'compression': 'gzip'},
+    {'chunks': (7, 3), 'compression': 'gzip'}])
+@pytest.mark.parametrize('scale, shift', [(1 / 255, -.5), (-3, 7)])
+def test_conversions_from_the_file_have_the_same_bits(
+        tmp_path, layout, scale, shift):
+    """As those of a stage, for rows that were never written as well."""
+    pixels = numpy.random.RandomState(0).randint(0, 256, (100, 4)).astype('u1')
+    path = tmp_path / 'x.hdf5'
+    with h5py.File(path, 'w') as file:
+        x = file.create_dataset('x', (100, 4), 'u1', fillvalue=9, **layout)
+        x[:70] = pixels[:70]
+        pixels[70:] = 9
+        file['y'] = Y
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 100), 'y': (0, 100)}})
+    expected = (pixels * float(scale) + float(shift)).astype('f4')
+    for examples in range(10, 100), list(range(99, -1, -1)):
+        for as_dict in False, True:
+            with H5PYDataset(path, ('train',)) as dataset:
+                stream = ScaleAndShift(
+                    DataStream(dataset, iteration_scheme=SequentialScheme(
+                        examples, 9)), scale, shift, dtype='float32',
+                    which_sources=('x',))
+                for _ in range(2):
+                    position = 0
+                    for batch in stream.get_epoch_iterator(as_dict=as_dict):
+                        x, y = (batch['x'], batch['y']) if as_dict else batch
+                        rows = examples[position:position + 9]
+                        position += len(x)
+                        assert x.dtype == numpy.float32
+                        assert x.flags.writeable
+                        assert (expected[list(rows)] == x).all()
+                        assert (Y[list(rows)] == y).all()
+                    assert len(examples) == position
+
+
+def test_conversions_follow_sources_that_are_changed(tmp_path):
+    """In the middle of an epoch they would be those of other sources."""
+    path = write(tmp_path / 'y.hdf5', x=X.astype('u1'))
+    with H5PYDataset(path, ('train',)) as dataset:
+        reader = dataset.open_epoch(
+            SequentialScheme(60, 10).get_request_iterator(),
+            ReadOptions({'x': Conversion(numpy.dtype('f4'), 2., None)}))
+        reader.read()
+        reader.read()
+        assert {'x'} == reader.converted
+        dataset.sources = ('y', 'x')
+        y, x = reader.read()
+        assert not reader.converted
+        assert 'uint8' == y.dtype == x.dtype
+
+
+def test_uint8_images_are_converted_while_they_are_gathered(path, tmp_path):
+    """From the second batch on: the reader says so."""
+    path = write(tmp_path / 'y.hdf5', x=X.astype('u1'))
+    with H5PYDataset(path, ('train',), sources=('x',)) as dataset:
+        scheme = SequentialScheme(60, 10)
+        options = ReadOptions({'x': Conversion(numpy.dtype('f4'), .5, 1.)})
+        reader = dataset.open_epoch(scheme.get_request_iterator(), options)
+        for number in range(6):
+            batch, = reader.read()
+            is_converted = 'x' in reader.converted
+            assert is_converted == (number > 0)
+            rows = X[10 * number:10 * number + 10].astype('u1')
+            assert ((rows * .5 + 1 if is_converted else rows) == batch).all()
+        with pytest.raises(StopIteration):
+            reader.read()
+        assert not reader.converted

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.kernels.batches import Batches, BatchesInOrder
+from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.chunk_slots import Clock, Slots
+from fuel.kernels.epoch_reader import RequestPosition
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows, MappedRows
 from fuel.kernels.guard import file_state
 from fuel.kernels.tiles import Tiles
@@ -263,9 +264,47 @@ def test_chunks_that_are_forgotten_meanwhile_are_not_overwritten():
     assert answered
 
 
+class Requests(RequestPosition):
+    """Requests in a given order, of which a reader asks for no more."""
+
+    requests_examples = False
+
+    def __init__(self, order, batch_size, position):
+        self.order, self.batch_size = order, batch_size
+        self.position = position
+
+    def plain_order(self):
+        return self.order
+
+
+class NoBatch:
+    """What reads where the compiled reader does not."""
+
+    def read(self):
+        raise StopIteration
+
+
+def read_all(owner, order, batch_size, position):
+    """Return the batches that a compiled reader reads by itself."""
+    reader = BatchReader(Requests(order, batch_size, position), NoBatch(),
+                         owner)
+    reader.is_open = True
+    return list(iter_until_stop(reader))
+
+
+def iter_until_stop(reader):
+    """Yield what a reader reads."""
+    while True:
+        try:
+            batch, = reader.read()
+        except StopIteration:
+            return
+        yield batch.tolist()
+
+
 @given(num_rows=st.integers(1, 300), batch_size=st.integers(1, 310),
        data=st.data())
-def test_batches_in_order_are_the_parts_of_the_order(
+def test_batches_of_an_epoch_are_the_parts_of_its_order(
         num_rows, batch_size, data):
     """From any batch on, of every kind of order."""
     values = numpy.arange(1, num_rows + 1, dtype='i4')
@@ -274,42 +313,36 @@ def test_batches_in_order_are_the_parts_of_the_order(
     order = data.draw(st.sampled_from([
         numpy.random.RandomState(0).permutation(num_rows).astype('u4'),
         numpy.random.RandomState(0).randint(0, num_rows, 500),
-        range(start, num_rows)]))
+        range(start, num_rows), range(num_rows - 1, -1, -2),
+        list(range(start, num_rows))]))
     parts = [values[list(order[place:place + batch_size])].tolist()
              for place in range(0, len(order), batch_size)]
     position = data.draw(st.integers(0, len(parts) + 2))
-    found = BatchesInOrder(owner, order, batch_size, position)
-    assert parts[position:] == [batch.tolist() for batch, in found]
-    assert [] == list(found)
+    assert parts[position:] == read_all(owner, order, batch_size, position)
 
 
-def test_batches_in_order_end_where_one_is_declined():
+def test_epoch_goes_on_where_a_batch_was_declined():
     """That one is still to come, as soon as it can be read."""
     values = numpy.arange(8, dtype='u1')
     rows, slots = remembered(values, 2)
     owner = SimpleNamespace(_direct=batches(values, rows))
     chunk, slots[2] = slots[2], None
-    found = BatchesInOrder(owner, range(8), 2, 0)
-    assert [[0, 1], [2, 3]] == [batch.tolist() for batch, in found]
+    assert [[0, 1], [2, 3]] == read_all(owner, range(8), 2, 0)
     slots[2] = chunk
     direct, owner._direct = owner._direct, None
-    assert [] == list(found)
+    assert [] == read_all(owner, range(8), 2, 2)
     owner._direct = direct
-    assert [[4, 5], [6, 7]] == [batch.tolist() for batch, in found]
+    assert [[4, 5], [6, 7]] == read_all(owner, range(8), 2, 2)
 
 
-def test_wrong_orders_are_refused_or_declined():
+def test_wrong_orders_are_declined():
     """The kernel reads nothing outside of the order and the rows."""
     values = numpy.arange(8, dtype='u1')
     owner = SimpleNamespace(_direct=batches(values, mapped(values, 8)))
     for order in (range(7, 10), numpy.array([0, 8], 'u4'),
-                  numpy.array([0, -1])):
-        assert [] == list(BatchesInOrder(owner, order, 9, 0))
-    for order, size, position in ((range(0, 8, 2), 2, 0), (range(8), 0, 0),
-                                  (range(8), 2, -1),
-                                  (numpy.array([0], 'i2'), 2, 0)):
-        with pytest.raises(ValueError, match='of size|step 1|mismatch'):
-            BatchesInOrder(owner, order, size, position)
+                  numpy.array([0, -1]), [0, 'a'], [2 ** 70], [True]):
+        assert [] == read_all(owner, order, 9, 0)
+    assert [] == read_all(owner, range(8), 2, -1)
 
 
 @given(num_rows=st.integers(1, 50), block_rows=st.integers(1, 9),

@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from fuel.kernels.convert import scale_and_shift, take_converted
+from fuel.kernels.convert import scale_and_shift
+from fuel.kernels.gather import Converter, converter_of
+from fuel.kernels.rows import take
 
 NUMBERS = '?bhilqBHILQefd'
 
@@ -134,24 +136,38 @@ def test_scale_and_shift_of_other_types_raises(array, dtype):
 @pytest.mark.parametrize('length', [0, 1, 15, 64, 3072, 20000])
 @pytest.mark.parametrize('scale, shift', [
     (None, None), (1 / 255, 0), (1 / 255, -.5), (-3, None)])
-def test_take_converted_is_take_and_convert(length, scale, shift):
-    """Rows of any length come with the same bits as in two steps."""
+@pytest.mark.parametrize('dtype', ['float32', 'float64'])
+def test_rows_converted_while_gathered_are_those_of_two_steps(
+        length, scale, shift, dtype):
+    """Rows of any length come with the same bits."""
     pixels = numpy.random.RandomState(0).randint(
         0, 256, (9, length)).astype('uint8')
     pixels.flags.writeable = False
-    indices = numpy.array([8, 0, 3, 3, 7])
-    single = numpy.dtype('float32')
-    taken = take_converted(pixels, indices, single, scale, shift)
-    expected = (pixels[indices].astype(single) if scale is None
-                else scale_and_shift(pixels[indices], scale, shift or 0,
-                                     single))
-    assert taken.flags.writeable and taken.dtype == single
-    numpy.testing.assert_array_equal(expected, taken)
+    for rows in ([8, 0, 3, 3, 7], [2, 3, 4, 5, 1], []):
+        indices = numpy.array(rows, numpy.intp)
+        taken = take(pixels, indices, Converter(
+            pixels.dtype, (numpy.dtype(dtype), scale, shift)))
+        expected = (pixels[indices].astype(dtype) if scale is None
+                    else scale_and_shift(pixels[indices], scale, shift or 0,
+                                         dtype))
+        assert taken.flags.writeable and taken.dtype == dtype
+        numpy.testing.assert_array_equal(expected, taken)
 
 
-def test_take_converted_of_no_rows_is_empty():
-    """No index gives an array without rows, of the shape of others."""
-    taken = take_converted(
-        numpy.zeros((3, 4), 'uint8'), numpy.array([], numpy.intp),
-        numpy.dtype('float32'))
-    assert (0, 4) == taken.shape
+@pytest.mark.parametrize('source, target, scale, shift', [
+    ('int64', 'float32', None, None), ('uint8', 'int32', None, None),
+    ('uint8', '>f4', 1., 0.), ('uint8', 'float32', 1e38, 0.),
+    ('uint8', 'float32', float('nan'), 0.),
+    ('uint8', 'float64', 1., float('inf'))])
+def test_conversions_without_a_kernel_are_refused(
+        source, target, scale, shift):
+    """Also those whose result may not be a number."""
+    wanted = numpy.dtype(target), scale, shift
+    with pytest.raises(TypeError, match='cannot be read as'):
+        Converter(numpy.dtype(source), wanted)
+    assert converter_of(numpy.dtype(source), wanted) is None
+    converter = Converter(
+        numpy.dtype('uint8'), (numpy.dtype('float32'), None, None))
+    for array in numpy.zeros((4, 4)), numpy.zeros((4, 4), 'uint8')[:, ::2]:
+        with pytest.raises(TypeError, match='uint8 in C order'):
+            take(array, [0], converter)

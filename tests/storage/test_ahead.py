@@ -10,6 +10,7 @@ import numpy
 import pytest
 
 from fuel.datasets import H5PYDataset
+from fuel.datasets.prefetch import requests_ahead
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
 from fuel.storage import RequestsAhead
 from fuel.storage import prefetch as ahead
@@ -156,6 +157,14 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
             source, cache_bytes=None).read(numpy.array([5, 160]))
 
 
+def prefetches(dataset):
+    """Tell whether an epoch of a data set would prefetch anything."""
+    readers, orders = zip(*dataset._readers(), strict=True)
+    return requests_ahead(
+        lambda number: None, readers, orders, dataset.num_examples
+    ) is not None
+
+
 def test_warm_source_is_left_alone(path, monkeypatch):
     """A file in memory costs no background work."""
     def refuse(*_):
@@ -165,17 +174,17 @@ def test_warm_source_is_left_alone(path, monkeypatch):
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
     stream = stream_of(path, 'y', ShuffledScheme(160, 8))
     dataset = stream.dataset
-    assert dataset.read_ahead(lambda number: None) is None
+    assert not prefetches(dataset)
     assert 20 == len(list(stream.get_epoch_iterator()))
 
 
 def test_remembered_source_is_left_alone(path):
     """When all chunks are decoded there is nothing to do."""
     stream = stream_of(path, 'x', ShuffledScheme(160, 8))
-    assert stream.dataset.read_ahead(lambda number: None) is not None
+    assert prefetches(stream.dataset)
     for _ in stream.get_epoch_iterator():
         pass
-    assert stream.dataset.read_ahead(lambda number: None) is None
+    assert not prefetches(stream.dataset)
 
 
 def test_bad_request_raises_when_it_is_made(path):
@@ -209,14 +218,17 @@ def test_subclass_that_reads_in_its_own_way_is_left_alone(path):
         def _out_of_memory_get_data(self, state=None, request=None):
             return [self._file_handle['x'][request]], None
 
-    dataset = Own(path, ('train',), sources=('x',))
-    assert dataset.read_ahead(lambda number: None) is None
+    stream = DataStream(Own(path, ('train',), sources=('x',)),
+                        iteration_scheme=SequentialScheme(8, 8))
+    batch, = next(stream.get_epoch_iterator())
+    with h5py.File(path, 'r') as file:
+        assert (file['x'][:8] == batch).all()
 
     class Other(H5PYDataset):
         def get_data(self, state=None, request=None):
             return (numpy.zeros(len(request)),)
 
-        def read_ahead(self, upcoming):
+        def make_reader(self, requests, options, state):
             raise AssertionError
 
     class Third(Other):

@@ -91,7 +91,7 @@ def test_batches_are_direct_as_soon_as_all_is_read(path, cold):
     wait_for(lambda: reader._ordered.is_done)
     next(epoch)
     next(epoch)
-    assert epoch.epoch.reader.is_filled
+    assert epoch.epoch.reader.is_open
 
 
 class Gate:

@@ -1,7 +1,7 @@
 """A data set in an HDF5 file that h5py reads."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,9 +13,8 @@ from fuel.datasets.direct import direct_batches
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
-from fuel.datasets.prefetch import requests_ahead
 from fuel.datasets.row_readers import read_collections, read_file
-from fuel.datasets.row_orders import Selection, checked_subset, pick
+from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
 from fuel.datasets.rows import (
     as_batch,
     as_index,
@@ -25,13 +24,14 @@ from fuel.datasets.rows import (
 )
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
-from fuel.kernels.batches import Batches, BatchesInOrder
+from fuel.kernels.batches import Batches
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.typing import EpochReader
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
+from fuel.utils.overrides import covers
 
 
 @do_not_pickle_attributes('data_sources', 'source_shapes')
@@ -228,24 +228,12 @@ class H5PYDataset(SplitFormat, Dataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
-            return read_file(self, requests, self.batches_in_order)
+            return read_file(self, requests, options, self._readers)
         if any(shapes is not None for shapes in self.source_shapes):
             return None
         return read_collections(
             self, requests, options, list(self.data_sources),
             '_data_sources')
-
-    @property
-    def takes_arrays(self) -> bool:
-        """Whether a batch may be asked for by an array (bool).
-
-        Not if a subclass reads in its own way: that expects lists.
-        """
-        cls = type(self)
-        return (cls._out_of_memory_get_data
-                is H5PYDataset._out_of_memory_get_data
-                and cls._in_memory_get_data
-                is H5PYDataset._in_memory_get_data)
 
     def chunk_of_examples(self, source: str | None = None) -> Any:
         """Tell which chunks of the file the examples lie in.
@@ -497,53 +485,9 @@ class H5PYDataset(SplitFormat, Dataset):
             return self._read(request)
         return self._read(as_index(request, self.num_examples))
 
-    def read_ahead(self, upcoming: Callable[[int], Any]) -> Any:
-        """Return what reads the next requests of an epoch in the background.
-
-        Parameters
-        ----------
-        upcoming : callable
-            Takes the number of a request in the epoch and returns it, None
-            after the last.
-
-        Returns
-        -------
-        RequestsAhead or None
-            None if the data are in memory already, or a subclass reads them
-            in its own way.
-
-        """
-        if self.load_in_memory or (
-                type(self)._out_of_memory_get_data
-                is not H5PYDataset._out_of_memory_get_data):
-            return None
-        readers, _, orders = zip(*self._parts()[1], strict=True)
-        return requests_ahead(upcoming, readers, orders, self.num_examples)
-
-    def batches_in_order(self, requests: Any) -> BatchesInOrder | None:
-        """Return an iterator over the batches of the next requests.
-
-        Parameters
-        ----------
-        requests : iterator
-            Stays where it is.
-
-        Returns
-        -------
-        iterator or None
-            It ends where a batch cannot be read without this object. None
-            if that is so from the beginning.
-
-        """
-        if self._direct is None:
-            return None
-        order = requests.plain_order()
-        if order is None or isinstance(order, list) or (
-                isinstance(order, range) and order.step != 1):
-            return None
-        # A number of any size stands for the whole epoch at once.
-        size = min(requests.batch_size, max(1, len(order)))
-        return BatchesInOrder(self, order, size, requests.position)
+    def _readers(self) -> list[tuple[Reader, Order]]:
+        """Return a reader and the order of rows for each source."""
+        return [(reader, order) for reader, _, order in self._parts()[1]]
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""
@@ -587,7 +531,7 @@ class H5PYDataset(SplitFormat, Dataset):
         Not from a handle of the user's, who may close it, nor if a subclass
         reads in its own way.
         """
-        if (self.load_in_memory or not self.takes_arrays
-                or opened.file is self._access.external):
+        if (self.load_in_memory or opened.file is self._access.external
+                or not covers(self, '_direct_batches', self.read_hooks[1:])):
             return None
         return direct_batches(parts, self.num_examples, held=opened)
