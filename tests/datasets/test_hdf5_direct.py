@@ -18,7 +18,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import ScaleAndShift
+from fuel.transformers import Cast, ScaleAndShift
 
 X = numpy.arange(400, dtype='int16').reshape(100, 4)
 Y = numpy.arange(100, dtype='uint8').reshape(100, 1)
@@ -335,10 +335,10 @@ def test_conversions_from_the_file_have_the_same_bits(
     for examples in range(10, 100), list(range(99, -1, -1)):
         for as_dict in False, True:
             with H5PYDataset(path, ('train',)) as dataset:
-                stream = ScaleAndShift(
+                stream = Cast(ScaleAndShift(
                     DataStream(dataset, iteration_scheme=SequentialScheme(
-                        examples, 9)), scale, shift, dtype='float32',
-                    which_sources=('x',))
+                        examples, 9)), scale, shift, which_sources=('x',)),
+                    'float32', which_sources=('x',))
                 for _ in range(2):
                     position = 0
                     for batch in stream.get_epoch_iterator(as_dict=as_dict):
