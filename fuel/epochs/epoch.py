@@ -13,6 +13,7 @@ from fuel.epochs.state import Position, dataset_position, leftover
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.requests import as_requests
+from fuel.typing import State
 from fuel.utils import rng_state
 
 
@@ -241,4 +242,14 @@ def _positions_of_children(stream: Any) -> list[Any]:
         if isinstance(position, Position) and isinstance(epoch, Epoch):
             positions[place] = position._replace(
                 failed=epoch._failed_after(position.requested))
+        elif isinstance(position, dict) and isinstance(epoch, Epoch) \
+                and epoch.failed:
+            positions[place] = _with_failures(position, child)
     return positions
+
+
+def _with_failures(state: State, child: Any) -> State:
+    """Add what failed since then to a state from another process."""
+    reads = child.get_position()['requested'] - state['requested']
+    failed = child.epoch._failed_after(child.epoch.requested - reads)
+    return {**state, 'failed': sorted({*state['failed'], *failed})}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.runtime import lock_of
 from fuel.utils import rng_state
+from fuel.utils.overrides import covers
 
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
-    from fuel.typing import StreamLike
 
 
 def child_streams(stream: Any) -> list[Any]:
@@ -42,20 +42,9 @@ class SourceExamples(NamedTuple):
     in_order: bool
 
 
-def answers_for_get_data(stream: StreamLike, hook: str) -> bool:
-    """Tell whether a stream's hook knows of its `get_data`.
-
-    It does not if a subclass overrides `get_data` alone.
-    """
-    if 'get_data' in vars(stream):
-        return False
-    return next((hook in vars(cls) for cls in type(stream).__mro__
-                 if hook in vars(cls) or 'get_data' in vars(cls)), False)
-
-
 def check_one_to_one(stream: Any) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
-    if not (answers_for_get_data(stream, 'one_to_one')
+    if not (covers(stream, 'one_to_one', ('get_data',))
             and stream.one_to_one):
         raise ValueError(_why_not_one_to_one(stream) + (
             ', so several workers cannot share it: put it behind '

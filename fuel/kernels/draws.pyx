@@ -10,11 +10,19 @@ from numpy.random cimport bitgen_t
 
 from fuel.kernels.copy_row cimport fuel_prefetch
 
+import numpy
+from numpy.random import MT19937
+
 cnp.import_array()
 
 cdef enum:
     # So many places are drawn before their elements are swapped.
     DRAWN = 64
+    # Words of a Mersenne Twister, and how far apart those are that it mixes.
+    KEY_LENGTH = 624
+    SHIFT = 397
+    # From so many on it pays to take its state out of NumPy's object.
+    TWISTED = 2000
 
 
 cdef inline uint32_t mask_of(uint32_t most) noexcept nogil:
@@ -104,21 +112,78 @@ def draw_order(bit_generator, uint32_t size):
     array([2, 1, 4, 0, 3], dtype=uint32)
 
     """
-    cdef bitgen_t *bits = bits_of(bit_generator)
+    cdef Words words
     cdef cnp.npy_intp shape = size
+    cdef cnp.ndarray key
     cdef cnp.ndarray out = cnp.PyArray_EMPTY(1, &shape, cnp.NPY_UINT32, 0)
     cdef uint32_t *order = <uint32_t *>cnp.PyArray_DATA(out)
+    words.bits = bits_of(bit_generator)
+    words.key = NULL
     with bit_generator.lock:
+        if size < TWISTED or type(bit_generator) is not MT19937:
+            with nogil:
+                shuffle(&words, order, size)
+            return out
+        state = bit_generator.state
+        key = numpy.array(state['state']['key'], numpy.uint32)
+        words.key = <uint32_t *>cnp.PyArray_DATA(key)
+        words.place = state['state']['pos']
         with nogil:
-            shuffle(bits, order, size)
+            shuffle(&words, order, size)
+        state['state'] = {'key': key, 'pos': words.place}
+        bit_generator.state = state
     return out
 
 
-cdef void shuffle(bitgen_t *bits, uint32_t *order,
+cdef struct Words:
+    # Where random words come from: NumPy's function, or, where there is a
+    # key, the generator of that key and of a place in it.
+    bitgen_t *bits
+    uint32_t *key
+    int place
+
+
+cdef inline uint32_t next_word(Words *words) noexcept nogil:
+    cdef uint32_t word
+    if words.key == NULL:
+        return words.bits.next_uint32(words.bits.state)
+    if words.place == KEY_LENGTH:
+        twist(words.key)
+        words.place = 0
+    word = words.key[words.place]
+    words.place += 1
+    word ^= word >> 11
+    word ^= (word << 7) & <uint32_t>0x9d2c5680
+    word ^= (word << 15) & <uint32_t>0xefc60000
+    return word ^ (word >> 18)
+
+
+cdef inline uint32_t twisted(uint32_t high, uint32_t low,
+                             uint32_t far) noexcept nogil:
+    cdef uint32_t mixed = (high & <uint32_t>0x80000000) | (
+        low & <uint32_t>0x7fffffff)
+    return far ^ (mixed >> 1) ^ (
+        (0 - (mixed & 1)) & <uint32_t>0x9908b0df)
+
+
+cdef void twist(uint32_t *key) noexcept nogil:
+    """Make the next words of a Mersenne Twister of its last ones."""
+    cdef int place
+    for place in range(KEY_LENGTH - SHIFT):
+        key[place] = twisted(key[place], key[place + 1], key[place + SHIFT])
+    for place in range(KEY_LENGTH - SHIFT, KEY_LENGTH - 1):
+        key[place] = twisted(
+            key[place], key[place + 1], key[place + SHIFT - KEY_LENGTH])
+    key[KEY_LENGTH - 1] = twisted(
+        key[KEY_LENGTH - 1], key[0], key[SHIFT - 1])
+
+
+cdef void shuffle(Words *words, uint32_t *order,
                   uint32_t size) noexcept nogil:
-    cdef uint32_t places[DRAWN]
-    cdef uint32_t last, place, element
-    cdef int count, number
+    # One more, for a word that is drawn again at the end.
+    cdef uint32_t places[DRAWN + 1]
+    cdef uint32_t last, place, element, most, mask
+    cdef int count, number, is_drawn
     for place in range(size):
         order[place] = place
     last = size
@@ -126,10 +191,18 @@ cdef void shuffle(bitgen_t *bits, uint32_t *order,
         # Places do not depend on what is there: with many of them known,
         # their elements come from memory at the same time.
         count = min(<uint32_t>DRAWN, last - 1)
-        for number in range(count):
-            place = last - 1 - number
-            places[number] = draw(bits, mask_of(place), place)
-            fuel_prefetch(order + places[number])
+        most, number = last - 1, 0
+        mask = mask_of(most)
+        while number < count:
+            # What lies above `most` is drawn again; without a branch, which
+            # the processor could not foresee.
+            place = next_word(words) & mask
+            places[number] = place
+            fuel_prefetch(order + place)
+            is_drawn = place <= most
+            number += is_drawn
+            most -= is_drawn
+            mask >>= (most <= mask >> 1)
         for number in range(count):
             last -= 1
             element = order[places[number]]

@@ -215,7 +215,7 @@ class _Shuffled(RequestIterator):
     def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
         self.indices = indices
         self._is_identity = indices == range(len(indices))
-        self._rng_before = copy.deepcopy(rng) if is_generator(rng) else None
+        self._rng_before = _copy_of(rng)
         self._order = self._draw(rng)
 
     def _draw(self, rng: Any) -> NDArray[Any]:
@@ -227,22 +227,16 @@ class _Shuffled(RequestIterator):
         if self._rng_before is None:
             return state
         state['_order'] = None
-        if type(self._rng_before) is numpy.random.RandomState:
-            # Half the size of a pickled RandomState.
-            state['_rng_before'] = self._rng_before.get_state(legacy=False)
         return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if isinstance(self._rng_before, dict):
-            rng = numpy.random.RandomState()
-            rng.set_state(self._rng_before)
-            self._rng_before = rng
 
     def _drawn(self) -> NDArray[Any]:
         """Return the order of the epoch, drawn anew after a pickle."""
         if self._order is None:
-            self._order = self._draw(copy.deepcopy(self._rng_before))
+            rng = self._rng_before
+            if isinstance(rng, dict):
+                rng = numpy.random.RandomState(0)
+                rng.set_state(self._rng_before)
+            self._order = self._draw(copy.deepcopy(rng))
         return self._order
 
     def _pick(self, start: int, stop: int) -> list[Any]:
@@ -382,6 +376,14 @@ class OneShotRequests(RequestIterator):
         """Skip requests without making them."""
         for _ in islice(self, count):
             pass
+
+
+def _copy_of(rng: Any) -> Any:
+    """Return a copy of a generator, of a RandomState its state alone."""
+    if type(rng) is numpy.random.RandomState \
+            and type(rng._bit_generator) is numpy.random.MT19937:
+        return rng.get_state(legacy=False)
+    return copy.deepcopy(rng) if is_generator(rng) else None
 
 
 def as_requests(iterator: Iterator[Any]) -> RequestIterator:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import SourceExamples, answers_for_get_data
+from fuel.epochs.pipeline import SourceExamples
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
@@ -109,7 +109,7 @@ class DataStream(AbstractDataStream):
 
         See :meth:`AbstractDataStream.source_examples`.
         """
-        if not answers_for_get_data(self, 'source_examples'):
+        if not covers(self, 'source_examples', ('get_data',)):
             return None
         if self.produces_examples:
             return SourceExamples(list(requests), True)

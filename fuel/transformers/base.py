@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fuel.epochs.pipeline import answers_for_get_data, source_examples
+from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
@@ -280,8 +280,8 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
         """
-        if not (answers_for_get_data(self, 'source_examples') or (
-                answers_for_get_data(self, 'one_to_one')
+        if not (covers(self, 'source_examples', ('get_data',)) or (
+                covers(self, 'one_to_one', ('get_data',))
                 and self.one_to_one)):
             return None
         found = source_examples(self.child_epoch_iterator, len(requests))

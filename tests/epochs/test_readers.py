@@ -20,7 +20,7 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Mapping, Unpack
+from fuel.transformers import Batch, Mapping, MultiProcessing, Unpack
 from fuel.schemes import ConstantScheme
 
 COUNT = 300
@@ -217,45 +217,54 @@ def test_iterator_pickled_twice_goes_on_where_it_stood(tmp_path):
         assert values(epoch) == values(again)
 
 
-def test_failed_reads_are_skipped_by_a_restored_epoch():
-    """Also where a later stage reads from an older position."""
-    def fail(data):
-        if int(numpy.ravel(data[0])[0]) in (4, 14):
-            raise OSError('unreadable')
-        return data
+def fail_at_some(data):
+    """Refuse two of the numbers."""
+    if int(numpy.ravel(data[0])[0]) in (4, 14):
+        raise OSError('unreadable')
+    return data
 
-    for build in (
-            lambda: Batch(Mapping(DataStream(
-                IndexableDataset(numpy.arange(20)),
-                iteration_scheme=SequentialExampleScheme(20)), fail),
-                ConstantScheme(3)),
-            lambda: Unpack(Mapping(DataStream(
-                IndexableDataset(numpy.arange(20)),
-                iteration_scheme=SequentialScheme(20, 2)), fail)),
-            lambda: Batch(Mapping(DataStream(
-                IterableDataset(list(range(20)))), fail), ConstantScheme(3))):
-        expected, states = [], []
-        stream = build()
-        epoch = stream.get_epoch_iterator()
-        while True:
-            try:
-                expected.append(next(epoch)[0].tolist())
-            except OSError:
-                pass
-            except StopIteration:
-                break
-            states.append((len(expected), json.dumps(stream.state_dict())))
-        assert 2 == len(states) - len(expected)
-        for number, state in states:
-            restored = build()
+
+def follow(epoch, stream):
+    """Return batches, and states after each step, failed ones included."""
+    found, states = [], []
+    while True:
+        try:
+            found.append(next(epoch)[0].tolist())
+        except OSError:
+            pass
+        except StopIteration:
+            return found, states
+        states.append((len(found), json.dumps(stream.state_dict())))
+
+
+@pytest.mark.parametrize('wrap', [
+    lambda stream: stream,
+    lambda stream: MultiProcessing(stream, 3, start_method='fork')])
+@pytest.mark.parametrize('build', [
+    lambda wrap: Batch(wrap(Mapping(DataStream(
+        IndexableDataset(numpy.arange(20)),
+        iteration_scheme=SequentialExampleScheme(20)), fail_at_some)),
+        ConstantScheme(3)),
+    lambda wrap: Unpack(wrap(Mapping(DataStream(
+        IndexableDataset(numpy.arange(20)),
+        iteration_scheme=SequentialScheme(20, 2)), fail_at_some))),
+    lambda wrap: Batch(wrap(Mapping(DataStream(
+        IterableDataset(list(range(20)))), fail_at_some)),
+        ConstantScheme(3))])
+def test_failed_reads_are_skipped_by_a_restored_epoch(build, wrap):
+    """Also where a later stage reads from an older position."""
+    with build(wrap) as stream:
+        expected, states = follow(stream.get_epoch_iterator(), stream)
+    assert 2 == len(states) - len(expected)
+    for number, state in states:
+        # With workers or without, a state is the same.
+        with build(lambda stream: stream) as restored:
             restored.load_state_dict(json.loads(state))
-            found = []
-            again = restored.get_epoch_iterator()
-            while True:
-                try:
-                    found.append(next(again)[0].tolist())
-                except OSError:
-                    pass
-                except StopIteration:
-                    break
-            assert expected[number:] == found
+            assert expected[number:] == follow(
+                restored.get_epoch_iterator(), restored)[0]
+    with build(wrap) as restored:
+        number, state = states[2]
+        restored.load_state_dict(json.loads(state))
+        assert expected[number:] == follow(
+            restored.get_epoch_iterator(), restored)[0]
+
