@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.kernels._sequences import pad_arrays, pad_lists
 
 __all__ = ['pad_sequences']
 
 
-def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
+def pad_sequences(sequences: Sequence[ArrayLike],
+                  mask_dtype: DTypeLike = 'float64') -> Any:
     """Return sequences as one array, filled up with zeros, and its mask.
 
     Parameters
@@ -71,14 +74,14 @@ def pad_sequences(sequences: Any, mask_dtype: Any = 'float64') -> Any:
     return result
 
 
-def _pad_equal(array: Any, mask_dtype: Any) -> Any:
+def _pad_equal(array: NDArray[Any], mask_dtype: DTypeLike) -> Any:
     """Pad an array whose rows have equal lengths: there is nothing to pad."""
     dtype = array.dtype.newbyteorder('=')
     return (array.astype(dtype, copy=False),
             numpy.ones(array.shape[:2], mask_dtype))
 
 
-def _pad_any(sequences: Any, mask_dtype: Any) -> Any:
+def _pad_any(sequences: Sequence[ArrayLike], mask_dtype: DTypeLike) -> Any:
     arrays = [_as_sequence(i, item) for i, item in enumerate(sequences)]
     typed = [array for array in arrays if array is not None]
     dtype = _common_dtype(typed)
@@ -93,12 +96,14 @@ def _pad_any(sequences: Any, mask_dtype: Any) -> Any:
     return padded, mask
 
 
-def _as_sequence(place: int, item: Any) -> Any:
+def _as_sequence(place: int, item: object) -> Any:
     """Return a sequence as an array; None for an empty list."""
-    array = item
-    if not isinstance(item, numpy.ndarray):
+    if isinstance(item, numpy.ndarray):
+        array = item
+    else:
         try:
-            if not isinstance(item, str) and len(item) == 0:
+            if isinstance(item, Sized) and not isinstance(item, str) and (
+                    len(item) == 0):
                 return None
             # Before 1.24, NumPy only warned of what is ragged itself.
             with warnings.catch_warnings():
@@ -111,7 +116,7 @@ def _as_sequence(place: int, item: Any) -> Any:
     return array
 
 
-def _no_sequence(place: int, item: Any) -> str:
+def _no_sequence(place: int, item: object) -> str:
     return (f'element {place} of the batch must be a sequence, got '
             f'{item!r:.80} ({type(item).__name__}): name the sources that '
             'hold sequences as mask_sources')

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import fuel.kernels._image as _image
 from fuel.kernels.outputs import empty
@@ -23,8 +24,9 @@ NUMBERS = (numpy.dtype('float32'), numpy.dtype('float64'))
 MIN_BYTES = 8 << 20
 
 
-def convert_images(images: Any, scale: Any, shift: Any,
-                   dtype: Any = 'float32', indices: Any = None,
+def convert_images(images: NDArray[Any], scale: ArrayLike, shift: ArrayLike,
+                   dtype: DTypeLike = 'float32',
+                   indices: list[int] | NDArray[Any] | None = None,
                    num_threads: int | None = None) -> Any:
     """Return images as numbers, ``images[indices] * scale + shift``.
 
@@ -87,12 +89,13 @@ def convert_images(images: Any, scale: Any, shift: Any,
     return out
 
 
-def _is_readable(images: Any) -> bool:
+def _is_readable(images: NDArray[Any]) -> bool:
     return (images.dtype in PIXELS and images.dtype.isnative
             and images.flags.aligned)
 
 
-def _as_readable(images: Any, rows: Any, dtype: Any) -> tuple[Any, Any]:
+def _as_readable(images: NDArray[Any], rows: NDArray[Any] | None,
+                 dtype: numpy.dtype[Any]) -> tuple[Any, Any]:
     """Return the images that are wanted in a type that the kernel reads."""
     chosen = images[rows]
     known = chosen.dtype.newbyteorder('=')
@@ -100,7 +103,7 @@ def _as_readable(images: Any, rows: Any, dtype: Any) -> tuple[Any, Any]:
             numpy.arange(len(chosen)))
 
 
-def _per_channel(name: str, values: Any, channels: int) -> Any:
+def _per_channel(name: str, values: ArrayLike, channels: int) -> Any:
     array = numpy.asarray(values, dtype=numpy.float64)
     if array.ndim > 1 or (array.ndim == 1 and len(array) != channels):
         raise ValueError(

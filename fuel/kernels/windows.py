@@ -1,9 +1,11 @@
 """Windows of a batch of images, and mirrored images, of any data type."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike, NDArray
 
 import fuel.kernels._image as _image
 from fuel.kernels.outputs import empty
@@ -17,8 +19,10 @@ __all__ = ['crop_windows', 'mirror_images']
 MIN_BYTES = 8 << 20
 
 
-def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,
-                 out: Any = None, num_threads: int | None = None) -> Any:
+def crop_windows(images: NDArray[Any], tops: ArrayLike, lefts: ArrayLike,
+                 shape: Sequence[int] | None = None,
+                 out: NDArray[Any] | None = None,
+                 num_threads: int | None = None) -> Any:
     """Copy one window of each image of a batch.
 
     Parameters
@@ -64,21 +68,23 @@ def crop_windows(images: Any, tops: Any, lefts: Any, shape: Any = None,
         _check_out(out, images)
         written = out
         rows, columns = out.shape[2:]
-    tops = _as_offsets('row', tops, len(images), images.shape[2] - rows)
-    lefts = _as_offsets(
+    row_offsets = _as_offsets(
+        'row', tops, len(images), images.shape[2] - rows)
+    column_offsets = _as_offsets(
         'column', lefts, len(images), images.shape[3] - columns)
     if is_movable(images.dtype):
         map_chunks(
             lambda start, stop: _image.copy_windows(
-                images, tops, lefts, written, start, stop),
+                images, row_offsets, column_offsets, written, start, stop),
             len(images), _min_images(written), num_threads)
     else:
-        for i, (top, left) in enumerate(zip(tops, lefts, strict=True)):
+        for i, (top, left) in enumerate(zip(
+                row_offsets, column_offsets, strict=True)):
             written[i] = images[i, :, top:top + rows, left:left + columns]
     return native(written) if out is None else out
 
 
-def mirror_images(images: Any, mirrored: Any,
+def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
                   num_threads: int | None = None) -> Any:
     """Copy a batch of images, some of them with left and right exchanged.
 
@@ -127,7 +133,7 @@ def mirror_images(images: Any, mirrored: Any,
     return native(out)
 
 
-def is_movable(dtype: Any) -> bool:
+def is_movable(dtype: numpy.dtype[Any]) -> bool:
     """Tell whether elements of a type may be copied as bytes.
 
     Parameters
@@ -143,7 +149,7 @@ def is_movable(dtype: Any) -> bool:
     return dtype.kind in 'biufcmMSUV' and not dtype.hasobject
 
 
-def as_batch_of_images(images: Any) -> Any:
+def as_batch_of_images(images: ArrayLike) -> Any:
     """Return an array with four axes, or complain.
 
     Parameters
@@ -168,7 +174,7 @@ def as_batch_of_images(images: Any) -> Any:
     return images
 
 
-def _check_out(out: Any, images: Any) -> None:
+def _check_out(out: NDArray[Any], images: NDArray[Any]) -> None:
     if not isinstance(out, numpy.ndarray) or out.dtype != images.dtype:
         raise ValueError(
             f'out must be an array of the dtype of the images, '
@@ -183,7 +189,8 @@ def _check_out(out: Any, images: Any) -> None:
         raise ValueError('out must not share memory with the images')
 
 
-def _as_offsets(axis: str, offsets: Any, n_images: int, most: int) -> Any:
+def _as_offsets(axis: str, offsets: ArrayLike, n_images: int,
+                most: int) -> Any:
     """Return where windows begin on one axis, checked."""
     if most < 0:
         raise ValueError(
@@ -205,7 +212,7 @@ def _as_offsets(axis: str, offsets: Any, n_images: int, most: int) -> Any:
     return checked
 
 
-def _min_images(out: Any) -> int:
+def _min_images(out: NDArray[Any]) -> int:
     """Return from how many images on a thread pays."""
     each: int = max(1, out.nbytes // max(1, len(out)))
     return max(1, MIN_BYTES // each)

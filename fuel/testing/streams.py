@@ -278,7 +278,7 @@ def check_by_hand(case: StreamCase) -> None:
                 case.expect_epoch(expected, got, f'Read by {name}')
 
 
-def epochs_by_next(stream: Any) -> Iterator[list[Frozen]]:
+def epochs_by_next(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
     """Read epochs by :func:`next` alone."""
     while True:
         epoch, items = stream.get_epoch_iterator(), []
@@ -291,7 +291,7 @@ def epochs_by_next(stream: Any) -> Iterator[list[Frozen]]:
         yield items
 
 
-def epochs_by_iterate(stream: Any) -> Iterator[list[Frozen]]:
+def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
     """Read epochs by ``iterate_epochs``."""
     for epoch in stream.iterate_epochs():
         yield freeze_all(epoch)
