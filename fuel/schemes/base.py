@@ -73,7 +73,7 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
     rng_state_.set_state(self.rng, state['rng'])
 
 
-def as_examples(examples: Any) -> Any:
+def as_examples(examples: object) -> Any:
     """Return `examples` as something to iterate over, checked."""
     if isinstance(examples, Iterable) and not (
             isinstance(examples, numpy.ndarray) and examples.ndim == 0):
@@ -88,7 +88,7 @@ class _Examples:
     indices: Any
     _read_once: bool = False
 
-    def _set_examples(self, examples: Any) -> None:
+    def _set_examples(self, examples: object) -> None:
         self.indices = as_examples(examples)
 
     # Pickles of Fuel 0.2.0 hold the indices alone.
@@ -139,7 +139,7 @@ class IndexScheme(_Examples, IterationScheme):
 
     requests_examples = True
 
-    def __init__(self, examples: Any) -> None:
+    def __init__(self, examples: int | Iterable[Any]) -> None:
         self._set_examples(examples)
 
     @property
@@ -171,7 +171,8 @@ class BatchScheme(_Examples, IterationScheme):
 
     requests_examples = False
 
-    def __init__(self, examples: Any, batch_size: int) -> None:
+    def __init__(self, examples: int | Iterable[Any],
+                 batch_size: int) -> None:
         self._set_examples(examples)
         self.batch_size = positive('batch_size', batch_size)
 

@@ -18,11 +18,12 @@ from fuel.schemes.sampling_requests import (
     BlockRequests,
     WeightedRequests,
 )
+from fuel.typing import RandomGenerator
 from fuel.utils.checks import positive
 from fuel.utils.rng_state import is_generator
 
 
-def _checked_rng(rng: Any) -> Any:
+def _checked_rng(rng: object) -> Any:
     if rng is None:
         return default_rng()
     if not is_generator(rng):
@@ -78,7 +79,8 @@ class BlockShuffledScheme(BatchScheme):
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
-                 block_size: Any, window: int = 8, rng: Any = None) -> None:
+                 block_size: Any, window: int = 8,
+                 rng: RandomGenerator | None = None) -> None:
         super().__init__(examples, batch_size)
         if self.num_examples is None:
             raise TypeError(
@@ -91,7 +93,7 @@ class BlockShuffledScheme(BatchScheme):
 
     @classmethod
     def aligned(cls, dataset: Any, batch_size: int, *, source: Any = None,
-                window: int = 8, rng: Any = None) -> Any:
+                window: int = 8, rng: RandomGenerator | None = None) -> Any:
         """Return a scheme over a data set whose blocks are its chunks.
 
         Parameters
@@ -194,7 +196,7 @@ class WeightedScheme(BatchScheme):
 
     def __init__(self, weights: ArrayLike, batch_size: int, *,
                  num_examples: int | None = None, replacement: bool = True,
-                 rng: Any = None) -> None:
+                 rng: RandomGenerator | None = None) -> None:
         self.weights = _checked_weights(weights)
         super().__init__(len(self.weights), batch_size)
         if num_examples is not None:
@@ -270,7 +272,8 @@ class BalancedScheme(BatchScheme):
     """
 
     def __init__(self, labels: ArrayLike, batch_size: int, *,
-                 num_examples: int | None = None, rng: Any = None) -> None:
+                 num_examples: int | None = None,
+                 rng: RandomGenerator | None = None) -> None:
         found = numpy.asarray(labels)
         if found.ndim == 2 and found.shape[1] == 1:
             found = found[:, 0]
