@@ -81,8 +81,7 @@ def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
     >>> with stream, intercept('channel receive', report):
     ...     batch = next(stream.get_epoch_iterator())
     ... # doctest: +ELLIPSIS
-    a message comes
-    ...
+    a message comes...
 
     """
     if point not in POINTS:
