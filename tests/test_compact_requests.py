@@ -195,3 +195,12 @@ def test_fuel_itself_sees_arrays(path, monkeypatch):
         # Whose batches are not read by one call.
         first_batch(H5PYDataset(handle, ('train',)))
     assert [numpy.ndarray] == kinds
+
+
+def test_request_at_gives_each_request_and_none_after_the_last():
+    """A request can be looked up by its number; the position stays."""
+    requests = SequentialScheme(5, 2).get_request_iterator()
+    assert [[0, 1], [2, 3], [4], None] == [
+        requests.request_at(number) for number in range(4)]
+    assert 0 == requests.position
+    assert [[0, 1], [2, 3], [4]] == list(requests)
