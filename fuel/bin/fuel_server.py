@@ -77,7 +77,7 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
     return function()
 
 
-def _print_status(address: str, curve: Any) -> int:
+def _print_status(address: str, curve: str | None) -> int:
     from fuel.exceptions import ServerError
     from fuel.wire.status import ask_status
     try:

@@ -1,7 +1,7 @@
 """What a server sent, as data or as an exception."""
 from __future__ import annotations
 
-from fuel.client.connection import Delivery
+from fuel.client.channel import Delivery
 from fuel.exceptions import ServerError
 from fuel.typing import Batch
 from fuel.wire import WireError, decode

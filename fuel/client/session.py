@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuel.client.connection import Connection, Delivery, LostError
+from fuel.client.channel import Delivery, LostError
+from fuel.client.connection import Connection
 from fuel.client.received import as_exception, take_data
 from fuel.exceptions import ServerError
 from fuel.typing import Batch, State

@@ -1,17 +1,21 @@
 """The stream that reads from a server."""
 from __future__ import annotations
 
+import os
 import secrets
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 from fuel import config
-from fuel.client.connection import Connection, Options
+from fuel.client.channel import Options
+from fuel.client.connection import Connection
 from fuel.client.session import ServerSession
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
 from fuel.iterator import DataIterator
+from fuel.typing import AxisLabels
 from fuel.utils.checks import positive
 from fuel.workers.remote_stream import RemoteStream, session_of
 
@@ -79,13 +83,15 @@ class ServerDataStream(RemoteStream):
 
     """
 
-    def __init__(self, sources: Any, produces_examples: bool | None = None,
+    def __init__(self, sources: Sequence[str],
+                 produces_examples: bool | None = None,
                  host: str = 'localhost', port: int = 5557, hwm: int = 10,
-                 axis_labels: Any = None, *, rank: int | None = None,
+                 axis_labels: AxisLabels | None = None, *,
+                 rank: int | None = None,
                  timeout: float | None = None,
                  reconnect: float | None = None,
                  stalled: float | None = None, shared_memory: bool = True,
-                 curve: Any = None) -> None:
+                 curve: str | os.PathLike[str] | None = None) -> None:
         if isinstance(sources, str):
             raise ValueError('sources is a tuple of names, got '
                              f'{sources!r}: write ({sources!r},)')
@@ -138,7 +144,7 @@ class ServerDataStream(RemoteStream):
                 for source, label in zip(self.sources, labels, strict=False)}
 
     @axis_labels.setter
-    def axis_labels(self, value: Any) -> None:
+    def axis_labels(self, value: AxisLabels | None) -> None:
         self._axis_labels = value
 
     def connect(self) -> None:
@@ -186,7 +192,7 @@ class ServerDataStream(RemoteStream):
                     return connection
             return self._add_connection()
 
-    def get_data(self, request: Any = None) -> Any:
+    def get_data(self, request: object = None) -> Any:
         """Return the next batch that the server sends.
 
         Raises
@@ -227,7 +233,7 @@ class ServerDataStream(RemoteStream):
         """
         return self.session.state() if 'session' in vars(self) else None
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: object) -> None:
         """Do nothing: the epoch was begun with the left-over already."""
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from fuel.server.dispatch import Item
 from fuel.server.ledger import RANK
 from fuel.transport.slots import SlotPool, align
+from fuel.typing import StreamLike
 from fuel.wire.header import VERSION, get_field
 from fuel.wire.same_host import make_probe, prove
 from fuel.workers.batch_maker import write_into
@@ -57,7 +58,7 @@ class ClientConnection:
         self._known: set[int] = set()
         self._lent: set[int] = set()
 
-    def check(self, fields: dict[str, Any], stream: Any, sharing: str,
+    def check(self, fields: dict[str, Any], stream: StreamLike, sharing: str,
               num_clients: int) -> str:
         """Return why the client cannot be served; empty if it can."""
         version = get_field(fields, 'version', int)
@@ -148,7 +149,7 @@ class ClientConnection:
             self._lent.add(item.slot.number)
             item.slot = None
 
-    def release(self, number: Any, pool: SlotPool) -> None:
+    def release(self, number: int, pool: SlotPool) -> None:
         """Take a slot back."""
         if number in self._lent:
             self._lent.discard(number)
@@ -162,7 +163,7 @@ class ClientConnection:
         self._probe = None
 
 
-def kind_of(stream: Any) -> bool | None:
+def kind_of(stream: StreamLike) -> bool | None:
     """Return whether a stream produces examples; None if it cannot tell."""
     try:
         return bool(stream.produces_examples)

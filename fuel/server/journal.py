@@ -18,7 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fuel.exceptions import ServerError
-from fuel.server.ledger import Event, Ledger, begin
+from fuel.server.ledger import Event, Ledger
+from fuel.server.ledger_events import apply, begin
 from fuel.wire.header import WireError
 
 try:
@@ -121,7 +122,7 @@ def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
             elif ledger is None:
                 raise WireError('an event before an epoch')
             else:
-                ledger.apply(event)
+                apply(ledger, event)
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         raise WireError(f'an event that no ledger records: {error}') from None
     return events[0][2], ledger

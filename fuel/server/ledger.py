@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from fuel.exceptions import StateMismatchError
 from fuel.epochs.checkpoints import Checkpoints, Steps
 from fuel.typing import State
-from fuel.wire.header import WireError
-from fuel.wire.index_sets import IndexSet, from_ranges
+from fuel.wire.index_sets import IndexSet
 
 SPLIT, ALL, RANK = 'split', 'all', 'rank'
 SHARINGS = (SPLIT, ALL, RANK)
@@ -202,17 +201,18 @@ class Ledger:
 
     def leave(self, client: str) -> IndexSet:
         """Return what a client that leaves had not delivered."""
-        return self._end(client, 'left')
+        return self.end(client, 'left')
 
     def expire(self, now: float) -> IndexSet:
         """Return what was held for successors that did not come."""
         freed = IndexSet()
         for account in list(self.accounts.values()):
             if account.deadline and account.deadline <= now:
-                freed.update(self._end(account.client, 'gone'))
+                freed.update(self.end(account.client, 'gone'))
         return freed
 
-    def _end(self, client: str, how: str) -> IndexSet:
+    def end(self, client: str, how: str) -> IndexSet:
+        """Return what a client had not delivered: it 'left' or is 'gone'."""
         account = self.accounts[client]
         freed, account.pending = account.pending, IndexSet()
         account.is_present, account.deadline = False, 0.0
@@ -346,10 +346,11 @@ class Ledger:
                   - account.pending if self.is_for(account, index)), stop)
             for account in self.accounts.values() if account.is_present)])
 
-    # Events.
-
     def snapshot(self) -> Iterator[Event]:
-        """Yield events that give this ledger at once."""
+        """Yield events that give this ledger at once.
+
+        See :mod:`fuel.server.ledger_events`.
+        """
         yield ['epoch', self.number, self.sharing, self.num_ranks,
                self.is_adopted]
         yield from self.checkpoints.events()
@@ -362,125 +363,3 @@ class Ledger:
         yield ['proven', self.delivered.ranges()]
         if self.length is not None:
             yield ['end', self.length, self.final]
-
-    def apply(self, event: Event) -> None:
-        """Apply one event, checked: it comes from a file.
-
-        Raises
-        ------
-        WireError, LookupError, TypeError or ValueError
-            If it is none that a ledger records.
-
-        """
-        kind, *fields = event
-        handler = _HANDLERS.get(kind if isinstance(kind, str) else '')
-        if handler is None:
-            raise WireError(f'unknown event {str(kind)[:20]!r}')
-        record, self.record = self.record, lambda event: None
-        try:
-            handler(self, *fields)
-        finally:
-            self.record = record
-
-    def _apply_join(self, client: object, rank: object, before: object,
-                    claims: object) -> None:
-        self.join(_text(client), _rank(rank), _text(before),
-                  from_ranges(claims))
-
-    def _apply_sent(self, client: object, index: object) -> None:
-        self.send(_text(client), _number(index))
-
-    def _apply_delivered(self, client: object, indices: object) -> None:
-        if not isinstance(indices, list):
-            raise WireError('not a list of batches')
-        self.acknowledge(_text(client), map(_number, indices))
-
-    def _apply_returned(self, client: object, ranges: object) -> None:
-        self.take_back(_text(client), from_ranges(ranges))
-
-    def _apply_lost(self, client: object) -> None:
-        # Until when, the server that continues decides.
-        self.lose(_text(client), float('inf'))
-
-    def _apply_left(self, client: object) -> None:
-        self._end(_text(client), 'left')
-
-    def _apply_gone(self, client: object) -> None:
-        self._end(_text(client), 'gone')
-
-    def _apply_end(self, length: object, state: object) -> None:
-        self.end_pipeline(
-            _number(length), None if state is None else _state(state))
-
-    def _apply_base(self, index: object, state: object) -> None:
-        self.begin_at(_number(index), _state(state))
-
-    def _apply_checkpoint(self, index: object, steps: object) -> None:
-        self.checkpoints.add(_number(index), _steps(steps))
-
-    def _apply_rebase(self, state: object) -> None:
-        self.checkpoints.rebase(_state(state))
-
-    def _apply_account(self, client: object, rank: object, before: object,
-                       sent: object, delivered: object, pending: object,
-                       is_present: object, has_left: object) -> None:
-        account = Account(_text(client), _rank(rank), _text(before))
-        account.sent = from_ranges(sent)
-        account.delivered = from_ranges(delivered)
-        account.pending = from_ranges(pending)
-        account.is_present = bool(is_present)
-        account.has_left = bool(has_left)
-        self.accounts[account.client] = account
-
-    def _apply_proven(self, ranges: object) -> None:
-        self.delivered = from_ranges(ranges)
-
-
-_HANDLERS: dict[str, Callable[..., None]] = {
-    'join': Ledger._apply_join, 'sent': Ledger._apply_sent,
-    'delivered': Ledger._apply_delivered,
-    'returned': Ledger._apply_returned, 'lost': Ledger._apply_lost,
-    'left': Ledger._apply_left,
-    'gone': Ledger._apply_gone, 'end': Ledger._apply_end,
-    'base': Ledger._apply_base, 'checkpoint': Ledger._apply_checkpoint,
-    'rebase': Ledger._apply_rebase, 'account': Ledger._apply_account,
-    'proven': Ledger._apply_proven}
-
-
-def begin(event: Event, record: Recorder) -> Ledger:
-    """Return the ledger that an event of a new epoch begins."""
-    kind, number, sharing, num_ranks, is_adopted = event
-    if kind != 'epoch' or sharing not in SHARINGS:
-        raise WireError('an epoch was expected')
-    return Ledger(_number(number), str(sharing), max(1, _number(num_ranks)),
-                  bool(is_adopted), record)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or len(value) > 64:
-        raise WireError(f'not a name: {str(value)[:40]!r}')
-    return value
-
-
-def _number(value: object) -> int:
-    if type(value) is not int or not 0 <= value < 2 ** 48:
-        raise WireError(f'not a count: {str(value)[:40]!r}')
-    return value
-
-
-def _rank(value: object) -> int | None:
-    return None if value is None else _number(value)
-
-
-def _state(value: object) -> State:
-    if not isinstance(value, dict):
-        raise WireError('not a state')
-    return value
-
-
-def _steps(value: object) -> Steps:
-    if not isinstance(value, list) or not all(
-            isinstance(step, list) and len(step) == 2
-            and isinstance(step[0], list) for step in value):
-        raise WireError('not a list of changes')
-    return value

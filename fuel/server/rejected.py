@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -31,7 +30,8 @@ class RejectedPeers:
 
     """
 
-    def __init__(self, router: Any, counts: dict[str, int]) -> None:
+    def __init__(self, router: zmq.Socket[bytes],
+                 counts: dict[str, int]) -> None:
         self._router = router
         self._counts = counts
         self.monitor = router.get_monitor_socket(

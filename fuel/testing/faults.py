@@ -41,8 +41,8 @@ POINTS = {
     'state delta': 'fuel.epochs.state_delta',
     'server send': 'fuel.server.server',
     'server receive': 'fuel.server.server',
-    'client send': 'fuel.client.connection',
-    'client receive': 'fuel.client.connection',
+    'client send': 'fuel.client.channel',
+    'client receive': 'fuel.client.channel',
     'client count': 'fuel.client.session',
 }
 

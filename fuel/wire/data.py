@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 Buffers = list[Any]
 
 
-def encode(data: Any) -> tuple[list[Any], Buffers]:
+def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
     """Describe the data of each source.
 
     Parameters
@@ -65,7 +65,7 @@ def encode(data: Any) -> tuple[list[Any], Buffers]:
     return items, buffers
 
 
-def _encode(value: Any, buffers: Buffers, depth: int) -> Any:
+def _encode(value: object, buffers: Buffers, depth: int) -> Any:
     if depth > LIMITS.depth:
         raise TypeError('lists are nested too deeply to be sent')
     if isinstance(value, numpy.ndarray):
@@ -130,14 +130,18 @@ def _encode_objects(array: NDArray[Any], buffers: Buffers,
     return {'type': 'objects', 'shape': list(array.shape), 'items': item}
 
 
-def _encode_sequence(values: Any, buffers: Buffers, depth: int) -> Any:
+def _encode_sequence(values: Iterable[object], buffers: Buffers,
+                     depth: int) -> Any:
     elements = list(values)
-    if elements and all(type(one) is bytes for one in elements):
-        return _encode_strings(elements, buffers, 'bytes')
-    if elements and all(type(one) is str for one in elements):
+    kinds = set(map(type, elements))
+    if kinds == {bytes}:
         return _encode_strings(
-            [one.encode('utf-8', 'surrogatepass') for one in elements],
-            buffers, 'text')
+            [one for one in elements if isinstance(one, bytes)], buffers,
+            'bytes')
+    if kinds == {str}:
+        return _encode_strings(
+            [one.encode('utf-8', 'surrogatepass') for one in elements
+             if isinstance(one, str)], buffers, 'text')
     array = _as_rectangular(elements)
     if array is not None:
         return encode_array('array', array, buffers)
@@ -161,7 +165,7 @@ def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
     return None if array.dtype.kind not in 'biufcmMV' else array
 
 
-def _holds_numbers(value: Any) -> bool:
+def _holds_numbers(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         # Long lists of plain numbers at the speed of C.
         return _NUMBERS.issuperset(map(type, value)) or all(
@@ -202,7 +206,7 @@ def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
             'dimensions': first.ndim, 'count': len(elements)}
 
 
-def decode(items: Any, buffers: Sequence[Any],
+def decode(items: object, buffers: Sequence[Any],
            limits: Limits = LIMITS) -> tuple[Any, ...]:
     """Return the data that :func:`encode` described.
 
@@ -263,7 +267,7 @@ class Decoder:
             raise WireError(f'{len(self.buffers)} frames came, but '
                             f'{self.next} are described')
 
-    def decode(self, item: Any, depth: int) -> Any:
+    def decode(self, item: object, depth: int) -> Any:
         """Return the data that one item describes."""
         if not isinstance(item, dict) or depth > self.limits.depth:
             raise WireError('not a description of data, or nested too '
@@ -385,7 +389,7 @@ class Decoder:
             raise WireError(f'not a shape: {error}') from None
 
 
-def own_array(buffer: Any, dtype: numpy.dtype[Any],
+def own_array(buffer: bytes | bytearray | memoryview, dtype: numpy.dtype[Any],
               count: int) -> NDArray[Any]:
     """Return a buffer as an aligned, writable array of its own memory."""
     memory = memoryview(buffer)
@@ -406,7 +410,7 @@ def own_array(buffer: Any, dtype: numpy.dtype[Any],
 
 
 def _empty(shape: list[int], dtype: numpy.dtype[Any],
-           order: Any) -> NDArray[Any]:
+           order: Literal['C', 'F']) -> NDArray[Any]:
     if not dtype.itemsize and math.prod(shape) > _MOST_EMPTY:
         raise WireError(f'too many elements without content: {shape}')
     try:

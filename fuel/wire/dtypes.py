@@ -52,7 +52,7 @@ def describe(dtype: numpy.dtype[Any]) -> Any:
     return dtype.str
 
 
-def rebuild(described: Any, depth: int = 4) -> numpy.dtype[Any]:
+def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
     """Return the data type that :func:`describe` was given."""
     try:
         dtype = _rebuild(described, depth)
@@ -67,7 +67,7 @@ def rebuild(described: Any, depth: int = 4) -> numpy.dtype[Any]:
     return dtype
 
 
-def _rebuild(described: Any, depth: int) -> numpy.dtype[Any]:
+def _rebuild(described: object, depth: int) -> numpy.dtype[Any]:
     if depth < 0:
         raise ValueError('nested too deeply')
     if isinstance(described, str):
@@ -94,7 +94,7 @@ def _rebuild(described: Any, depth: int) -> numpy.dtype[Any]:
         'offsets': described['offsets'], 'itemsize': described['itemsize']})
 
 
-def _check_name(name: Any) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str):
         raise ValueError('a name is a text')
     return name
@@ -113,7 +113,7 @@ def check_text(array: NDArray[Any]) -> None:
             raise WireError('a text with a code point beyond Unicode')
 
 
-def check_shape(shape: Any) -> list[int]:
+def check_shape(shape: object) -> list[int]:
     """Return a shape, if it is one."""
     if not isinstance(shape, list) or len(shape) > 32 or not all(
             type(length) is int and 0 <= length < LONGEST_AXIS

@@ -16,10 +16,10 @@ _EVENTS = int(zmq.EVENTS)
 _POLLIN = int(zmq.POLLIN)
 
 
-def receive_all(socket: Any) -> Iterator[list[Any]]:
+def receive_all(socket: zmq.Socket[bytes]) -> Iterator[list[Any]]:
     """Yield the messages that have come."""
     # Asking is cheaper than the exception that says that there are none.
-    while socket.get(_EVENTS) & _POLLIN:
+    while int(socket.get(_EVENTS)) & _POLLIN:
         try:
             part = socket.recv(_NOBLOCK, copy=False)
         except zmq.Again:
@@ -31,7 +31,8 @@ def receive_all(socket: Any) -> Iterator[list[Any]]:
         yield parts
 
 
-def send_now(socket: Any, parts: Sequence[Any], copy: bool = True) -> None:
+def send_now(socket: zmq.Socket[bytes], parts: Sequence[Any],
+             copy: bool = True) -> None:
     """Send a message, or fail at once.
 
     Raises

@@ -4,7 +4,6 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import suppress
-from typing import Any
 
 from fuel.transport.segment import Segment, is_sealed
 from fuel.wire.header import WireError, get_field
@@ -46,7 +45,7 @@ def make_probe() -> tuple[Segment, bytes]:
     return segment, secret
 
 
-def answer_probe(probe: Any, client: str) -> str:
+def answer_probe(probe: object, client: str) -> str:
     """Return the proof for a server's probe, empty if there is none."""
     if not isinstance(probe, dict):
         return ''

@@ -4,11 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import zmq
+
 from fuel.wire.data import decode, encode
 from fuel.wire.header import WireError, get_field, pack_header, unpack_header
 
 
-def send_arrays(socket: Any, arrays: Sequence[Any] | None,
+def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
                 stop: bool = False) -> None:
     """Send arrays over a ZeroMQ socket, as one message.
 
@@ -51,7 +53,7 @@ def send_arrays(socket: Any, arrays: Sequence[Any] | None,
          *map(bytes, buffers)])
 
 
-def recv_arrays(socket: Any) -> list[Any]:
+def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
     """Receive what :func:`send_arrays` sent.
 
     Parameters
@@ -72,7 +74,7 @@ def recv_arrays(socket: Any) -> list[Any]:
 
     """
     header, *frames = socket.recv_multipart(copy=False)
-    fields = unpack_header(bytes(header))
+    fields = unpack_header(header.bytes)
     kind = get_field(fields, 'type', str)
     if kind == 'stop':
         raise StopIteration

@@ -1,6 +1,7 @@
 """Asking a server how it is."""
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import zmq
@@ -10,7 +11,7 @@ from fuel.wire.header import get_field, pack_header, unpack_header
 
 
 def ask_status(address: str, timeout: float = 5.0,
-               curve: Any = None) -> dict[str, Any]:
+               curve: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """Return the statistics of a server.
 
     Parameters

@@ -256,3 +256,66 @@ def test_server_killed_twice_gives_its_clients_each_batch_once(number):
         server.kill()
         server.wait()
     assert list(range(600)) == sorted(seen[0] + seen[1])
+
+
+SAVING_CLIENT = """
+    import json, os, sys, time
+    from support import killing
+    from fuel.streams import ServerDataStream
+    if __name__ == '__main__':
+        path, port = sys.argv[1], int(sys.argv[2])
+        seen = []
+        with ServerDataStream(('data',), port=port) as stream:
+            if os.path.exists(path):
+                with open(path) as file:
+                    saved = json.load(file)
+                seen = saved['seen']
+                stream.load_state_dict(saved['state'])
+            for batch, in stream.get_epoch_iterator():
+                seen.extend(map(int, batch))
+                time.sleep(0.01)
+                killing.save(path, {'seen': seen,
+                                    'state': stream.state_dict()})
+        killing.save(path + '.done', seen)
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize('number', [
+    pytest.param(number, id=str(number), marks=(
+        [] if number < 2 else pytest.mark.full)) for number in range(50)])
+def test_server_and_clients_killed_at_any_time_lose_and_repeat_nothing(
+        number, tmp_path):
+    """All are started again; the clients from their saved states."""
+    rng = random.Random(SEED + number)
+    print(f'FUEL_TEST_SEED={SEED}')  # noqa: T201
+    with Server(build(), port=0) as free:
+        port = free.port
+    paths = [str(tmp_path / name) for name in 'ab']
+    processes = [run(LONG_SERVER, port)] + [
+        run(SAVING_CLIENT, path, port) for path in paths]
+    try:
+        # Before that, a restart is that of one that never began.
+        deadline = time.monotonic() + 60
+        while not all(map(os.path.exists, paths)):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        for _ in range(rng.randint(1, 5)):
+            time.sleep(rng.uniform(0.05, 1))
+            for place in rng.choice([[0], [1], [2], [0, 1], [1, 2, 0]]):
+                if place and os.path.exists(paths[place - 1] + '.done'):
+                    continue
+                processes[place].kill()
+                processes[place].wait()
+                processes[place] = (
+                    run(SAVING_CLIENT, paths[place - 1], port) if place
+                    else run(LONG_SERVER, port))
+        for process in processes[1:]:
+            assert process.wait(90) == 0
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+    seen = [number for path in paths for number in
+            json.loads(Path(path + '.done').read_text())]
+    assert list(range(600)) == sorted(seen)

@@ -8,7 +8,7 @@ import json
 
 import numpy
 
-from fuel.client.connection import Delivery, LostError
+from fuel.client.channel import Delivery, LostError
 from fuel.client.session import ServerSession
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme

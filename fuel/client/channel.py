@@ -1,0 +1,342 @@
+"""A client's socket to a server."""
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from fuel import config
+from fuel.exceptions import ServerError
+from fuel.transport.leases import Leases
+from fuel.utils.seams import fault_point
+from fuel.wire import WireError, pack_header, unpack_header
+from fuel.wire.header import VERSION, Fields, get_field
+from fuel.wire.index_sets import IndexSet
+from fuel.wire.messages import receive_all, send_now
+from fuel.wire.same_host import answer_probe, open_foreign
+from fuel.wire.wakeup import WakeUp
+
+log = logging.getLogger(__name__)
+
+# Milliseconds between signs of life, and without one until the connection
+# is cut; the sockets' own threads give them, whatever Python does.
+_HEARTBEAT = 200, 800
+_RETRY = 0.1
+
+
+class LostError(Exception):
+    """The connection was cut while something was waited for."""
+
+
+class Delivery(NamedTuple):
+    """A message about the present epoch."""
+
+    fields: Fields
+    frames: list[Any]
+    base: Any
+    leases: Leases
+
+
+class Options(NamedTuple):
+    """How to connect.
+
+    Attributes
+    ----------
+    address : str
+    sources : int
+    examples : bool or None
+    hwm : int
+    rank : int or None
+    timeout : float
+        Seconds to wait for a server that is not there yet.
+    reconnect : float
+        Seconds to wait for the successor of one that vanished.
+    stalled : float
+        Seconds without a batch after which the pipeline counts as stalled.
+    shared_memory : bool
+    curve : path or None
+
+    """
+
+    address: str
+    sources: int
+    examples: bool | None
+    hwm: int
+    rank: int | None
+    timeout: float
+    reconnect: float
+    stalled: float
+    shared_memory: bool
+    curve: str | os.PathLike[str] | None
+
+
+class ServerChannel:
+    """A client's socket to a server: connects, sends, and takes messages.
+
+    Not thread-safe: :class:`~fuel.client.connection.Connection` has a lock.
+
+    Parameters
+    ----------
+    options : Options
+    client : str
+        Names the client, also after its connection was cut.
+
+    Attributes
+    ----------
+    welcome, joined : dict or None
+        What the server answered, while it is there.
+    refusal : Exception or None
+        Why it does not serve this client.
+    queue : deque of Delivery
+        Messages about the epoch that nobody took yet.
+    leases : Leases
+        Shared memory of the server.
+    generation : int
+        How many times a connection was made.
+    is_waiting : bool
+        Whether an exception that comes out of here, by Ctrl-C say, came while
+        it waited, so that no message is lost.
+
+    """
+
+    def __init__(self, options: Options, client: str) -> None:
+        self.options = options
+        self.client = client
+        self.welcome: Fields | None = None
+        self.refusal: Exception | None = None
+        self.joined: Fields | None = None
+        self.join_number = 0
+        self.generation = 0
+        self.queue: deque[Delivery] = deque()
+        # Of what the user keeps beyond this, copies are made.
+        self._most_lent = config.shared_memory_bytes // 2
+        self.leases = Leases(self._most_lent)
+        self.is_waiting = False
+        self.stacks: str | None = None
+        self.since = self.last_look = time.monotonic()
+        self.was_there = False
+        self.outgoing: deque[Fields] = deque()
+        self.closing = threading.Event()
+        self.wake_up = WakeUp()
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._socket: Any = None
+        self._monitor: Any = None
+        self._poller: Any = None
+        self._next_try = 0.0
+
+    def end(self) -> None:
+        """Free all that is left."""
+        # Their memory is freed when no array of the user's is in it.
+        self.leases = Leases(0)
+        self.queue.clear()
+        self._context.term()
+        self.wake_up.close()
+
+    def say_goodbye(self) -> None:
+        """Send what is left, and close the socket."""
+        try:
+            if self._socket is not None and self.welcome is not None:
+                self.flush()
+                self._send(self._socket, {'type': 'bye'})
+        finally:
+            self._cut()
+
+    def exchange(self, timeout: float) -> None:
+        """Send and receive what there is; wait for more if there is none."""
+        try:
+            if self.closing.is_set():
+                return
+            if self._socket is None:
+                remaining = self._next_try - time.monotonic()
+                if remaining > 0:
+                    self.is_waiting = timeout > 0
+                    time.sleep(min(timeout, remaining))
+                    return
+                self._connect()
+            self.flush()
+            if not self._listen(timeout):
+                self._cut()
+        except zmq.ZMQError as error:
+            log.exception('the connection has failed')
+            self._refuse(f'the connection failed: {error}')
+            self._cut()
+        except BaseException:
+            # In the middle of a message, say by Ctrl-C: what the server had
+            # sent is asked for again.  It has not vanished.
+            if not self.is_waiting:
+                self._cut()
+                self.was_there = False
+            raise
+
+    def _connect(self) -> None:
+        self._socket = socket = self._context.socket(zmq.DEALER)
+        self._configure(socket)
+        self._monitor = socket.get_monitor_socket(
+            zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+        self._poller = zmq.Poller()
+        for source in (socket, self._monitor, self.wake_up.descriptor):
+            self._poller.register(source, zmq.POLLIN)
+        socket.connect(self.options.address)
+        self._send(socket, {
+            'type': 'hello', 'version': VERSION, 'client': self.client,
+            'sources': self.options.sources,
+            'examples': self.options.examples, 'hwm': self.options.hwm,
+            'rank': self.options.rank,
+            'shared_memory': self.options.shared_memory})
+
+    def _cut(self) -> None:
+        """Close the socket and forget what the server had sent."""
+        if self._monitor is not None:
+            self._socket.disable_monitor()
+            self._monitor.close()
+        if self._socket is not None:
+            self._socket.close()
+        self._socket = self._monitor = self._poller = None
+        self._next_try = time.monotonic() + _RETRY
+        self._lose()
+
+    def _listen(self, timeout: float) -> bool:
+        """Take in what comes; return whether the server stays."""
+        self.is_waiting = timeout > 0
+        self.last_look = time.monotonic()
+        ready = dict(self._poller.poll(timeout * 1000))
+        self.is_waiting = False
+        if self._socket in ready and not self._receive(self._socket):
+            return False
+        if self._monitor in ready:
+            event = recv_monitor_message(self._monitor)['event']
+            if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                self._refuse('the server does not accept this key')
+            return False
+        if self.wake_up.descriptor in ready:
+            self.wake_up.clear()
+            self.flush()
+        return True
+
+    def _configure(self, socket: zmq.Socket[bytes]) -> None:
+        socket.linger = 200
+        # The server sends no more than it was given room for.
+        socket.rcvhwm = socket.sndhwm = 0
+        socket.reconnect_ivl, socket.reconnect_ivl_max = 50, 500
+        socket.heartbeat_ivl, socket.heartbeat_timeout = _HEARTBEAT
+        host = self.options.address.partition('//')[2].rpartition(':')[0]
+        socket.ipv6 = ':' in host
+        if self.options.curve is not None:
+            from fuel.wire.curve import protect_client
+            protect_client(socket, self.options.curve)
+
+    def flush(self) -> None:
+        """Send what waits for a server that is there."""
+        while self.outgoing and self.welcome is not None:
+            self._send(self._socket, self.outgoing.popleft())
+
+    @fault_point('client send')
+    def _send(self, socket: zmq.Socket[bytes], fields: Fields) -> None:
+        with suppress(zmq.Again):
+            send_now(socket, [pack_header(fields)])
+
+    def _receive(self, socket: zmq.Socket[bytes]) -> bool:
+        """Take in messages; return whether the server stays."""
+        for header, *frames in receive_all(socket):
+            try:
+                fields = unpack_header(bytes(header))
+                if not self._handle(socket, fields, frames):
+                    return False
+            except LostError:
+                return False
+            except WireError as error:
+                self._refuse(f'not a Fuel server: {error}')
+                return False
+        return True
+
+    def _refuse(self, text: str) -> None:
+        self.refusal = ServerError(
+            f'the server at {self.options.address}: {text}')
+
+    @fault_point('client receive')
+    def _handle(self, socket: zmq.Socket[bytes], fields: Fields,
+                frames: list[Any]) -> bool:
+        kind = get_field(fields, 'type', str)
+        if kind == 'bye':
+            return False
+        if kind == 'welcome':
+            self._take_welcome(socket, fields)
+        elif kind == 'refuse':
+            self._refuse(get_field(fields, 'error', str)[:2000])
+        elif kind == 'stacks':
+            self.stacks = get_field(fields, 'text', str)
+        elif kind == 'revoke':
+            self._give_back(socket, get_field(fields, 'join', int))
+        elif kind != 'ping':
+            self._take_delivery(kind, fields, frames)
+        return True
+
+    def _take_welcome(self, socket: zmq.Socket[bytes],
+                      fields: Fields) -> None:
+        version = get_field(fields, 'version', int)
+        if version != VERSION:
+            raise WireError(f'version {version} of the protocol')
+        self._send(socket, {'type': 'ready', 'proof': answer_probe(
+            fields.get('probe'), self.client)})
+        self.outgoing.clear()
+        self.leases = Leases(self._most_lent)
+        self.generation += 1
+        self.was_there = True
+        self.refusal = None
+        self.welcome = fields
+
+    def _take_delivery(self, kind: str, fields: Fields,
+                       frames: list[Any]) -> None:
+        if 'slot' in fields:
+            self._open_segment(get_field(fields, 'slot', dict))
+        if get_field(fields, 'join', int) != self.join_number:
+            return
+        if kind == 'joined':
+            self.joined = fields
+        else:
+            base = None if self.joined is None else self.joined['base']
+            self.queue.append(Delivery(fields, frames, base, self.leases))
+
+    def _open_segment(self, slot: Fields) -> None:
+        opening = get_field(slot, 'open', list, None)
+        if opening is None:
+            return
+        if len(opening) != 3 or not all(
+                type(part) is int and part > 0 for part in opening):
+            raise WireError('not a segment')
+        try:
+            self.leases.add_segment(
+                get_field(slot, 'segment', int), open_foreign(*opening))
+        except (FileNotFoundError, ProcessLookupError):
+            # The server's process has just died, with its memory.
+            raise LostError from None
+        except OSError as error:
+            raise WireError(f'a segment that does not open: {error}') from None
+
+    def _give_back(self, socket: zmq.Socket[bytes], join: int) -> None:
+        """Let the server give some of our batches to who waits for them."""
+        given = IndexSet()
+        if join == self.join_number:
+            having = [delivery for delivery in self.queue
+                      if 'index' in delivery.fields]
+            for delivery in having[len(having) // 2:]:
+                self.queue.remove(delivery)
+                given.add(get_field(delivery.fields, 'index', int))
+        self._send(socket, {'type': 'give', 'join': join,
+                            'indices': given.ranges()})
+
+    def _lose(self) -> None:
+        """Forget what the server that is gone had sent."""
+        if self.welcome is not None:
+            self.since = time.monotonic()
+        self.welcome = None
+        self.joined = None
+        self.queue.clear()
+        self.outgoing.clear()
