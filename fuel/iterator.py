@@ -101,7 +101,7 @@ class DataIterator(EpochIterator):
         return self.epoch.get_position(self.data_stream)
 
     def only_counts(self) -> bool:
-        """Tell whether nothing but counts changes in the stage's state."""
+        """Return whether nothing but counts changes in the stage's state."""
         return (type(self) is DataIterator
                 and self.data_stream._only_counts(self.epoch))
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
-from fuel.schemes.requests import RequestIterator, as_requests
+from fuel.schemes.iterator_requests import as_requests
+from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader

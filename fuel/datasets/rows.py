@@ -97,7 +97,7 @@ def as_batch(request: Any, num_examples: int) -> Any:
 
 
 def is_batch(request: Any) -> bool:
-    """Tell whether a request is a list of examples (or means to be)."""
+    """Return whether a request is a list of examples (or means to be)."""
     return isinstance(request, (list, tuple, range)) or (
         isinstance(request, numpy.ndarray) and request.ndim > 0)
 

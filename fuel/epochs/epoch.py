@@ -12,7 +12,7 @@ from fuel.epochs.runtime import lock_of
 from fuel.epochs.state import Position, dataset_position, leftover
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
-from fuel.schemes.requests import as_requests
+from fuel.schemes.iterator_requests import as_requests
 from fuel.typing import State
 from fuel.utils import rng_state
 

@@ -44,7 +44,7 @@ class Runtime:
         return Runtime, (self.pending,)
 
     def is_left(self) -> bool:
-        """Tell whether the epoch made last is finished or abandoned."""
+        """Return whether the epoch made last is finished or abandoned."""
         return (self.epoch is not None and (
             self.epoch.finished
             or self.iterator is None or self.iterator() is None))

@@ -22,7 +22,7 @@ cdef class PendingItem:
     held : tuple or None
         Data, an error or None, and a receipt.
     receipt : object
-        Of what was handed out last, until somebody makes a note of it.
+        Of the item delivered last, until it is counted.
     is_over : bool
         Whether StopIteration was raised.
 

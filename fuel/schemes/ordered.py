@@ -17,12 +17,14 @@ from fuel.schemes.base import (
     rng_state,
     scheme_state,
 )
+from fuel.schemes.iterator_requests import (
+    ConcatenatedRequests,
+    OneShotRequests,
+)
 from fuel.schemes.requests import (
     BatchRequests,
     BatchSizeRequests,
-    ConcatenatedRequests,
     ExampleRequests,
-    OneShotRequests,
     ShuffledBatchRequests,
     ShuffledExampleRequests,
     num_batches,

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-import operator
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy
@@ -114,33 +112,6 @@ class RequestIterator(RequestPosition, Iterator[Any]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.position = vars(self).pop('position', 0)
-
-
-class CountedRequests(RequestIterator):
-    """The requests of any iterator, counted.
-
-    Parameters
-    ----------
-    iterator : iterator
-
-    """
-
-    def __init__(self, iterator: Iterator[Any]) -> None:
-        self.iterator = iterator
-        self.num_requests = math.inf
-
-    def __next__(self) -> Any:
-        request = next(self.iterator)
-        self.position += 1
-        return request
-
-    def __length_hint__(self) -> int:
-        return operator.length_hint(self.iterator)
-
-    def advance(self, count: int) -> None:
-        """Leave out the next `count` requests."""
-        for _ in islice(self, count):
-            pass
 
 
 class IndexRequests(RequestIterator):
@@ -317,80 +288,12 @@ class BatchSizeRequests(RequestIterator):
         return self.batch_size
 
 
-class ConcatenatedRequests(RequestIterator):
-    """The requests of several iterators after each other."""
-
-    def __init__(self, parts: list[Iterator[Any]]) -> None:
-        self.parts = parts
-        self.num_requests = math.inf
-
-    def __next__(self) -> Any:
-        while self.parts:
-            try:
-                request = next(self.parts[0])
-            except StopIteration:
-                self.parts = self.parts[1:]
-            else:
-                self.position += 1
-                return request
-        raise StopIteration
-
-    def advance(self, count: int) -> None:
-        """Skip requests without making them."""
-        while count and self.parts:
-            part = self.parts[0]
-            moved = advance(part, count)
-            self.position += moved
-            count -= moved
-            if count:
-                self.parts = self.parts[1:]
-
-
-class OneShotRequests(RequestIterator):
-    """Requests made from an iterator that can be read only once.
-
-    Parameters
-    ----------
-    batch_size : int, optional
-        If not given, the requests are the examples themselves.
-
-    """
-
-    def __init__(self, examples: Iterator[Any],
-                 batch_size: int | None = None) -> None:
-        self.examples = examples
-        self.batch_size = batch_size
-        self.num_requests = math.inf
-
-    def __next__(self) -> Any:
-        if self.batch_size is None:
-            request = next(self.examples)
-        else:
-            request = list(islice(self.examples, self.batch_size))
-            if not request:
-                raise StopIteration
-        self.position += 1
-        return request
-
-    def advance(self, count: int) -> None:
-        """Skip requests without making them."""
-        for _ in islice(self, count):
-            pass
-
-
 def _copy_of(rng: Any) -> Any:
     """Return a copy of a generator, of a RandomState its state alone."""
     if type(rng) is numpy.random.RandomState \
             and type(rng._bit_generator) is numpy.random.MT19937:
         return rng.get_state(legacy=False)
     return copy.deepcopy(rng) if is_generator(rng) else None
-
-
-def as_requests(iterator: Iterator[Any]) -> RequestIterator:
-    """Return requests that know their position."""
-    if isinstance(iterator, RequestIterator):
-        return iterator
-    return CountedRequests(iterator)
 
 
 def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
@@ -423,12 +326,3 @@ def draw_order(size: int, rng: Any) -> NDArray[Any]:
     indices = list(range(size))
     rng.shuffle(indices)
     return numpy.array(indices, dtype=numpy.int64)
-
-
-def advance(requests: Iterator[Any], count: int) -> int:
-    """Leave out `count` requests of any iterator."""
-    if isinstance(requests, RequestIterator):
-        before = requests.position
-        requests.advance(count)
-        return requests.position - before
-    return sum(1 for _ in islice(requests, count))

@@ -20,7 +20,7 @@ from fuel.epochs.state_check import DAMAGE, check_state, sealed
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
 from fuel.schemes.base import scheme_state
-from fuel.schemes.requests import as_requests
+from fuel.schemes.iterator_requests import as_requests
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.old_pickles import add_new_arguments
@@ -378,7 +378,7 @@ class AbstractDataStream:
     def get_leftover(self) -> Any:
         """Return what the stage has kept of its child's last batch.
 
-        A hook for stages that do not hand out all of a child's batch at
+        A hook for stages that do not deliver all of a child's batch at
         once.
 
         Returns
@@ -455,7 +455,7 @@ class AbstractDataStream:
         return None
 
     def _only_counts(self, epoch: Epoch) -> bool:
-        """Tell whether nothing but counts changes in the stage's state."""
+        """Return whether nothing but counts changes in the stage's state."""
         kept = epoch.attributes
         return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
                 and kept.get('data_state') is None

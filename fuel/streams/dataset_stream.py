@@ -183,7 +183,7 @@ class DataStream(AbstractDataStream):
                 if 'data_state' in epoch.attributes]
 
     def _is_held(self) -> bool:
-        """Tell whether a running epoch uses the present state."""
+        """Return whether a running epoch uses the present state."""
         return self.data_state is not None and any(
             epoch.attributes.get('data_state') is self.data_state
             for _, epoch in runtime_of(self).holders)

@@ -15,7 +15,7 @@ import numpy
 
 
 def is_generator(candidate: object) -> bool:
-    """Tell whether the state of `candidate` can be saved as plain data."""
+    """Return whether the state of `candidate` can be saved as plain data."""
     # The system's source of randomness has none.
     return isinstance(candidate, (
         numpy.random.RandomState, numpy.random.Generator, random.Random)
