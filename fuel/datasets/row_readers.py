@@ -16,8 +16,8 @@ from fuel.epochs.readers import (
     note_request,
 )
 from fuel.kernels.batches import BatchReader
+from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
-from fuel.kernels.gather import converter_of
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader, RequestsAhead
 from fuel.typing import Batch, EpochReader

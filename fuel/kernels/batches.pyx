@@ -13,8 +13,9 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.string cimport memcpy
 
+from fuel.kernels.converter cimport Converter, conversion_of
 from fuel.kernels.epoch_reader cimport IndexReader
-from fuel.kernels.gather cimport Converter, Request, Rows, conversion_of
+from fuel.kernels.gather cimport Request, Rows
 from fuel.kernels.memory cimport new_array
 
 cnp.import_array()

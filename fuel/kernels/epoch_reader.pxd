@@ -1,7 +1,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint32_t
 
-from fuel.kernels.gather cimport Converter
+from fuel.kernels.converter cimport Converter
 
 
 cdef class RequestPosition:

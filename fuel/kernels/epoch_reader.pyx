@@ -17,7 +17,7 @@ from cpython.tuple cimport (
 from libc.stdint cimport int64_t, uint32_t
 
 from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
-from fuel.kernels.gather cimport Converter
+from fuel.kernels.converter cimport Converter
 from fuel.kernels.memory cimport new_array
 from fuel.kernels.rows cimport is_plain, take_plain
 

@@ -2,25 +2,13 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 from fuel.kernels.chunk_slots cimport Clock, Slots
+from fuel.kernels.converter cimport Conversion
 from fuel.kernels.tiles cimport Segment, Tiles
-
-
-# Converts so many elements; `coming` is what will be converted soon.
-ctypedef void (*Convert)(
-    const char *source, char *target, Py_ssize_t size, double scale,
-    double shift, const char *coming) noexcept nogil
 
 
 cdef enum:
     # Pieces that are found before they are copied.
     WINDOW = 128
-
-
-cdef struct Conversion:
-    # NULL: elements are copied as they are.
-    Convert convert
-    double scale, shift
-    Py_ssize_t itemsize, out_itemsize
 
 
 cdef struct Request:
@@ -57,13 +45,6 @@ cdef struct Blocks:
     double inverse
 
 
-cdef class Converter:
-    cdef readonly cnp.dtype source, dtype
-    cdef Conversion conversion
-    cdef cnp.ndarray new_batch(self, int ndim, const cnp.npy_intp *shape)
-
-
-cdef const Conversion *conversion_of(Converter converter) noexcept
 cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
                       Py_ssize_t count, Py_ssize_t row_nbytes,
                       const Conversion *conversion, char *out) noexcept nogil

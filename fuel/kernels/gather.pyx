@@ -13,16 +13,12 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from fuel.kernels.chunk_slots cimport Clock, Slots
-from fuel.kernels.convert_row cimport (
-    fuel_cast_uint8_double, fuel_cast_uint8_float, fuel_scale_uint8_double,
-    fuel_scale_uint8_float)
+from fuel.kernels.converter cimport Conversion, conversion_of
 from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
 from fuel.kernels.guard cimport guarded, is_unchanged
 from fuel.kernels.tiles cimport Segment, Tiles
 
 import numpy
-
-from fuel.kernels.outputs import empty
 
 cnp.import_array()
 
@@ -30,10 +26,6 @@ cnp.import_array()
 # for one that cannot be where the file says it is.
 MISSING = -1
 OUTSIDE = -2
-
-cdef Conversion NO_CONVERSION
-NO_CONVERSION.convert = NULL
-NO_CONVERSION.itemsize = NO_CONVERSION.out_itemsize = 1
 
 cdef enum:
     MISSING_CHUNK = -1
@@ -131,84 +123,6 @@ cdef inline void add(Window *window, const char *source, Py_ssize_t first,
     piece.rows = rows
     piece.tile = tile
     window.count += 1
-
-
-cdef class Converter:
-    """Converts the elements of rows while they are gathered.
-
-    Parameters
-    ----------
-    source : numpy.dtype
-        As stored.
-    conversion : (numpy.dtype, float or None, float or None)
-        Type of the result, what to multiply with, and what to add. The
-        arithmetic is that of doubles.
-
-    Attributes
-    ----------
-    source, dtype : numpy.dtype
-        Of what is read, and of the result.
-
-    Raises
-    ------
-    TypeError
-        If there is no kernel for these types, or the result may be too large
-        for its type.
-
-    """
-
-    def __init__(self, source, conversion):
-        target, scale, shift = conversion
-        self.source, self.dtype = numpy.dtype(source), numpy.dtype(target)
-        is_scaled = scale is not None or shift is not None
-        scale = 1. if scale is None else float(scale)
-        shift = 0. if shift is None else float(shift)
-        if self.source != numpy.uint8 or (
-                self.dtype != numpy.float32 and self.dtype != numpy.float64
-                ) or not (255. * abs(scale) + abs(shift)
-                          < float(numpy.finfo(self.dtype).max)):
-            raise TypeError(f'{source} cannot be read as {target}')
-        if self.dtype == numpy.float32:
-            self.conversion.convert = (
-                fuel_scale_uint8_float if is_scaled
-                else fuel_cast_uint8_float)
-        else:
-            self.conversion.convert = (
-                fuel_scale_uint8_double if is_scaled
-                else fuel_cast_uint8_double)
-        self.conversion.scale, self.conversion.shift = scale, shift
-        self.conversion.itemsize = self.source.itemsize
-        self.conversion.out_itemsize = self.dtype.itemsize
-
-    cdef cnp.ndarray new_batch(self, int ndim, const cnp.npy_intp *shape):
-        """Return a new array for the result, in a slot if one is free."""
-        return empty(tuple([shape[axis] for axis in range(ndim)]), self.dtype)
-
-
-def converter_of(source, conversion):
-    """Return what converts elements as wanted, None if nothing does.
-
-    Parameters
-    ----------
-    source : numpy.dtype
-    conversion : (numpy.dtype, float or None, float or None), or None
-
-    Returns
-    -------
-    Converter or None
-
-    """
-    if conversion is None:
-        return None
-    try:
-        return Converter(source, conversion)
-    except TypeError:
-        return None
-
-
-cdef const Conversion *conversion_of(Converter converter) noexcept:
-    """Return the numbers of a converter; without one, those of a copy."""
-    return &NO_CONVERSION if converter is None else &converter.conversion
 
 
 cdef void gather_rows(const char *source, const cnp.npy_intp *rows,
@@ -507,7 +421,7 @@ cdef class MappedRows(Rows):
         check(self.tiles, rows, out, begin, end, &request)
         job.begin = begin
         intact = self.run(
-            &job, &request, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
+            &job, &request, <char *>cnp.PyArray_DATA(out), conversion_of(None))
         if job.state == WRONG_CHUNK:
             raise LookupError(job.where)
         if job.state == WRONG_ROW:
@@ -635,7 +549,7 @@ cdef class DecodedRows(Rows):
         cdef Window window
         cdef dict absent = {}
         check(self.tiles, rows, out, 0, None, &request)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
         self.run(&window, &request, absent)
         return list(absent.items())
 
@@ -661,7 +575,7 @@ cdef class DecodedRows(Rows):
         check(self.tiles, rows, out, 0, None, &request)
         self.slots.checked(chunk)
         self.slots.check(decoded)
-        self.begin(&window, <char *>cnp.PyArray_DATA(out), &NO_CONVERSION)
+        self.begin(&window, <char *>cnp.PyArray_DATA(out), conversion_of(None))
         block = chunk // self.tiles.num_tiles
         for place in places:
             if place < 0 or place >= request.count:

@@ -1,6 +1,6 @@
 cimport numpy as cnp
 
-from fuel.kernels.gather cimport Converter
+from fuel.kernels.converter cimport Converter
 
 
 cdef bint is_plain(cnp.ndarray array)

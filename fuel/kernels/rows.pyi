@@ -3,7 +3,7 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from fuel.kernels.gather import Converter
+from fuel.kernels.converter import Converter
 
 Indices: TypeAlias = list[int] | range | NDArray[numpy.integer[Any]]
 

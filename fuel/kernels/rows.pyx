@@ -8,8 +8,8 @@ from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from libc.string cimport memcpy
 
-from fuel.kernels.gather cimport (
-    Conversion, Converter, conversion_of, gather_rows)
+from fuel.kernels.converter cimport Conversion, Converter, conversion_of
+from fuel.kernels.gather cimport gather_rows
 from fuel.kernels.memory cimport new_array
 
 import operator

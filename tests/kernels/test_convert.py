@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from fuel.kernels.convert import scale_and_shift
-from fuel.kernels.gather import Converter, converter_of
+from fuel.kernels.converter import Converter, converter_of
 from fuel.kernels.rows import take
 
 NUMBERS = '?bhilqBHILQefd'
