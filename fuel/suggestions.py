@@ -8,13 +8,6 @@ def did_you_mean(name: object, known: Iterable[str],
                  form: str = '{}') -> str:
     """Return a question for the known name nearest to an unknown one.
 
-    Parameters
-    ----------
-    name : object
-        What was given in the place of a name.
-    form : str, optional
-        What surrounds the question, in the place of ``{}``.
-
     Examples
     --------
     >>> did_you_mean('feature', ['features', 'targets'])

@@ -82,12 +82,6 @@ class ServerChannel:
 
     Not thread-safe: :class:`~fuel.client.connection.Connection` has a lock.
 
-    Parameters
-    ----------
-    options : Options
-    client : str
-        Names the client, also after its connection was cut.
-
     Attributes
     ----------
     welcome, joined : dict or None

@@ -38,12 +38,6 @@ class Connection(ServerChannel):
     While nobody waits, a thread of the connection answers the server.  They
     take turns by a lock, which guards all that is here.  Users take it by
     `with` alone: anything else may keep it for ever when Ctrl-C comes.
-
-    Parameters
-    ----------
-    client : str
-        Names the client, also after its connection was cut.
-
     """
 
     def __init__(self, options: Options, client: str) -> None:
@@ -88,14 +82,7 @@ class Connection(ServerChannel):
             self._thread.join(_PATIENCE)
 
     def greet(self) -> Fields:
-        """Wait until a server is there.
-
-        Raises
-        ------
-        ServerError
-            If there is none in time, or it refuses the client.
-
-        """
+        """Wait until a server is there."""
         patience = time.monotonic() + _PATIENCE
         while (welcome := self.welcome) is None:
             if self.refusal is not None:
@@ -127,14 +114,7 @@ class Connection(ServerChannel):
                 'this port?')
 
     def join(self, resume: State | None) -> Fields:
-        """Ask for a place in an epoch and wait for it.
-
-        Returns
-        -------
-        dict
-            What the server says of the epoch, and `generation`.
-
-        """
+        """Ask for a place in an epoch and wait for it."""
         self.greet()
         with self._turn:
             if self.welcome is None:
@@ -153,16 +133,7 @@ class Connection(ServerChannel):
         return {**(self.joined or {}), 'generation': generation}
 
     def take(self, generation: int) -> Delivery:
-        """Return the next message about the epoch.
-
-        Raises
-        ------
-        LostError
-            If the connection was cut since the epoch was joined.
-        ServerError
-            If the pipeline stalls.
-
-        """
+        """Return the next message about the epoch."""
         def next_delivery() -> Any:
             self._check_generation(generation)
             return self.queue.popleft() if self.queue else None
@@ -205,16 +176,7 @@ class Connection(ServerChannel):
                 f'{self.stacks or "unknown, since it does not answer"}')
 
     def _talk(self, find: Callable[[], Any], timeout: float) -> Any:
-        """Use the socket until something is found, or time has passed.
-
-        Parameters
-        ----------
-        find : callable
-            Called while nobody else uses the socket.
-        timeout : float
-            Seconds; it may return earlier without having found anything.
-
-        """
+        """Use the socket until something is found, or time has passed."""
         with self._turn:
             self.is_waiting = False
             if time.monotonic() - self.last_look > _ABSENCE:

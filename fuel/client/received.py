@@ -10,14 +10,7 @@ from fuel.workers.remote_errors import ErrorReport
 
 
 def take_data(delivery: Delivery, num_sources: int) -> Batch:
-    """Return the data of a batch; its arrays are the user's own.
-
-    Raises
-    ------
-    WireError
-        If they are none, or not one for each source.
-
-    """
+    """Return the data of a batch; its arrays are the user's own."""
     data = _take(delivery)
     if len(data) != num_sources:
         raise WireError(f'the server sent {len(data)} items for '

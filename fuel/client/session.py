@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 class ServerSession(RemoteSession['ServerDataStream']):
     """One epoch of a server, as far as this client is concerned.
 
-    Parameters
-    ----------
-    resume : dict, optional
-        The position to continue from; with `over`, that of the epoch that
-        this one follows.
-    finished : bool, optional
-        Whether that epoch is over, and nothing is to be received.
-
     Attributes
     ----------
     left : bool

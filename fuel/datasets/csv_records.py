@@ -24,12 +24,6 @@ class RecordIndex:
     A record is a line, or several where a quoted cell holds line breaks;
     empty lines are none. Takes 16 bytes of memory a record.
 
-    Parameters
-    ----------
-    quote : str or None
-        The character around cells, doubled inside them. Elsewhere in a cell
-        it is a character like others.
-
     Attributes
     ----------
     starts : numpy.ndarray, dtype int64

@@ -294,14 +294,7 @@ class Dataset:
 
 
 def check_sources(sources: Any, provided: Any) -> None:
-    """Refuse names of sources that are not provided.
-
-    Raises
-    ------
-    ValueError
-        Naming the unknown source and the nearest known one.
-
-    """
+    """Refuse names of sources that are not provided."""
     if isinstance(sources, str):
         raise ValueError(
             f'sources must be a tuple of names, got the string {sources!r}: '

@@ -12,22 +12,7 @@ from fuel.storage.mapped import MappedReader
 
 def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
                    num_examples: int, held: Any) -> Batches | None:
-    """Return what reads plain batches in one call.
-
-    Parameters
-    ----------
-    parts : sequence of (Reader, Reader or None, slice or numpy.ndarray)
-        For each source what reads it and its shapes, and the rows of the
-        examples.
-    held : object
-        What must not be closed meanwhile.
-
-    Returns
-    -------
-    Batches or None
-        None if a source is stored in a way that needs more than copying.
-
-    """
+    """Return what reads plain batches in one call."""
     plain = []
     for reader, shape_reader, order in parts:
         rows = reader.direct()

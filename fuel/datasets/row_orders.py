@@ -15,16 +15,7 @@ Order: TypeAlias = slice | IndexArray
 
 
 class OrderedSubset(Subset):
-    """A :class:`Subset` that remembers an order which is not ascending.
-
-    Parameters
-    ----------
-    order : array of intp, shape (examples,)
-        Rows in the order of the examples; they may repeat.
-    original_num_examples : int
-        Number of rows that the source has.
-
-    """
+    """A :class:`Subset` that remembers an order which is not ascending."""
 
     def __init__(self, order: IndexArray, original_num_examples: int) -> None:
         super().__init__(order, original_num_examples)
@@ -95,14 +86,7 @@ def order_of(subset: Subset) -> Order:
 
 
 def pick(order: Order, positions: Any) -> Any:
-    """Return the rows at some positions of an order.
-
-    Parameters
-    ----------
-    positions : int, slice or array of intp
-        All of them within the order; a slice has numbers or None.
-
-    """
+    """Return the rows at some positions of an order."""
     if isinstance(positions, slice) and positions == slice(None):
         return order
     if not isinstance(order, slice):
@@ -115,14 +99,7 @@ def pick(order: Order, positions: Any) -> Any:
 
 
 def checked_subset(subset: Any) -> Any:
-    """Return the argument `subset`, or a slice of everything for None.
-
-    Raises
-    ------
-    ValueError
-        If it is empty, or neither a slice nor a list of indices.
-
-    """
+    """Return the argument `subset`, or a slice of everything for None."""
     if subset is None:
         return slice(None)
     if not isinstance(subset, (slice, list, tuple, range, numpy.ndarray)):

@@ -19,15 +19,7 @@ _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
 
 def own(value: Any) -> Any:
-    """Return a copy of arrays and lists, at any depth; other things as is.
-
-    Returns
-    -------
-    object
-        Shares no memory with `value` that can be written to, as far as it
-        is made of arrays, lists, tuples and dicts.
-
-    """
+    """Return a copy of arrays and lists, at any depth; other things as is."""
     if isinstance(value, numpy.ndarray):
         array = native(numpy.array(value, copy=True, subok=True))
         return _own_elements(array) if array.dtype.hasobject else array
@@ -76,14 +68,7 @@ def check_slice(request: slice, num_examples: int) -> None:
 
 
 def as_index(request: Any, num_examples: int) -> int:
-    """Return an index for a single example, checked.
-
-    Raises
-    ------
-    ValueError
-        If it is no integer, a boolean, negative or out of range.
-
-    """
+    """Return an index for a single example, checked."""
     return int(as_indices([request], num_examples)[0])
 
 
@@ -103,24 +88,7 @@ def is_batch(request: Any) -> bool:
 
 
 def get_rows(indexable: Any, request: Any) -> Any:
-    """Return rows of an indexable, as the caller's own.
-
-    Parameters
-    ----------
-    indexable : object
-        An array, a list, or anything that takes indices in brackets.
-
-    Returns
-    -------
-    object
-        A new array for arrays, a list for lists; a row for an integer.
-
-    Raises
-    ------
-    ValueError
-        If the request is of another kind, empty, negative or out of range.
-
-    """
+    """Return rows of an indexable, as the caller's own."""
     if type(indexable) is numpy.ndarray:
         return _rows_of_array(indexable, request)
     if isinstance(indexable, numpy.memmap):

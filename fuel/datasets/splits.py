@@ -25,11 +25,6 @@ def order_of_splits(splits: Mapping[str, Any] | None,
     num_rows : int
         How many rows the file has.
 
-    Raises
-    ------
-    ValueError
-        If a split is unknown, empty, or outside of the file.
-
     """
     if which_sets is None:
         return slice(0, num_rows)

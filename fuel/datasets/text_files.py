@@ -25,14 +25,7 @@ LONGEST_LINE = 1 << 28
 
 
 def open_binary(path: str) -> Any:
-    """Open a file for reading, decompressed as its name says.
-
-    Parameters
-    ----------
-    path : str
-        Ends in ``.gz``, ``.bz2`` or ``.xz`` if it is compressed.
-
-    """
+    """Open a file for reading, decompressed as its name says."""
     extension = os.path.splitext(path)[1]
     if extension == '.gz':
         import gzip
@@ -66,14 +59,7 @@ def check_exists(path: str, kind: str) -> None:
 
 
 def ends_lines_with_a_byte(encoding: str) -> bool:
-    """Tell whether the byte 10 is always, and alone, the end of a line.
-
-    Returns
-    -------
-    bool
-        True for UTF-8 and the encodings of one byte a character.
-
-    """
+    """Tell whether the byte 10 is always, and alone, the end of a line."""
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
         ('iso8859', 'cp125', 'koi8', 'mac-'))
@@ -81,14 +67,6 @@ def ends_lines_with_a_byte(encoding: str) -> bool:
 
 class LineReader:
     """Reads lines of one file after each other.
-
-    Parameters
-    ----------
-    start : int, optional
-        Where the first block begins: bytes, or characters for the encodings
-        that have no plain byte for the end of a line.
-    line : int, optional
-        How many lines there are before it.
 
     Attributes
     ----------
@@ -249,15 +227,6 @@ class LineReader:
 class TextPosition(RequestPosition):
     """Where reading stands in a list of text files.
 
-    Parameters
-    ----------
-    make_examples : callable
-        Called with a list of lines; returns a list of examples.
-    keep_ends : bool
-        Whether lines are handed to it with their ends.
-    position : dict, optional
-        What :meth:`get_position` returned.
-
     Notes
     -----
     Pickled, it is a position: files are opened again.
@@ -284,28 +253,13 @@ class TextPosition(RequestPosition):
                 position['line'])
 
     def get_position(self) -> dict[str, int]:
-        """Return where reading stands, ready for JSON.
-
-        Returns
-        -------
-        dict
-            ``file``, the number of the file; ``start`` and ``line`` of the
-            block, and how many of its lines were ``used``.
-
-        """
+        """Return where reading stands, ready for JSON."""
         reader = self.reader
         return {'file': self.file, 'start': reader.start if reader else 0,
                 'line': reader.line if reader else 0, 'used': self.position}
 
     def peek(self, count: int) -> list[Any]:
-        """Return the next examples, and stay before them.
-
-        Returns
-        -------
-        list
-            Fewer at the end of a block, none at the end of the last file.
-
-        """
+        """Return the next examples, and stay before them."""
         while self.reader is not None:
             if self._is_used_up():
                 self._read()

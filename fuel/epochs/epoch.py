@@ -146,14 +146,7 @@ class Epoch(EpochPosition):
             self.unbind(stream)
 
     def _count_failure(self, number: int) -> bool:
-        """Record a read whose exception is delivered, or was before.
-
-        Returns
-        -------
-        bool
-            Whether it was delivered before the state was saved.
-
-        """
+        """Record a read whose exception is delivered, or was before."""
         if self.request_iterator is None:
             self._num_failed += 1
         elif self.request_iterator.position == number:

@@ -16,17 +16,7 @@ PREFETCHED_BYTES = 2 ** 19
 
 
 class RequestReader:
-    """Reads by calling the data set's `get_data` for each request.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    requests : RequestIterator or None
-        None if the data set takes no requests.
-    state : object
-        What the data set's `open` returned.
-
-    """
+    """Reads by calling the data set's `get_data` for each request."""
 
     def __init__(self, dataset: Any, requests: RequestIterator | None,
                  state: Any) -> None:

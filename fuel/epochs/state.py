@@ -65,19 +65,7 @@ def _checked(part: Any) -> Any:
 
 
 def as_state(position: Any) -> dict[str, Any]:
-    """Return a position as plain data, ready for JSON.
-
-    Parameters
-    ----------
-    position : Position or dict
-        A dict is a state already (from another process).
-
-    Raises
-    ------
-    TypeError
-        If a part of the pipeline cannot tell its position.
-
-    """
+    """Return a position as plain data, ready for JSON."""
     if isinstance(position, dict):
         return position
     _checked(position)

@@ -45,21 +45,7 @@ def _checksum(state: State) -> int:
 
 
 def check_state(stream: Any, state: object) -> State:
-    """Return a copy of a state that fits a stream, every field checked.
-
-    Parameters
-    ----------
-    stream : AbstractDataStream
-    state : object
-        From :meth:`~fuel.streams.AbstractDataStream.state_dict`, a file, or
-        a peer.
-
-    Raises
-    ------
-    StateMismatchError
-        Naming the field that is damaged, or what differs.
-
-    """
+    """Return a copy of a state that fits a stream, every field checked."""
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '

@@ -19,19 +19,7 @@ Changes = list[tuple[Path, Any]]
 
 
 def changes(old: object, new: object) -> Changes:
-    """Return what to change in `old` to have `new`.
-
-    Parameters
-    ----------
-    old, new : object
-        Dicts, lists, numbers, texts: what a state is made of.
-
-    Returns
-    -------
-    list of (list, object)
-        Keys and indices that lead to a value, and the new value.
-
-    """
+    """Return what to change in `old` to have `new`."""
     found: Changes = []
     _compare(old, new, [], found)
     return found
@@ -108,15 +96,7 @@ class StateDelta:
 
     @fault_point('state delta')
     def changes(self, iterator: DataIterator) -> Changes | Exception | None:
-        """Return what has changed since the first state.
-
-        Returns
-        -------
-        list, Exception or None
-            None if there is no first state; an exception says why there is
-            none now.
-
-        """
+        """Return what has changed since the first state."""
         if isinstance(self.base, Exception):
             return None
         if self._counters is not None:

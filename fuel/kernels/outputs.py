@@ -22,14 +22,6 @@ _local = threading.local()
 class Placement:
     """Regions of one slot, offered to the stages of one batch.
 
-    Parameters
-    ----------
-    memory : numpy.ndarray
-        Of uint8: the slot.
-    regions : sequence of (int, int)
-        Offset and size in bytes of the arrays of the batch before, which
-        those of this batch are expected to resemble.
-
     Attributes
     ----------
     references : list of weakref

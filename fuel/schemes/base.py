@@ -195,14 +195,7 @@ class BatchSizeScheme(IterationScheme):
 
 
 def scheme_state(scheme: Any) -> Any:
-    """Return ``scheme.state_dict()``, or say which hooks are missing.
-
-    Raises
-    ------
-    TypeError
-        If the scheme has no hooks that know of its requests.
-
-    """
+    """Return ``scheme.state_dict()``, or say which hooks are missing."""
     if not defines_together(type(scheme), 'get_request_iterator',
                             'state_dict'):
         raise TypeError(

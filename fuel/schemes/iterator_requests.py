@@ -11,13 +11,7 @@ from fuel.schemes.requests import RequestIterator
 
 
 class CountedRequests(RequestIterator):
-    """The requests of any iterator, counted.
-
-    Parameters
-    ----------
-    iterator : iterator
-
-    """
+    """The requests of any iterator, counted."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         self.iterator = iterator
@@ -67,14 +61,7 @@ class ConcatenatedRequests(RequestIterator):
 
 
 class OneShotRequests(RequestIterator):
-    """Requests made from an iterator that can be read only once.
-
-    Parameters
-    ----------
-    batch_size : int, optional
-        If not given, the requests are the examples themselves.
-
-    """
+    """Requests made from an iterator that can be read only once."""
 
     def __init__(self, examples: Iterator[Any],
                  batch_size: int | None = None) -> None:

@@ -91,15 +91,7 @@ class RequestIterator(RequestPosition, Iterator[Any]):
                 and cls._request is not RequestIterator._request)
 
     def plain_order(self) -> Any:
-        """Return the indices of the whole epoch, one after another.
-
-        Returns
-        -------
-        numpy.ndarray, range, list or None
-            Batch number `n` is the part from ``n * batch_size`` on. None if
-            the requests are something else than that.
-
-        """
+        """Return the indices of the whole epoch, one after another."""
         return None
 
     def advance(self, count: int) -> None:

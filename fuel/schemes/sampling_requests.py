@@ -28,12 +28,6 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
     Without replacement each place gets a time from an exponential
     distribution whose rate is its weight; the first ones are taken. That is
     the same as drawing one after another from those that are left.
-
-    Parameters
-    ----------
-    weights : numpy.ndarray
-        Not negative; at least one positive, without replacement `size`.
-
     """
     if replacement:
         borders = numpy.cumsum(weights)
@@ -68,14 +62,7 @@ class WeightedRequests(ShuffledBatchRequests):
 
 def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
                   rng: Any) -> NDArray[numpy.intp]:
-    """Draw as many places of each class, one more of some.
-
-    Returns
-    -------
-    numpy.ndarray, shape (size,), dtype intp
-        Each class's places come equally often, to within one.
-
-    """
+    """Draw as many places of each class, one more of some."""
     share, rest = divmod(size, len(members))
     lucky = set(numpy.argsort(uniforms(rng, len(members)))[:rest].tolist())
     drawn = []

@@ -48,16 +48,6 @@ class Joiner(NamedTuple):
 class Admission:
     """Decides which client joins which epoch, and begins epochs.
 
-    Parameters
-    ----------
-    check_state : callable
-        Raises StateMismatchError if a state is not of the served stream.
-    find_dead : callable
-        Looks for clients that are gone.
-    sharing : str
-    num_clients : int
-        How many clients an epoch waits for.
-
     Attributes
     ----------
     journal : Journal or None

@@ -17,15 +17,6 @@ from fuel.workers.batch_maker import write_into
 class ClientConnection:
     """The connection of one client.
 
-    Parameters
-    ----------
-    identity : bytes
-        How the socket calls it.
-    fields : dict
-        Of its hello.
-    hwm : int
-        The server's.
-
     Attributes
     ----------
     key : bytes
@@ -99,16 +90,7 @@ class ClientConnection:
 
     def address(self, item: Item, fields: dict[str, Any], pool: SlotPool,
                 is_shared: bool) -> tuple[dict[str, Any], list[Any], int]:
-        """Return a batch as this client gets it.
-
-        Parameters
-        ----------
-        fields : dict
-            Of the header.
-        is_shared : bool
-            Whether other clients get the same batch.
-
-        """
+        """Return a batch as this client gets it."""
         size = sum(align(extent[1]) for extent in item.extents) + sum(
             align(len(memoryview(buffer))) for buffer in item.buffers)
         if not self.is_local or size <= self.SMALL:

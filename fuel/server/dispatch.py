@@ -87,12 +87,6 @@ class Member:
 class Epoch:
     """One epoch of the served stream, as far as it is in memory.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    free : callable
-        Called with each item that nobody needs any more.
-
     Attributes
     ----------
     cursor : int
@@ -262,14 +256,7 @@ class Epoch:
         return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
-        """Return who gets a batch that is yet to be made.
-
-        Returns
-        -------
-        list of Member or None
-            Empty: nobody needs it.  None: somebody does, but not now.
-
-        """
+        """Return who gets a batch that is yet to be made."""
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger

@@ -42,18 +42,7 @@ _LARGEST = 1 << 28
 
 
 def default_path(setting: str, host: str, port: int) -> Path | None:
-    """Return where the server at an address keeps its journal.
-
-    Parameters
-    ----------
-    setting : str
-        A directory, or ``'off'``.
-    host : str
-        Where the server listens.
-    port : int
-        0 stands for any, which a successor would not find.
-
-    """
+    """Return where the server at an address keeps its journal."""
     if setting == 'off' or not port:
         return None
     name = host.replace('*', 'all').replace(':', '-').replace('/', '-')
@@ -67,14 +56,7 @@ def pack(event: Event) -> bytes:
 
 
 def unpack(line: bytes) -> Event:
-    """Return the event of a line.
-
-    Raises
-    ------
-    WireError
-        If the line is cut or damaged, or no event.
-
-    """
+    """Return the event of a line."""
     digits, _, text = line.partition(b' ')
     if line[-1:] != b'\n' or b'%08x' % zlib.crc32(text[:-1]) != digits:
         raise WireError('a line is damaged')
@@ -88,20 +70,7 @@ def unpack(line: bytes) -> Event:
 
 
 def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
-    """Return the run that a journal records, and its last epoch.
-
-    Parameters
-    ----------
-    lines : iterable of bytes
-        From a file that may be damaged, or hostile.  A damaged last line is
-        left out: its writer was killed, and sent nothing yet.
-
-    Raises
-    ------
-    WireError
-        If it is no journal.
-
-    """
+    """Return the run that a journal records, and its last epoch."""
     events: list[Event] = []
     broken: WireError | None = None
     for line in lines:
@@ -131,21 +100,12 @@ def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
 class Journal:
     """A file of events, open for one server.
 
-    Parameters
-    ----------
-    path : path
-
     Attributes
     ----------
     path : Path
     found : (str, Ledger) or None
         The run and the epoch in the file of a former server, until
         :meth:`begin` decides about them.
-
-    Raises
-    ------
-    ServerError
-        If the file cannot be written, or another server uses it.
 
     """
 
@@ -213,14 +173,7 @@ class Journal:
         self._rewrite()
 
     def record(self, event: Event) -> None:
-        """Append an event.
-
-        Raises
-        ------
-        ServerError
-            If the disk is full, say: the server must not go on.
-
-        """
+        """Append an event."""
         line = pack(event)
         try:
             if os.write(self._descriptor, line) != len(line):

@@ -105,20 +105,7 @@ class Ledger:
     # Clients come and go.
 
     def check_claims(self, before: str, claims: IndexSet) -> None:
-        """Refuse claims to batches that were never sent.
-
-        Parameters
-        ----------
-        before : str
-            The client that saved the position.
-        claims : IndexSet
-            What it delivered, by the position.
-
-        Raises
-        ------
-        StateMismatchError
-
-        """
+        """Refuse claims to batches that were never sent."""
         known = self.accounts.get(before)
         if known is None and self.is_adopted:
             return
@@ -136,8 +123,6 @@ class Ledger:
 
         Parameters
         ----------
-        client : str
-        rank : int or None, optional
         before : str, optional
             The client whose position it continues; may be itself.
         claims : IndexSet, optional
@@ -273,14 +258,7 @@ class Ledger:
     # Questions.
 
     def floor(self, account: Account | None = None) -> int:
-        """Return the first batch that is not known to be delivered.
-
-        Parameters
-        ----------
-        account : Account, optional
-            Where each client gets every batch, the one that is meant.
-
-        """
+        """Return the first batch that is not known to be delivered."""
         delivered = self.delivered
         if account is not None and self.sharing == ALL:
             delivered = account.delivered
@@ -324,16 +302,7 @@ class Ledger:
             account.rank == index % self.num_ranks)
 
     def missing(self, stop: int, there: IndexSet) -> int:
-        """Return the first batch below `stop` that must be made again.
-
-        Parameters
-        ----------
-        stop : int
-            The index that is made next; returned if nothing is missing.
-        there : IndexSet
-            What is in memory, or being made.
-
-        """
+        """Return the first batch below `stop` that must be made again."""
         lowest = self.checkpoints.lowest()
         if not self.checkpoints or stop <= lowest:
             return stop

@@ -50,14 +50,7 @@ def _steps(value: object) -> Steps:
 
 
 def apply(ledger: Ledger, event: Event) -> None:
-    """Apply one event, checked: it comes from a file.
-
-    Raises
-    ------
-    WireError, LookupError, TypeError or ValueError
-        If it is none that a ledger records.
-
-    """
+    """Apply one event, checked: it comes from a file."""
     kind, *fields = event
     handler = _HANDLERS.get(kind if isinstance(kind, str) else '')
     if handler is None:

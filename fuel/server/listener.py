@@ -20,32 +20,12 @@ _BUSY = 2.0
 class Listener:
     """A bound ROUTER socket, with encryption and a count of rejected peers.
 
-    Parameters
-    ----------
-    host : str
-        ``'*'`` for every interface.
-    port : int
-        0 takes a free one.
-    curve : str or path or None
-        Directory of keys.
-    counts : dict
-        Where rejected peers are counted.
-    largest : int
-        Bytes of the largest message that a client may send.
-
     Attributes
     ----------
     address : str
         Such as ``'tcp://127.0.0.1:5557'``.
     router : zmq.Socket
     keys : ServerKeys or None
-
-    Raises
-    ------
-    zmq.ZMQError
-        If the port stays busy, or the host is not one of this machine's.
-    OSError
-        If there are no keys.
 
     """
 

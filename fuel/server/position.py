@@ -42,19 +42,7 @@ class Position:
 
 
 def check_position(fields: Fields | None) -> Position | None:
-    """Return a position that anybody may have sent, checked field by field.
-
-    Parameters
-    ----------
-    fields : dict or None
-        From the message ``join``; None if the client has no position.
-
-    Raises
-    ------
-    StateMismatchError
-        If a field is none that a client saves; it is named.
-
-    """
+    """Return a position that anybody may have sent, checked field by field."""
     if fields is None:
         return None
     try:

@@ -16,13 +16,6 @@ _QUIET = 1.0
 class RejectedPeers:
     """Counts messages and connections that are not of the protocol.
 
-    Parameters
-    ----------
-    router : zmq.Socket
-        Not yet bound.
-    counts : dict
-        Where to count: ``'dropped messages'`` and ``'dropped connections'``.
-
     Attributes
     ----------
     monitor : zmq.Socket

@@ -39,7 +39,6 @@ class Scheduler:
 
     Parameters
     ----------
-    pipeline : Pipeline
     admission : Admission
         Decides which client joins which epoch.
     connections : dict
@@ -333,17 +332,7 @@ class Scheduler:
 
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
-        """Remove a client; others get what it did not deliver.
-
-        Parameters
-        ----------
-        connection : ClientConnection
-        has_left : bool
-            Whether it said so, as opposed to vanished.
-        hold : bool, optional
-            Whether its successor has some time to come.
-
-        """
+        """Remove a client; others get what it did not deliver."""
         connection.join = 0
         epoch = self.epoch
         if epoch is None:

@@ -26,16 +26,7 @@ _caches: weakref.WeakValueDictionary[Hashable, ChunkCache] = (
 
 
 def cache_of(identity: Hashable, budget: int) -> ChunkCache:
-    """Return the cache of a file, made when it is first asked for.
-
-    Parameters
-    ----------
-    identity : hashable
-        Equal for two handles of one file.
-    budget : int
-        Bytes. The cache's own is the largest that was asked for.
-
-    """
+    """Return the cache of a file, made when it is first asked for."""
     with _lock:
         cache = _caches.get(identity)
         if cache is None:
@@ -212,15 +203,7 @@ at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)
 
 
 def default_budget() -> int:
-    """Return the budget of a file for which none was given.
-
-    Returns
-    -------
-    int
-        The setting ``chunk_cache_bytes``; unless it is set, 2 GiB, but
-        never more than a quarter of the memory that this process may use.
-
-    """
+    """Return the budget of a file for which none was given."""
     wanted: int | None = config.chunk_cache_bytes
     if wanted is None:
         return min(2 << 30, usable_memory() // 4)

@@ -57,14 +57,7 @@ class ChunkTable:
 
 
 def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
-    """Read the table of a chunked data set, in one pass over its index.
-
-    Raises
-    ------
-    UnreadableTableError
-        If there are too many chunks, or their addresses cannot be trusted.
-
-    """
+    """Read the table of a chunked data set, in one pass over its index."""
     shape, chunk_shape = dataset.shape, dataset.chunks
     grid = tuple(-(-length // part)
                  for length, part in zip(shape, chunk_shape, strict=True))

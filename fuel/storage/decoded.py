@@ -37,14 +37,6 @@ class DecodedReader(DirectReader):
     Chunks are read and decoded on all cores and remembered within the
     budget of the file.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        Chunked, with filters.
-    cache_bytes : int
-        How many bytes of decoded chunks may be remembered, for all readers
-        of this file together.
-
     Attributes
     ----------
     store : ChunkStore

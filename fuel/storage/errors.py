@@ -9,23 +9,7 @@ from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 def raise_lack(error: BaseException, path: str, name: str,
                filters: tuple[Filter, ...]) -> None:
-    """Raise an error if what failed to read does not mean damage.
-
-    Parameters
-    ----------
-    error : BaseException
-        Of h5py.
-    path, name : str
-        Of file and source.
-    filters : tuple of Filter
-        Those of the source.
-
-    Raises
-    ------
-    OSError
-        If HDF5 has no plug-in for a filter, or too many files are open.
-
-    """
+    """Raise an error if what failed to read does not mean damage."""
     if is_lack_of_descriptors(error):
         raise with_advice(error, path) from error
     for one in filters:

@@ -22,23 +22,7 @@ _CONTENT = 0, 2, 4, 8
 
 def check_lengths(stored: bytes, mask: int, filters: tuple[Filter, ...],
                   nbytes: int) -> None:
-    """Check what the filter that comes last made of a chunk.
-
-    Parameters
-    ----------
-    stored : bytes
-        As in the file.
-    mask : int
-        Bit i is set if the chunk skipped filter i.
-    nbytes : int
-        Size of the decoded chunk.
-
-    Raises
-    ------
-    ValueError
-        If it was not made of a chunk of that size, or is cut.
-
-    """
+    """Check what the filter that comes last made of a chunk."""
     used = [one for place, one in enumerate(filters)
             if not mask >> place & 1]
     if not used:

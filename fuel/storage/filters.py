@@ -82,19 +82,7 @@ def _undo(one: Filter, data: Any, nbytes: int, itemsize: int) -> Any:
 
 
 def bunzip(data: Any, nbytes: int) -> bytes:
-    """Undo the compression of bzip2.
-
-    Parameters
-    ----------
-    nbytes : int
-        Size of the result; nothing larger is ever made.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged, cut, or of another size.
-
-    """
+    """Undo the compression of bzip2."""
     decoder = bz2.BZ2Decompressor()
     try:
         result = decoder.decompress(data, nbytes + 1)
@@ -106,14 +94,7 @@ def bunzip(data: Any, nbytes: int) -> bytes:
 
 
 def inflate(data: Any, nbytes: int) -> bytes | bytearray:
-    """Undo gzip's compression (zlib's format).
-
-    Raises
-    ------
-    ValueError
-        If the data are damaged, incomplete, or inflate to more.
-
-    """
+    """Undo gzip's compression (zlib's format)."""
     if deflate is not None:
         try:
             decoded: bytes | bytearray = deflate.zlib_decompress(data, nbytes)

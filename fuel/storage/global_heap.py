@@ -22,32 +22,13 @@ USUAL = 4096
 
 
 def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
-    """Return how addresses in a file are to be understood.
-
-    Returns
-    -------
-    base : int
-        Where address 0 is: behind the user block.
-    usual : bool
-        Whether addresses and sizes have eight bytes, as `REFERENCE` says.
-
-    """
+    """Return how addresses in a file are to be understood."""
     properties = handle.get_create_plist()
     return properties.get_userblock(), properties.get_sizes() == (8, 8)
 
 
 class Heap:
-    """The global heap of a file.
-
-    Parameters
-    ----------
-    base : int
-        Where address 0 is.
-    for_hdf5 : bool, optional
-        Whether HDF5 shall read the same after this, which looks at all
-        objects of a collection. Defaults to False.
-
-    """
+    """The global heap of a file."""
 
     def __init__(self, file: RawFile, base: int,
                  for_hdf5: bool = False) -> None:
@@ -58,23 +39,7 @@ class Heap:
         self._last: tuple[int, int, bytes] = -1, 0, b''
 
     def read(self, address: int, number: int, nbytes: int) -> bytes:
-        """Return an object.
-
-        Parameters
-        ----------
-        address : int
-            Of its collection.
-        number : int
-            Of the object in the collection.
-        nbytes : int
-            How long it should be.
-
-        Raises
-        ------
-        ValueError
-            If there is no such object, or it has another length.
-
-        """
+        """Return an object."""
         if not (nbytes or address or number):
             # An empty value has no object, but an empty string may have one.
             return b''

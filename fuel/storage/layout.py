@@ -213,14 +213,7 @@ def _obstacle_of_ragged(dataset: h5py.Dataset,
 
 
 def elements_of(dataset: h5py.Dataset) -> numpy.dtype[Any] | None:
-    """Return the type of the elements of rows of variable length.
-
-    Returns
-    -------
-    numpy.dtype or None
-        None if its rows have one length, or are strings.
-
-    """
+    """Return the type of the elements of rows of variable length."""
     elements = h5py.check_vlen_dtype(dataset.dtype)
     return elements if isinstance(elements, numpy.dtype) else None
 

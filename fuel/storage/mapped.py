@@ -21,20 +21,7 @@ from fuel.utils.threads import map_chunks
 
 
 class DirectReader(Reader):
-    """What the readers of bytes share: where rows lie, and the file.
-
-    Parameters
-    ----------
-    name : str
-        Of the source.
-    dtype : numpy.dtype
-        As stored.
-    chunk_shape : tuple of int, optional
-        Defaults to one chunk, contiguous data.
-    fill_value : object, optional
-        In the place of chunks that were never written. Defaults to 0.
-
-    """
+    """What the readers of bytes share: where rows lie, and the file."""
 
     _rows: Rows
 
@@ -73,17 +60,7 @@ PAGES_AHEAD = 256 << 20
 
 
 class MappedReader(DirectReader):
-    """Rows copied out of the mapped file.
-
-    Parameters
-    ----------
-    file, name, shape, dtype, **kwargs
-        As for :class:`DirectReader`.
-    addresses : numpy.ndarray, shape (chunks,), dtype int64
-        Where each chunk starts, in the order of the grid; or `MISSING` or
-        `OUTSIDE`.
-
-    """
+    """Rows copied out of the mapped file."""
 
     _rows: MappedRows
 

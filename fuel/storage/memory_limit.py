@@ -12,15 +12,7 @@ GROUP_LIMITS = ('memory.max', 'memory/memory.limit_in_bytes')
 
 
 def usable_memory() -> int:
-    """Return the bytes of memory that this process may use at most.
-
-    Returns
-    -------
-    int
-        The machine's memory, or the limit of the control group if that is
-        less. 8 GiB if the system does not tell.
-
-    """
+    """Return the bytes of memory that this process may use at most."""
     limits = [_physical_memory(), *_group_limits()]
     return min(limit for limit in limits if limit > 0)
 

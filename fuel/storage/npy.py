@@ -22,16 +22,7 @@ LOCAL_HEADER = struct.Struct('<4s22xHH')
 
 
 def open_npy(path: str, name: str) -> Reader:
-    """Return a reader of an array in a ``.npy`` file.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file, or holds objects or a scalar.
-    DamagedFileError
-        If the file is shorter than its array.
-
-    """
+    """Return a reader of an array in a ``.npy`` file."""
     if is_archive(path):
         raise ValueError(
             f'{path}, source {name!r}: this is a .npz file, which has '
@@ -46,14 +37,6 @@ def open_npz(path: str) -> dict[str, Reader]:
 
     What is stored as it is (by :func:`numpy.savez`) is mapped; what is
     compressed is read into memory.
-
-    Raises
-    ------
-    ValueError
-        If it is no such file, or holds objects or a scalar.
-    DamagedFileError
-        If it is damaged.
-
     """
     file = raw_file_at(path)
     readers: dict[str, Reader] = {}

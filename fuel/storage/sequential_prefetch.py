@@ -82,14 +82,6 @@ class OrderedRead:
         """Wait until rows are in memory.
 
         Where that would take long they are fetched, out of turn.
-
-        Parameters
-        ----------
-        starts : numpy.ndarray, dtype int64
-            Where the rows start in the file.
-        nbytes : int
-            Bytes of each.
-
         """
         if not starts.size:
             return

@@ -175,15 +175,7 @@ def as_dtype(dtype: DTypeLike) -> Any:
 
 
 def cast(data: Any, dtype: numpy.dtype[Any]) -> Any:
-    """Return data as an array of a type, copied only where needed.
-
-    Returns
-    -------
-    numpy.ndarray
-        Writable. If `data` are ragged, an array of objects or a list, whose
-        elements are arrays of the type.
-
-    """
+    """Return data as an array of a type, copied only where needed."""
     array: Any = as_array(data)
     if is_ragged(array) and not dtype.hasobject:
         return map_elements(lambda element: cast(element, dtype), data)

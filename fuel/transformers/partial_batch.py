@@ -12,13 +12,6 @@ from fuel.transformers.base import check_count
 class PartialBatch:
     """A batch of the child, and how much of it was delivered.
 
-    Parameters
-    ----------
-    batch : tuple
-        The data of each source.
-    position : object
-        Where the child stood before it.
-
     Attributes
     ----------
     parts : list
@@ -26,11 +19,6 @@ class PartialBatch:
     length, used : int
         Numbers of examples.
     position : object
-
-    Raises
-    ------
-    ValueError
-        If the sources have not all the same number of examples.
 
     """
 

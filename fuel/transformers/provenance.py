@@ -12,18 +12,7 @@ if TYPE_CHECKING:
 
 def note_examples(error: Exception, child: DataIterator,
                   data: Batch) -> None:
-    """Add to an error which example of the data set it came from.
-
-    Parameters
-    ----------
-    error : Exception
-        With an attribute `place` if the place in the batch is known.
-    child : DataIterator
-        What the stage reads.
-    data : tuple
-        What the stage had read.
-
-    """
+    """Add to an error which example of the data set it came from."""
     place = getattr(error, 'place', None)
     name = name_examples(child, data, None if place is None else [place])
     if name:
@@ -32,24 +21,7 @@ def note_examples(error: Exception, child: DataIterator,
 
 def name_examples(child: DataIterator, data: Batch,
                   places: list[int] | None = None) -> str:
-    """Return a description of the examples that a stage has just read.
-
-    Parameters
-    ----------
-    child : DataIterator
-        What the stage reads.
-    data : tuple
-        What it has read.
-    places : list of int, optional
-        Which of them are meant. Default is all.
-
-    Returns
-    -------
-    str
-        Empty if they are not known: a stage between mixes examples, or the
-        scheme has iterators of its own.
-
-    """
+    """Return a description of the examples that a stage has just read."""
     try:
         size = 1 if child.data_stream.produces_examples else len(data[0])
         found = source_examples(child, 1)

@@ -44,14 +44,7 @@ def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
 
 
 def as_array(data: object) -> NDArray[Any]:
-    """Return the data of a source as an array, of objects if ragged.
-
-    Parameters
-    ----------
-    data : object
-        An array, a list with one item for each example, or an example.
-
-    """
+    """Return the data of a source as an array, of objects if ragged."""
     if isinstance(data, (list, tuple)):
         return as_batch(data)
     return numpy.asarray(data)

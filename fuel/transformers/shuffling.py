@@ -162,16 +162,7 @@ class ShuffleBuffer(SeededTransformer):
 
 
 class _Held:
-    """The examples that are held back.
-
-    Parameters
-    ----------
-    next_ : int
-        The number of the next example to read.
-    last : (float, int) or None
-        When the last example came out, and its number.
-
-    """
+    """The examples that are held back."""
 
     def __init__(self, next_: int, last: Sequence[Any] | None) -> None:
         self.next = next_

@@ -9,19 +9,7 @@ from fuel.typing import StreamLike
 
 
 def as_names(argument: str, names: object) -> tuple[str, ...]:
-    """Return names of sources as a tuple.
-
-    Parameters
-    ----------
-    argument : str
-        What the names were given for, to be named in errors.
-
-    Raises
-    ------
-    ValueError
-        If `names` is a string: ``'ab'`` would mean ``('a', 'b')``.
-
-    """
+    """Return names of sources as a tuple."""
     if isinstance(names, str):
         raise ValueError(
             f'{argument} must be a tuple of names, got the string {names!r}: '
@@ -41,21 +29,7 @@ def as_tuple_of_names(names: object) -> Any:
 def check_known(argument: str, names: Iterable[str],
                 available: Iterable[str],
                 error: type[Exception] = ValueError) -> None:
-    """Refuse names of sources that a stream does not have.
-
-    Parameters
-    ----------
-    argument : str
-        What the names were given for.
-    error : type, optional
-        What to raise.
-
-    Raises
-    ------
-    ValueError, or `error`
-        Naming the unknown source and the nearest known one.
-
-    """
+    """Refuse names of sources that a stream does not have."""
     available = tuple(available)
     for name in names:
         if name not in available:

@@ -24,18 +24,7 @@ _CHUNK = 1 << 16
 
 
 def check_platform(user: str) -> None:
-    """Refuse a system whose processes cannot share memory by descriptors.
-
-    Parameters
-    ----------
-    user : str
-        The class that needs a channel.
-
-    Raises
-    ------
-    NotImplementedError
-
-    """
+    """Refuse a system whose processes cannot share memory by descriptors."""
     if not (hasattr(socket, 'AF_UNIX') and hasattr(socket, 'send_fds')
             and hasattr(select, 'poll')):
         raise NotImplementedError(

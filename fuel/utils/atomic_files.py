@@ -38,13 +38,6 @@ def atomic_path(path: str | os.PathLike[str],
         `path` (since some writers look at the extension). The block may
         truncate or replace it, and must close it.
 
-    Raises
-    ------
-    FileNotFoundError
-        If the folder does not exist.
-    IsADirectoryError
-        If `path` is a folder.
-
     Notes
     -----
     A process that is killed leaves its temporary file behind, named

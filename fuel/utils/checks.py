@@ -7,23 +7,7 @@ import numpy
 
 
 def positive(name: str, value: object) -> int:
-    """Return a positive integer.
-
-    Parameters
-    ----------
-    name : str
-        What errors call the value.
-    value : object
-        Python and NumPy integers pass, booleans do not.
-
-    Raises
-    ------
-    TypeError
-        If it is no integer.
-    ValueError
-        If it is less than 1.
-
-    """
+    """Return a positive integer."""
     number = _integer(name, value, 'a positive integer')
     if number < 1:
         raise ValueError(f'{name} must be a positive integer, got {number}')

@@ -35,13 +35,6 @@ def with_advice(error: OSError, path: str) -> OSError:
 def naming_file(path: str, source: str = '') -> Iterator[None]:
     """Turn errors about what is in an HDF5 file into one that names it.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-    source : str, optional
-        The source that is looked at, if it is one.
-
     Raises
     ------
     DamagedFileError

@@ -22,22 +22,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def to_index_array(indices: IndexList, name: str = 'indices') -> IndexArray:
-    """Return `indices` as one array, refusing what is not a list of integers.
-
-    Parameters
-    ----------
-    indices : list, tuple or range of int, or 1-d integer array
-        Integers of any width and sign. Their range is not checked here.
-    name : str, optional
-        What the error texts call `indices`.
-
-    Raises
-    ------
-    ValueError
-        For booleans (masks too), floats, other objects, nested lists and
-        integers that no array can have as an index.
-
-    """
+    """Return `indices` as one array, refusing what is not a list of integers."""
     if isinstance(indices, numpy.ndarray):
         _check_array(indices, name)
     elif isinstance(indices, range):

@@ -17,11 +17,6 @@ _ALWAYS_KEPT = frozenset(
 def add_new_arguments(instance: object) -> None:
     """Set arguments that constructors took on since, to their defaults.
 
-    Parameters
-    ----------
-    instance : object
-        An unpickled stage or data set. Only constructors of Fuel count.
-
     Examples
     --------
     >>> from fuel.transformers import Merge
@@ -44,19 +39,7 @@ def add_new_arguments(instance: object) -> None:
 
 
 def pickled_sources(stage: object) -> tuple[str, ...]:
-    """Return the names of sources that a pickled stage holds.
-
-    Parameters
-    ----------
-    stage : object
-        A stage that keeps more than these names now.
-
-    Raises
-    ------
-    StateMismatchError
-        If it holds none.
-
-    """
+    """Return the names of sources that a pickled stage holds."""
     present = vars(stage)
     for name in ('_sources', 'sources'):
         if name in present:

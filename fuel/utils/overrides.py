@@ -15,15 +15,6 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
 
     It may not where a subclass, or the object itself, overrides one of them
     but not the method, nor where one of Fuel's own was replaced.
-
-    Parameters
-    ----------
-    instance : object
-    method : str
-        Name of a method that does what the hooks do, faster.
-    hooks : iterable of str
-        Names of methods and properties.
-
     """
     hooks = tuple(hooks)
     if not vars(instance).keys().isdisjoint(hooks):

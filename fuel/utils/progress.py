@@ -110,11 +110,6 @@ def progress(label: str, maxval: object = None,
         Whether to print two lines where there is no terminal: when the
         context is entered and when it is left. Default False.
 
-    Yields
-    ------
-    Bar
-        Draws on standard output if that is a terminal.
-
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None

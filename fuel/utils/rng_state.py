@@ -44,14 +44,7 @@ def _plain(value: Any) -> Any:
 
 
 def get_state(rng: Any) -> dict[str, Any]:
-    """Return the state of a generator, ready for JSON.
-
-    Returns
-    -------
-    dict
-        ``kind`` names the generator; the rest is its state.
-
-    """
+    """Return the state of a generator, ready for JSON."""
     kind = kind_of(rng)
     if kind is None:
         raise TypeError(
@@ -77,12 +70,6 @@ def check_state(rng: Any, state: Any) -> None:
     """Refuse what is no state of a generator.
 
     NumPy does not check it, and would read outside of the generator.
-
-    Raises
-    ------
-    ValueError
-        Naming the part that is damaged.
-
     """
     present = get_state(rng)
     kind = state.get('kind') if isinstance(state, dict) else None
@@ -152,14 +139,7 @@ def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def set_state(rng: Any, state: Mapping[str, Any]) -> None:
-    """Put a generator into a state that :func:`get_state` returned.
-
-    Raises
-    ------
-    ValueError
-        If the state is that of another kind of generator.
-
-    """
+    """Put a generator into a state that :func:`get_state` returned."""
     kind = kind_of(rng)
     if state.get('kind') != kind:
         raise ValueError(

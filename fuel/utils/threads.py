@@ -30,14 +30,7 @@ _thread = threading.local()
 
 
 def number_of_threads() -> int:
-    """Return how many threads a stage may use: ``config.num_threads``.
-
-    Returns
-    -------
-    int
-        By default the number of cores that this process may run on.
-
-    """
+    """Return how many threads a stage may use: ``config.num_threads``."""
     threads: int = config.num_threads
     return threads
 
@@ -65,18 +58,6 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
     num_threads : int, optional
         How many threads to use at most. Default is
         :func:`number_of_threads`.
-
-    Returns
-    -------
-    list
-        What the calls returned, in the order of the chunks. The number of
-        chunks depends on the number of threads.
-
-    Raises
-    ------
-    Exception
-        What the first failing chunk, in the order of the range, raised.
-        It does not depend on the number of threads.
 
     Examples
     --------
@@ -146,14 +127,7 @@ def _run(function: Callable[[int, int], Result], n_items: int,
 
 
 def start(task: Callable[[], None]) -> None:
-    """Begin a task in the background; what it raises is lost.
-
-    Parameters
-    ----------
-    task : callable
-        Takes no arguments. A fork waits for its end.
-
-    """
+    """Begin a task in the background; what it raises is lost."""
     _submit(task, 1)
 
 

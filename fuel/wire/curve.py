@@ -20,25 +20,7 @@ from zmq.auth.thread import ThreadAuthenticator
 
 def make_keys(directory: str | os.PathLike[str],
               clients: Sequence[str]) -> list[Path]:
-    """Make the keys of a server and of its clients.
-
-    Parameters
-    ----------
-    directory : str or path
-        Where the directories ``server`` and one for each client go.  The
-        keys of a server that is there already are kept, and clients added.
-
-    Returns
-    -------
-    list of pathlib.Path
-        The directories made for the clients, to be copied to their hosts.
-
-    Raises
-    ------
-    ValueError
-        If a name is not a plain file name, or taken.
-
-    """
+    """Make the keys of a server and of its clients."""
     root = Path(directory)
     server = root / 'server'
     for name in clients:
@@ -73,14 +55,7 @@ def _hide(path: Path) -> None:
 
 
 def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
-    """Return the keys in a file.
-
-    Raises
-    ------
-    OSError
-        If there are none; the text says how they are made.
-
-    """
+    """Return the keys in a file."""
     try:
         public, private = zmq.auth.load_certificate(path)
     except (OSError, ValueError) as error:
@@ -93,13 +68,7 @@ def _load(path: Path, secret: bool) -> tuple[bytes, Any]:
 
 
 class ClientKeys:
-    """The public keys in a directory, which may change at any time.
-
-    Parameters
-    ----------
-    directory : path
-
-    """
+    """The public keys in a directory, which may change at any time."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -129,19 +98,7 @@ class ClientKeys:
 
 
 class ServerKeys:
-    """The keys of a server, and of the clients that it lets in.
-
-    Parameters
-    ----------
-    directory : str or path
-        As :func:`make_keys` makes it.
-
-    Raises
-    ------
-    OSError
-        If there are no keys; the text says how they are made.
-
-    """
+    """The keys of a server, and of the clients that it lets in."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         root = Path(directory)

@@ -113,16 +113,7 @@ def numbers_of(fields: Fields, name: str) -> list[int]:
 
 def get_field(fields: Fields, name: str, kind: type,
               default: Any = ...) -> Any:
-    """Return one field of a header, checked.
-
-    Parameters
-    ----------
-    kind : type
-        ``int`` stands for an integer that is not negative.
-    default : object, optional
-        Returned if the field is missing or null.
-
-    """
+    """Return one field of a header, checked."""
     value: Any = fields.get(name)
     if value is None and default is not ...:
         return default

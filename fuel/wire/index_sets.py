@@ -11,14 +11,7 @@ _LARGEST = 1 << 48
 
 
 class IndexSet:
-    """A set of integers that are not negative, kept as intervals.
-
-    Parameters
-    ----------
-    ranges : iterable of (int, int)
-        Start and stop of each interval.
-
-    """
+    """A set of integers that are not negative, kept as intervals."""
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
         # Start and stop of each interval, ascending.
@@ -124,14 +117,7 @@ def _size(bounds: list[int]) -> int:
 
 
 def from_ranges(ranges: object) -> IndexSet:
-    """Return the set whose :meth:`IndexSet.ranges` came from outside.
-
-    Raises
-    ------
-    WireError
-        If they are no ascending intervals.
-
-    """
+    """Return the set whose :meth:`IndexSet.ranges` came from outside."""
     if not isinstance(ranges, list) or len(ranges) > _MOST_RANGES:
         raise WireError('not a list of ranges')
     last = -1

@@ -33,14 +33,7 @@ def receive_all(socket: zmq.Socket[bytes]) -> Iterator[list[Any]]:
 
 def send_now(socket: zmq.Socket[bytes], parts: Sequence[Any],
              copy: bool = True) -> None:
-    """Send a message, or fail at once.
-
-    Raises
-    ------
-    zmq.ZMQError
-        If there is nobody to get it, or no room.
-
-    """
+    """Send a message, or fail at once."""
     for part in parts[:-1]:
         socket.send(part, _MORE, copy)
     socket.send(parts[-1], _NOBLOCK, copy)

@@ -17,14 +17,7 @@ def prove(secret: bytes, client: str) -> str:
 
 
 def open_foreign(pid: int, descriptor: int, size: int) -> Segment:
-    """Map a segment of another process of this host.
-
-    Raises
-    ------
-    OSError
-        If this host has no such segment, or it may not be opened.
-
-    """
+    """Map a segment of another process of this host."""
     path = f'/proc/{pid}/fd/{descriptor}'
     # Nothing but a segment of ours: a server must not make its clients open
     # just any file of theirs.

@@ -12,18 +12,7 @@ from fuel.wire.header import get_field, pack_header, unpack_header
 
 def ask_status(address: str, timeout: float = 5.0,
                curve: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return the statistics of a server.
-
-    Parameters
-    ----------
-    address : str
-        Such as ``'tcp://localhost:5557'``.
-    timeout : float, optional
-        Seconds.
-    curve : str or path, optional
-        Directory of a client's keys.
-
-    """
+    """Return the statistics of a server."""
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
         if curve is not None:

@@ -26,23 +26,6 @@ _BITS = 63
 def pack_value(value: object) -> bytes:
     """Return a value as bytes.
 
-    Parameters
-    ----------
-    value : None, bool, int, float, str, bytes, tuple, list, dict or array
-        Containers hold such values too.  Arrays hold no Python objects.
-
-    Returns
-    -------
-    bytes
-        What :func:`unpack_value` makes an equal value of the same types of.
-
-    Raises
-    ------
-    TypeError
-        For anything else, also for subclasses of these types.
-    ValueError
-        If containers are nested more than 32 deep.
-
     Examples
     --------
     >>> from fuel.wire.values import pack_value, unpack_value
@@ -91,24 +74,7 @@ def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
 
 
 def unpack_value(data: bytes) -> Any:
-    """Return the value that :func:`pack_value` made bytes of.
-
-    Parameters
-    ----------
-    data : bytes
-        From anyone: nothing in it is run, and no more memory is taken than
-        its own size asks for.
-
-    Returns
-    -------
-    object
-
-    Raises
-    ------
-    WireError
-        If the bytes are not those of a value.
-
-    """
+    """Return the value that :func:`pack_value` made bytes of."""
     try:
         return _unpack(memoryview(data))
     except (TypeError, ValueError, OverflowError, struct.error) as error:

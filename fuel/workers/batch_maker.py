@@ -75,7 +75,6 @@ class BatchMaker(Generic[Description]):
 
     Parameters
     ----------
-    stream : AbstractDataStream
     encode : callable
         Returns the description of a batch, and its large arrays and bytes.
     state : dict, optional
@@ -124,15 +123,7 @@ class BatchMaker(Generic[Description]):
         self.sizes = expected
 
     def next(self, slot: Slot | None = None) -> Made:
-        """Make the next batch, in a slot if it can be.
-
-        Parameters
-        ----------
-        slot : Slot, optional
-            If the result has no extents, the caller puts it back, with the
-            `placement` of the result.
-
-        """
+        """Make the next batch, in a slot if it can be."""
         placement = None
         if slot is not None and self.sizes[1]:
             placement = Placement(slot.bytes, self.sizes[1])
@@ -221,24 +212,7 @@ class BatchMaker(Generic[Description]):
 def write_into(slot: Slot, buffers: Buffers,
                placement: Placement | None = None,
                expected: Sequence[Extent] = ()) -> list[Extent] | None:
-    """Write arrays into a slot, unless they are there.
-
-    Parameters
-    ----------
-    slot : Slot
-    buffers : list of numpy.ndarray
-        Of uint8.
-    placement : Placement, optional
-        Parts of the slot that stages were offered.
-    expected : sequence of (int, int), optional
-        Where they asked for arrays.
-
-    Returns
-    -------
-    list of (int, int) or None
-        Offset and size of each; None if they do not fit.
-
-    """
+    """Write arrays into a slot, unless they are there."""
     start = address_of(slot.bytes)
     offsets = [address_of(buffer) - start for buffer in buffers]
     extents = [(offset, buffer.nbytes) for offset, buffer

@@ -48,16 +48,7 @@ class _Epoch:
 
 
 class Producer:
-    """Prefetches batches for the consumer: the work of one process.
-
-    Parameters
-    ----------
-    max_batches : int
-        How many batches of an epoch may be made and not yet delivered.
-    max_bytes : int
-        How much shared memory they may take.
-
-    """
+    """Prefetches batches for the consumer: the work of one process."""
 
     def __init__(self, stream: StreamLike, channel: Channel, max_batches: int,
                  max_bytes: int) -> None:
@@ -181,19 +172,7 @@ class Producer:
     def _open(self, state: State | None = None, after: bool = False,
               calls: Sequence[str] = (), left: int = 0, delivered: int = 0,
               **options: Any) -> BatchMaker[bytes]:
-        """Return the maker of the epoch that the consumer asks for.
-
-        Parameters
-        ----------
-        state, after, calls
-            See :class:`BatchMaker`.
-        left, delivered : int
-            Which epoch was the one before, and how many of its items were
-            delivered.
-        **options
-            More arguments of :class:`BatchMaker`.
-
-        """
+        """Return the maker of the epoch that the consumer asks for."""
         last, self.last = self.last, None
         if last is not None:
             # Batches of the next epoch will be like those of the last.
@@ -279,18 +258,7 @@ def _stack_of(thread: int) -> bytes:
 
 def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
           max_batches: int, max_bytes: int) -> None:
-    """Run a worker process.
-
-    Parameters
-    ----------
-    stream : AbstractDataStream or None
-        None if it comes over the connection.
-    consumer : int
-        Process identifier of the consumer, whose end is this one's end.
-    max_batches, max_bytes : int
-        See :class:`Producer`.
-
-    """
+    """Run a worker process."""
     # The terminal sends Ctrl-C to all; the consumer decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(connection, Peer(consumer))

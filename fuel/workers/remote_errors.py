@@ -62,16 +62,7 @@ class ErrorReport(NamedTuple):
             ''.join(traceback.format_exception(error)))
 
     def rebuild(self, other: type[Exception], prefix: str) -> Exception:
-        """Return an exception that has the words.
-
-        Parameters
-        ----------
-        other : type
-            Class of the result if the exception's is not built in.
-        prefix : str
-            What its text begins with then.
-
-        """
+        """Return an exception that has the words."""
         cls = getattr(builtins, self.kind or '', None) or getattr(
             exceptions, self.kind or '', None)
         if isinstance(cls, type) and issubclass(cls, Exception) \

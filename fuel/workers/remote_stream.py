@@ -72,19 +72,7 @@ class RemoteStream(AbstractDataStream):
         vars(epoch)['session'] = epoch.pending_item = session
 
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
-        """Take the stream's lock, which a thread that waits may hold.
-
-        Parameters
-        ----------
-        stop : callable
-            Lets such a thread raise an error.
-
-        Returns
-        -------
-        bool
-            False if a thread goes on holding it.
-
-        """
+        """Take the stream's lock, which a thread that waits may hold."""
         lock = runtime_of(self).lock
         deadline = time.monotonic() + _PATIENCE
         while not lock.acquire(timeout=_RETRY):

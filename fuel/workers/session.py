@@ -38,19 +38,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         self.states = DeliveredStates()
 
     def take(self, source: Source) -> Batch:
-        """Return the next batch, or raise the error in its place.
-
-        Parameters
-        ----------
-        source : object
-            For :meth:`receive`: what to receive from.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the epoch.
-
-        """
+        """Return the next batch, or raise the error in its place."""
         try:
             if self.held is None:
                 self.commit_delivered()
@@ -78,14 +66,7 @@ class RemoteSession(PendingItem, Generic[Source]):
             self.receipt = None
 
     def receive(self, source: Source) -> None:
-        """Set `held` to data, or None, an error, or None, and a receipt.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the epoch.
-
-        """
+        """Set `held` to data, or None, an error, or None, and a receipt."""
         raise NotImplementedError
 
     def count(self, receipt: Any) -> None:
@@ -93,14 +74,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         raise NotImplementedError
 
     def state(self) -> Any:
-        """Return what another session of the epoch can go on from.
-
-        Returns
-        -------
-        object
-            An exception if that is not known.
-
-        """
+        """Return what another session of the epoch can go on from."""
         raise NotImplementedError
 
     def leave(self) -> None:
@@ -126,15 +100,7 @@ class _Known(NamedTuple):
 
 
 class DeliveredStates:
-    """States of a pipeline, each known after some number of batches.
-
-    Parameters
-    ----------
-    decode : callable, optional
-        Returns the changes that :meth:`add` was given, as
-        :func:`~fuel.epochs.state_delta.changed` takes them.
-
-    """
+    """States of a pipeline, each known after some number of batches."""
 
     def __init__(self, decode: Callable[[Any], Changes | Exception | None]
                  = lambda changes: changes) -> None:
@@ -162,16 +128,7 @@ class DeliveredStates:
                    key=lambda known: known.number, default=None)
 
     def latest(self, floor: int) -> tuple[int, State | Exception | None]:
-        """Return the last state after at most `floor` batches.
-
-        Returns
-        -------
-        number : int
-            Of batches before it.
-        state : dict, Exception or None
-            None if none is known; an exception says why.
-
-        """
+        """Return the last state after at most `floor` batches."""
         known = self._latest(floor)
         if known is None:
             return 0, None

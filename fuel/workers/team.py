@@ -14,15 +14,7 @@ from fuel.workers.worker import Worker
 
 
 class Team:
-    """One worker, or several that each make one batch of several.
-
-    Parameters
-    ----------
-    workers : list of Worker
-    skip : callable
-        Takes an epoch iterator and how many items to leave out.
-
-    """
+    """One worker, or several that each make one batch of several."""
 
     def __init__(self, workers: list[Worker],
                  skip: Callable[[Any, int], None]) -> None:
@@ -62,17 +54,7 @@ class Team:
 
     def begin(self, start: dict[str, Any],
               left: dict[str, int]) -> list[RemoteEpoch]:
-        """Begin an epoch in every worker.
-
-        Parameters
-        ----------
-        start : dict
-            Arguments of :class:`BatchMaker`: where to begin.
-        left : dict
-            `left` and `delivered`: the epoch before, and how many of its
-            batches were delivered.
-
-        """
+        """Begin an epoch in every worker."""
         count = len(self.workers)
         if count == 1:
             return [self.workers[0].begin({**start, **left})]
@@ -143,14 +125,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.states.clear()
 
     def receive(self, source: Callable[[], Team]) -> None:
-        """Receive the next batch of the workers, which is pending then.
-
-        Parameters
-        ----------
-        source : callable
-            Returns a running team, if the epoch has to go on in another.
-
-        """
+        """Receive the next batch of the workers, which is pending then."""
         if self.team is None or self.team.interrupted:
             self._move(source)
         assert self.team is not None

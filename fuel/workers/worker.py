@@ -40,21 +40,7 @@ _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
 
 
 class Worker:
-    """A process that prefetches batches of a stream.
-
-    Parameters
-    ----------
-    name : str
-        What errors call the stream.
-    connection : socket.socket
-    max_bytes : int
-        How much shared memory the batches may take.
-    stalled : float
-        Seconds without a batch after which the worker counts as stalled.
-    process : multiprocessing.Process, optional
-        If it was started here.
-
-    """
+    """A process that prefetches batches of a stream."""
 
     def __init__(
             self, name: str, connection: socket.socket, max_bytes: int,
@@ -152,16 +138,7 @@ class Worker:
                 self._wait(lambda: epoch.opened)
 
     def receive(self, epoch: RemoteEpoch, pending: PendingItem) -> None:
-        """Receive the next batch of an epoch, or its error, as pending.
-
-        Raises
-        ------
-        StopIteration
-            At the end of the epoch.
-        WorkerError
-            If the worker is dead or stalled.
-
-        """
+        """Receive the next batch of an epoch, or its error, as pending."""
         if self.owner != os.getpid():
             raise WorkerError(
                 f'the worker of {self.name} belongs to process {self.owner} '

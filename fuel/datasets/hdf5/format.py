@@ -39,19 +39,6 @@ class SplitFormat:
             set of row indices, which then counts in the place of `start`
             and `stop`, or None.
 
-        Returns
-        -------
-        numpy.ndarray, shape (splits * sources,)
-            With the fields split, source, start, stop, indices, available
-            and comment. A source that a split does not have is marked as
-            not available.
-
-        Raises
-        ------
-        ValueError
-            For a tuple of another length, borders that are no integers or
-            in the wrong order, and if there are no splits at all.
-
         Examples
         --------
         >>> from fuel.datasets import H5PYDataset
@@ -77,24 +64,7 @@ class SplitFormat:
     @staticmethod
     def get_provided_sources(h5file: h5py.File,
                              split: str) -> tuple[str, ...]:
-        """Return the names of the sources that a split has.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-        split : str
-
-        Returns
-        -------
-        tuple of str
-            In alphabetical order; empty if there is no such split.
-
-        Raises
-        ------
-        TypeError
-            If `split` is no string.
-
-        """
+        """Return the names of the sources that a split has."""
         if not isinstance(split, str):
             raise TypeError('split must be the name of one split, got '
                             f'{split!r} ({type(split).__name__})')
@@ -103,14 +73,7 @@ class SplitFormat:
     @staticmethod
     @names_file
     def get_vlen_sources(h5file: h5py.File) -> tuple[str, ...]:
-        """Return the sources whose examples have a shape each.
-
-        Returns
-        -------
-        tuple of str
-            Those with a dimension scale 'shapes' on their first axis.
-
-        """
+        """Return the sources whose examples have a shape each."""
         return tuple(source for source in all_sources(h5file)
                      if scale(h5file.get(source), 'shapes') is not None)
 
@@ -134,28 +97,7 @@ class SplitFormat:
     @staticmethod
     def get_subsets(h5file: h5py.File, splits: Sequence[str],
                     sources: Sequence[str]) -> list[Subset]:
-        """Return the rows that the sources have in some splits.
-
-        Parameters
-        ----------
-        h5file : h5py.File
-        splits : tuple of str
-            Concatenated in this order.
-        sources : tuple of str
-            One may be named several times.
-
-        Returns
-        -------
-        list of Subset
-            One for each of `sources`.
-
-        Raises
-        ------
-        ValueError
-            For unknown splits or sources, for sources of unequal length
-            within a split, and for rows that are not there.
-
-        """
+        """Return the rows that the sources have in some splits."""
         return split_subsets(
             h5file, checked_names(splits, 'splits'),
             checked_names(sources, 'sources', 'source'))

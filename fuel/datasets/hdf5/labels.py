@@ -19,15 +19,7 @@ NAME = 'NAME'
 
 
 def axis_labels(node: Any) -> tuple[str, ...] | None:
-    """Return the labels of the axes of a source.
-
-    Returns
-    -------
-    tuple of str, or None
-        One for each axis, and for each axis of the examples where they
-        have a shape each; '' stands for none. None if it is no data set.
-
-    """
+    """Return the labels of the axes of a source."""
     if not isinstance(node, h5py.Dataset):
         return None
     with naming_file(node.file.filename, _name(node)):

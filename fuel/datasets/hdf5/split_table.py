@@ -32,20 +32,7 @@ class Part(NamedTuple):
 
 
 def read_parts(h5file: h5py.File) -> list[Part]:
-    """Return the entries of a file's ``split`` attribute, in its order.
-
-    Parameters
-    ----------
-    h5file : h5py.File
-        Its attribute has scalar fields, or fields of shape ``(1,)`` as
-        NumPy makes of the old manual's type; both are read.
-
-    Raises
-    ------
-    ValueError
-        If there is no such attribute, or it has other fields.
-
-    """
+    """Return the entries of a file's ``split`` attribute, in its order."""
     if 'split' not in h5file.attrs:
         raise ValueError(
             f"{h5file.filename!r} has no attribute 'split', which says what "
@@ -100,14 +87,7 @@ def provided_sources(h5file: h5py.File, split: str) -> tuple[str, ...]:
 
 def checked_names(names: object, argument: str = 'which_sets',
                   kind: str = 'split') -> tuple[str, ...]:
-    """Return names of splits, or sources, as a tuple.
-
-    Raises
-    ------
-    ValueError
-        If they are a string or no tuple, or empty.
-
-    """
+    """Return names of splits, or sources, as a tuple."""
     if isinstance(names, (str, bytes)):
         raise ValueError(
             f'{argument} must be a tuple of {kind} names, got the string '
@@ -140,28 +120,7 @@ def check_splits(h5file: h5py.File, which_sets: Iterable[str]) -> None:
 @names_file
 def split_subsets(h5file: h5py.File, which_sets: Sequence[str],
                   sources: Sequence[str]) -> list[Subset]:
-    """Return the rows of each source, split after split.
-
-    Parameters
-    ----------
-    which_sets : sequence of str
-        Splits, concatenated in this order.
-    sources : sequence of str
-        What to return rows for.
-
-    Returns
-    -------
-    list of Subset
-        One for each of `sources`. Where the examples are not in ascending
-        order of their rows it is an :class:`OrderedSubset`.
-
-    Raises
-    ------
-    ValueError
-        For unknown splits, sources that a split does not have, rows beyond
-        the end of a source, and sources of unequal length within a split.
-
-    """
+    """Return the rows of each source, split after split."""
     check_splits(h5file, which_sets)
     parts = read_parts(h5file)
     orders: dict[str, list[Order]] = {source: [] for source in sources}

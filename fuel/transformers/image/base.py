@@ -70,15 +70,7 @@ def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:
 
 
 def at_place(error: Exception, place: int) -> Exception:
-    """Return an error that knows its place in the batch.
-
-    Returns
-    -------
-    Exception
-        The same. Its attribute `place` is what the pipeline finds the
-        example of the data set by.
-
-    """
+    """Return an error that knows its place in the batch."""
     error.place = place  # type: ignore[attr-defined]
     return error
 
@@ -132,19 +124,7 @@ def in_form_of(batch: Images, images: list[Any]) -> Any:
 
 def map_images(function: Callable[[int], Any], count: int,
                num_threads: int | None) -> list[Any]:
-    """Call a function for each place of a batch, on several threads.
-
-    Parameters
-    ----------
-    function : callable
-        Called with a place from 0 to ``count - 1``.
-
-    Raises
-    ------
-    Exception
-        What the first failing call raised, with a note of its place.
-
-    """
+    """Call a function for each place of a batch, on several threads."""
     def run(start: int, stop: int) -> list[Any]:
         results = []
         for place in range(start, stop):
@@ -161,14 +141,7 @@ def map_images(function: Callable[[int], Any], count: int,
 
 
 def new_stack(images: Images, shape: tuple[int, int]) -> Any:
-    """Return an empty array for images that will have equal shapes.
-
-    Raises
-    ------
-    ValueError
-        If the images differ in channels or type. The text names one.
-
-    """
+    """Return an empty array for images that will have equal shapes."""
     if not len(images):
         return numpy.empty((0, 0, *shape), numpy.uint8)
     channels, dtype = len(images[0]), images[0].dtype

@@ -27,14 +27,6 @@ class FixedSizeStage(ImageStage):
     A batch becomes one array, whatever form it had. Subclasses implement
     ``_prepare(count)``, which returns what `_write` needs (such as random
     numbers), and ``_write(place, image, prepared, out)``.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width of the results.
-    **kwargs
-        `which_sources`, `num_threads` and others.
-
     """
 
     shape_argument = 'shape'

@@ -233,18 +233,7 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 def choose_part(height: int, width: int, scale: tuple[float, float],
                 ratio: tuple[float, float],
                 draws: NDArray[Any]) -> tuple[int, int, int, int]:
-    """Choose a part of an image.
-
-    Parameters
-    ----------
-    height, width : int
-        Of the image.
-    scale, ratio : (float, float)
-        See :class:`RandomResizedCrop`.
-    draws : numpy.ndarray, shape (tries, 4)
-        From 0 to 1.
-
-    """
+    """Choose a part of an image."""
     logs = math.log(ratio[0]), math.log(ratio[1])
     for for_area, for_ratio, for_top, for_left in draws.tolist():
         area = height * width * (

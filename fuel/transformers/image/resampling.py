@@ -52,20 +52,7 @@ def check_size(shape: tuple[int, int]) -> None:
 
 def resize_image(image: NDArray[Any], shape: tuple[int, int],
                  resample: str) -> Any:
-    """Return an image with another height and width.
-
-    Parameters
-    ----------
-    image : numpy.ndarray, shape (height, width) or (channel, height, width)
-        Any type with ``'nearest'``, else booleans, integers or floats.
-        Other types than uint8 are resampled in float32, integers and
-        booleans are rounded afterwards.
-    shape : (int, int)
-        Height and width.
-    resample : str
-        One of `RESIZE_FILTERS`.
-
-    """
+    """Return an image with another height and width."""
     height, width = shape
     if image.shape[-2:] == (height, width):
         return image.copy()
@@ -79,23 +66,7 @@ def resize_image(image: NDArray[Any], shape: tuple[int, int],
 
 
 def rotate_image(image: NDArray[Any], angle: float, resample: str) -> Any:
-    """Return an image rotated about its centre, of the same shape.
-
-    Parameters
-    ----------
-    image : numpy.ndarray, shape (height, width) or (channel, height, width)
-        See :func:`resize_image`.
-    angle : float
-        In degrees, against the clock.
-    resample : str
-        One of `ROTATION_FILTERS`.
-
-    Returns
-    -------
-    numpy.ndarray, shape image.shape
-        New, of the dtype of `image`; zero where nothing was.
-
-    """
+    """Return an image rotated about its centre, of the same shape."""
     if resample == 'nearest' and image.dtype not in (
             numpy.uint8, numpy.float32):
         return _rotate_by_index(image, angle)
