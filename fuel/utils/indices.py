@@ -22,7 +22,7 @@ def is_integer(value: object) -> TypeGuard[int]:
 
 
 def to_index_array(indices: IndexList, name: str = 'indices') -> IndexArray:
-    """Return `indices` as one array, refusing what is not a list of integers."""
+    """Return a list of integers as an index array; refuse anything else."""
     if isinstance(indices, numpy.ndarray):
         _check_array(indices, name)
     elif isinstance(indices, range):
