@@ -12,6 +12,7 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one, child_streams, skip
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.fingerprint import fingerprint
 from fuel.epochs.state import RUNNING, state_between
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
@@ -151,6 +152,9 @@ class MultiProcessing(RemoteStream, Transformer):
             after = None
         else:
             after = last.last_state()
+            if after is not None:
+                # The user may have changed a stage since.
+                after = {**after, 'stream': fingerprint(self.data_stream)}
         self._leave_idle_sessions()
         session = WorkerSession(after, after=True, calls=self._calls)
         session.begin(self._get_team(), last)

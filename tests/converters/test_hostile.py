@@ -523,9 +523,9 @@ def test_dogs_vs_cats_with_another_animal_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize('name, text', [
-    ('a/1/0001_300.png', "'images_background/a/1/0001_300.png' does not tell"),
-    ('a/1/0001_00.png', 'does not tell who drew, 01 to 20'),
-    (f'a/1/1_{"9" * 5000}.png', 'does not tell'),
+    ('a/1/0001_300.png', "'images_background/a/1/0001_300.png' does not say"),
+    ('a/1/0001_00.png', 'does not say who drew, 01 to 20'),
+    (f'a/1/1_{"9" * 5000}.png', 'does not say'),
     ('{0}/1/0001_01.png', "at most 256 names such as '0', got 257")])
 def test_omniglot_with_numbers_that_do_not_fit_is_refused(tmp_path, name,
                                                           text):
