@@ -198,12 +198,11 @@ def test_two_processes_at_once_fetch_once(server, folder):
     first = start_process(server, folder, 'slow')
     assert server.half_sent.wait(30)
     second = start_process(server, folder, 'slow')
-    threading.Timer(.3, server.go_on.set).start()
-    assert b'' == first.communicate(timeout=60)[1]
-    # It says so where it came before the first had ended.
-    waits = (b'data.bin is being downloaded by another process or thread: '
-             b'waiting for it\n')
-    assert second.communicate(timeout=60)[1] in (b'', waits)
+    assert (b'data.bin is being downloaded by another process or thread: '
+            b'waiting for it\n') == second.stderr.readline()
+    server.go_on.set()
+    for process in (first, second):
+        assert b'' == process.communicate(timeout=60)[1]
     assert 0 == first.returncode == second.returncode
     assert CONTENT == (folder / 'data.bin').read_bytes()
     assert ['data.bin'] == os.listdir(folder)
