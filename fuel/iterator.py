@@ -145,25 +145,8 @@ class DataIterator(EpochIterator):
 def as_dict(data_stream: Any, data: Any) -> dict[str, Any]:
     """Return data under the names of their sources.
 
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-    data : iterable
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    ValueError
-        If there are fewer data than sources, or two sources of one name.
-
-    Notes
-    -----
     Data beyond the last source are left out: a stream whose `sources` were
     shortened hides them.
-
     """
     sources, data = tuple(data_stream.sources), tuple(data)
     named = dict(zip(sources, data, strict=False))

@@ -16,7 +16,6 @@ def did_you_mean(name: object, known: Iterable[str],
     " (did you mean 'features'?)"
     >>> did_you_mean(5, ['features', 'targets'])
     ''
-
     """
     # Only errors need it.
     import difflib

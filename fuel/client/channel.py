@@ -82,22 +82,13 @@ class ServerChannel:
 
     Not thread-safe: :class:`~fuel.client.connection.Connection` has a lock.
 
-    Attributes
-    ----------
-    welcome, joined : dict or None
-        What the server answered, while it is there.
-    refusal : Exception or None
-        Why it does not serve this client.
-    queue : deque of Delivery
-        Messages about the epoch that nobody took yet.
-    leases : Leases
-        Shared memory of the server.
-    generation : int
-        How many times a connection was made.
-    is_waiting : bool
-        Whether an exception that comes out of here, by Ctrl-C say, came while
-        it waited, so that no message is lost.
-
+    `welcome`, `joined`: what the server answered, while it is there.
+    `refusal`: why it does not serve this client.
+    `queue`: messages about the epoch that nobody took yet.
+    `leases`: shared memory of the server.
+    `generation`: how many times a connection was made.
+    `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
+        came while it waited, so that no message is lost.
     """
 
     def __init__(self, options: Options, client: str) -> None:

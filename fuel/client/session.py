@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 class ServerSession(RemoteSession['ServerDataStream']):
     """One epoch of a server, as far as this client is concerned.
 
-    Attributes
-    ----------
-    left : bool
-        Whether nobody reads it any more.
-
+    `left`: whether nobody reads it any more.
     """
 
     def __init__(self, resume: State | None = None,

@@ -103,21 +103,11 @@ def load_from_tar_or_patch(tar: tarfile.TarFile, image_filename: str,
                            ) -> tuple[bytes, bool]:
     """Read an image, or what takes its place.
 
-    Parameters
-    ----------
-    tar : tarfile.TarFile
-        An open archive.
-    image_filename : str
-        The image's name in it.
-    patch_images : mapping of str to bytes
-        See `extract_patch_images`.
-
-    Returns
-    -------
-    content : bytes
-        The encoded image.
-    patched : bool
-        Whether it is a patch.
+    `tar`: an open archive.
+    `image_filename`: the image's name in it.
+    `patch_images`: see `extract_patch_images`.
+    Returns `content`: the encoded image.
+    Returns `patched`: whether it is a patch.
     """
     patch = patch_images.get(posixpath.basename(image_filename))
     if patch is not None:
@@ -131,22 +121,9 @@ def extract_patch_images(f: Archive | None, which_set: str
                          ) -> dict[str, bytes]:
     """Read the images that take the place of damaged ones.
 
-    Parameters
-    ----------
-    f : str, file or None
-        The archive of patch images; None if there is none.
-    which_set : {'train', 'valid', 'test'}
-        Whose images.
-
-    Returns
-    -------
-    dict of str to bytes
-        Encoded images by file name.
-
-    Raises
-    ------
-    ValueError
-        If there is no such set.
+    `f`: the archive of patch images; None if there is none.
+    `which_set`: {'train', 'valid', 'test'}; whose images.
+    Returns: encoded images by file name.
     """
     if which_set not in PATCH_FOLDERS:
         raise ValueError("which_set must be 'train', 'valid' or 'test', got "

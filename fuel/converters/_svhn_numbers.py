@@ -55,12 +55,8 @@ def create_sources(h5file: h5py.File, rows: int) -> dict[str, h5py.Dataset]:
 class NumbersSplit:
     """One archive: images, and a MATLAB 7.3 file about them.
 
-    Parameters
-    ----------
-    path : str
-        The archive.
-    struct : str
-        Where to put the MATLAB file while it is needed.
+    `path`: the archive.
+    `struct`: where to put the MATLAB file while it is needed.
     """
 
     def __init__(self, path: str, struct: str) -> None:

@@ -27,27 +27,6 @@ def convert_adult(directory: Folder, output_directory: Folder,
     dollars. Records with a missing value are left out. A continuous field is
     one column; another is one column for each of its values in either split,
     in alphabetical order.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``adult.data`` and ``adult.test``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'adult.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    OSError
-        If a raw file is missing.
-    BadInputFile
-        If a record is not one of the census.
     """
     paths = {split: os.path.join(directory, name)
              for split, name in FILES.items()}
@@ -112,16 +91,9 @@ def _features(records: list[list[str]], categories: dict[int, list[str]],
 def convert_to_one_hot(y: Sequence[int]) -> numpy.ndarray[Any, Any]:
     """Convert integers to one-hot rows.
 
-    Parameters
-    ----------
-    y : sequence of int
-        The integers.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of shape ``(len(y), max(y) - min(y) + 1)``: a one in each row, in the
-        column that belongs to the integer, and zeros.
+    `y`: the integers.
+    Returns: of shape ``(len(y), max(y) - min(y) + 1)``: a one in each row, in
+        the column that belongs to the integer, and zeros.
 
     Examples
     --------

@@ -1,4 +1,12 @@
-"""Functions that converters are built from."""
+"""Functions that converters are built from.
+
+Each function ``convert_*`` reads the raw files in the folder `directory`,
+writes one HDF5 file `output_filename` (by default named after the data set)
+to the folder `output_directory`, and returns a tuple of that file's path. It
+raises `MissingInputFiles` if a raw file is not there and `BadInputFile` if one
+is not what it should be. Its own docstring describes what the HDF5 file holds
+and its other arguments.
+"""
 import functools
 import os
 from argparse import ArgumentParser

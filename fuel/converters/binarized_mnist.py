@@ -26,20 +26,6 @@ def convert_binarized_mnist(
     The file has the splits 'train' (50,000 examples), 'valid' and 'test'
     (10,000 each) with the source 'features', uint8 of shape ``(examples, 1,
     28, 28)`` and axes (batch, channel, height, width), each pixel 0 or 1.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``binarized_mnist_{train,valid,test}.amat``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'binarized_mnist.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     paths = input_paths(directory, FILES.values())
     return write_file(

@@ -23,29 +23,7 @@ def convert_silhouettes(size: int, directory: Folder, output_directory: Folder,
     ``(examples, 1)``, the class from 1 to 101. As ever in Fuel, the images
     are transposed: the raw rows are columns of the silhouettes.
 
-    Parameters
-    ----------
-    size : {16, 28}
-        Height and width of the images, in pixels.
-    directory : str
-        Folder of the raw file ``caltech101_silhouettes_<size>_split1.mat``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default
-        ``'caltech101_silhouettes<size>.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such size.
-    MissingInputFiles
-        If the raw file is not there.
+    `size`: {16, 28}; height and width of the images, in pixels.
     """
     if size not in SIZES:
         raise ValueError(f'CalTech 101 Silhouettes has the sizes 16 and 28, '

@@ -53,29 +53,9 @@ def convert_celeba(which_format: str, directory: Folder,
     An excerpt, whose table has another number of rows and says so in its
     first line, is divided in the same proportions.
 
-    Parameters
-    ----------
-    which_format : {'aligned_cropped', '64'}
-        Images of 218 x 178 pixels as they are distributed; or reduced to 64
-        x 78 and cut to the 64 x 64 in the middle.
-    directory : str
-        Folder of the raw files ``img_align_celeba.zip`` and
-        ``list_attr_celeba.txt``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default
-        ``'celeba_<which_format>.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such format.
+    `which_format`: {'aligned_cropped', '64'}; images of 218 x 178 pixels as
+        they are distributed; or reduced to 64 x 78 and cut to the 64 x 64 in
+        the middle.
     """
     if which_format not in ('aligned_cropped', '64'):
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "

@@ -37,20 +37,6 @@ def convert_cifar10(directory: Folder, output_directory: Folder,
     with the sources 'features', uint8 of shape ``(examples, 3, 32, 32)`` and
     axes (batch, channel, height, width), and 'targets', uint8 of shape
     ``(examples, 1)``, the class from 0 to 9.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``cifar-10-python.tar.gz``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'cifar10.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     path, = input_paths(directory, [DISTRIBUTION_FILE])
 
@@ -69,19 +55,10 @@ def read_batches(path: str, names: Iterable[str],
                  labels: dict[str, str]) -> dict[str, Batch]:
     """Read the pickled batches of an archive, each in one pass.
 
-    Parameters
-    ----------
-    path : str
-        The archive.
-    names : iterable of str
-        The members that are needed.
-    labels : dict of str to str
-        For each source of labels, its key in the pickled dictionary.
-
-    Returns
-    -------
-    dict of str to dict
-        For each member its sources: 'features' and those of `labels`.
+    `path`: the archive.
+    `names`: the members that are needed.
+    `labels`: for each source of labels, its key in the pickled dictionary.
+    Returns: for each member its sources: 'features' and those of `labels`.
     """
     missing = list(names)
     batches = {}

@@ -24,20 +24,6 @@ def convert_cifar100(directory: Folder, output_directory: Folder,
     with the sources 'features', uint8 of shape ``(examples, 3, 32, 32)`` and
     axes (batch, channel, height, width), 'coarse_labels' and 'fine_labels',
     uint8 of shape ``(examples, 1)``: 0 to 19 and 0 to 99.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``cifar-100-python.tar.gz``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'cifar100.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     path, = input_paths(directory, [DISTRIBUTION_FILE])
 

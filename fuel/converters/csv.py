@@ -45,50 +45,18 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     The names of the columns are a list in JSON, the attribute 'column_names'
     of 'features'; those of the classes are 'class_names' of 'targets'.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the table.
-    output_directory : str
-        Folder of the converted file.
-    filename : str
-        Name of the table, in UTF-8.
-    output_filename : str, optional
-        Name of the converted file. Default: that of the table, with another
-        extension.
-    target : str, optional
-        Name of the column that becomes the source 'targets'. Text becomes
-        class numbers, in alphabetical order. Default: none.
-    ignore : sequence of str, optional
-        Names of columns to leave out.
-    one_hot : bool, optional
-        Whether a column of text becomes one column for each value, rather
-        than an error. Default False.
-    delimiter : str, optional
-        What is between fields. Default ``','``.
-    header : bool, optional
-        Whether the first line names the columns; else they are named '0',
-        '1' and so on. Default True.
-    dtype : str, optional
-        Type of 'features'. Default 'float64'.
-    hold_out : sequence of (str, float), optional
-        Splits to make of random examples, and their shares.
-    seed : int, optional
-        Seed of that choice. Default 1.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    BadInputFile
-        If a line has another number of fields than the first, a field is no
-        number, a number or target is missing, quotation marks do not pair,
-        or the first line has numbers for names.
-    ValueError
-        If a column that is named does not exist.
+    `filename`: name of the table, in UTF-8.
+    `target`: name of the column that becomes the source 'targets'. Text
+        becomes class numbers, in alphabetical order. Default: none.
+    `ignore`: names of columns to leave out.
+    `one_hot`: whether a column of text becomes one column for each value,
+        rather than an error. Default False.
+    `delimiter`: what is between fields. Default ``','``.
+    `header`: whether the first line names the columns; else they are named
+        '0', '1' and so on. Default True.
+    `dtype`: type of 'features'. Default 'float64'.
+    `hold_out`: splits to make of random examples, and their shares.
+    `seed`: seed of that choice. Default 1.
     """
     path, = input_paths(directory, [filename])
     columns = _read(path, delimiter, header)

@@ -42,21 +42,6 @@ def convert_dogs_vs_cats(
     (channel, height, width), and 'targets', uint8 of shape ``(examples,
     1)``: 0 is a cat, 1 a dog. 'test' has no targets. The training examples
     are shuffled, always in the same way.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``dogs_vs_cats.train.zip`` and
-        ``dogs_vs_cats.test1.zip``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'dogs_vs_cats.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     paths = input_paths(directory, [TRAIN, TEST])
     names = [_image_names(path) for path in paths]

@@ -38,23 +38,8 @@ def convert_emnist(directory: Folder, output_directory: Folder,
     columns change places with regard to MNIST, and the labels of 'letters'
     begin at 1.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``gzip.zip``.
-    output_directory : str
-        Folder of the converted file.
-    which_format : str, optional
-        'balanced' (the default), 'byclass', 'bymerge', 'digits', 'letters'
-        or 'mnist'.
-    output_filename : str, optional
-        Name of the converted file. Default
-        ``'emnist_<which_format>.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
+    `which_format`: 'balanced' (the default), 'byclass', 'bymerge', 'digits',
+        'letters' or 'mnist'.
     """
     if which_format not in SETS:
         raise ValueError(f'expected one of {", ".join(SETS)}, got '

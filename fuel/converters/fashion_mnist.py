@@ -15,22 +15,6 @@ def convert_fashion_mnist(
 
     The file is like that of MNIST: splits 'train' (60,000 examples) and
     'test' (10,000), sources 'features' and 'targets'.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files, which have the names of MNIST's and so need
-        a folder of their own.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default
-        ``'fashion_mnist.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     return convert_idx_files(directory, output_directory, output_filename,
                              'fashion_mnist')

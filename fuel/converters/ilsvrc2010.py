@@ -73,24 +73,8 @@ def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
     to 999 in the order of the development kit; and 'filenames'. The training
     examples are shuffled.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files: the archives of the development kit, the
-        training, validation, test and patch images, and the classes of the
-        test images.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'ilsvrc2010.hdf5'``.
-    shuffle_seed : int, optional
-        Seed of the order of the training examples. Default
+    `shuffle_seed`: seed of the order of the training examples. Default
         ``config.default_seed``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     if shuffle_seed is None:
         shuffle_seed = config.default_seed
@@ -114,21 +98,12 @@ def prepare_metadata(devkit_archive: Archive, test_groundtruth_path: Archive
                      ) -> tuple[int, list[int], list[int], dict[str, int]]:
     """Gather what must be known before images are read.
 
-    Parameters
-    ----------
-    devkit_archive : str or file
-        The archive of the development kit.
-    test_groundtruth_path : str or file
-        The classes of the test images.
-
-    Returns
-    -------
-    n_train : int
-        Number of training images.
-    valid_groundtruth, test_groundtruth : list of int
-        Classes, from 0 on, of the images in the order of their names.
-    wnid_map : dict of str to int
-        The class of each WordNet identifier.
+    `devkit_archive`: the archive of the development kit.
+    `test_groundtruth_path`: the classes of the test images.
+    Returns `n_train`: number of training images.
+    Returns `valid_groundtruth, test_groundtruth`: classes, from 0 on, of the
+        images in the order of their names.
+    Returns `wnid_map`: the class of each WordNet identifier.
     """
     synsets, _, raw_valid = read_devkit(devkit_archive)
     raw_test = read_numbers(test_groundtruth_path,
@@ -144,19 +119,12 @@ def prepare_metadata(devkit_archive: Archive, test_groundtruth_path: Archive
 def read_devkit(f: Archive) -> tuple[Synsets, Any, Any]:
     """Read the development kit.
 
-    Parameters
-    ----------
-    f : str or file
-        Its archive.
-
-    Returns
-    -------
-    synsets : numpy.ndarray
-        See `read_metadata_mat_file`.
-    cost_matrix : numpy.ndarray
-        Distances of the classes, uint8 of shape ``(1000, 1000)``.
-    raw_valid_groundtruth : numpy.ndarray
-        Identifiers, from 1 on, of the classes of the validation images.
+    `f`: its archive.
+    Returns `synsets`: see `read_metadata_mat_file`.
+    Returns `cost_matrix`: distances of the classes, uint8 of shape ``(1000,
+        1000)``.
+    Returns `raw_valid_groundtruth`: identifiers, from 1 on, of the classes of
+        the validation images.
     """
     meta, groundtruth = read_devkit_files(
         f, DEVKIT_META_PATH, DEVKIT_VALID_GROUNDTRUTH_PATH)
@@ -166,20 +134,13 @@ def read_devkit(f: Archive) -> tuple[Synsets, Any, Any]:
 def read_metadata_mat_file(meta_mat: Archive) -> tuple[Synsets, Any]:
     """Read the table of synsets and the costs of confusing them.
 
-    Parameters
-    ----------
-    meta_mat : str or file
-        ``meta.mat`` of the development kit.
-
-    Returns
-    -------
-    synsets : numpy.ndarray
-        One record for each synset, the 1000 classes first, with the fields
-        ILSVRC2010_ID, WNID, wordnet_height, gloss, num_children, words,
-        children (identifiers, and -1 for the rest) and
+    `meta_mat`: ``meta.mat`` of the development kit.
+    Returns `synsets`: one record for each synset, the 1000 classes first, with
+        the fields ILSVRC2010_ID, WNID, wordnet_height, gloss, num_children,
+        words, children (identifiers, and -1 for the rest) and
         num_train_images.
-    cost_matrix : numpy.ndarray
-        Distances of the classes, uint8 of shape ``(1000, 1000)``.
+    Returns `cost_matrix`: distances of the classes, uint8 of shape ``(1000,
+        1000)``.
     """
     content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
     return (synset_table(content, 'ILSVRC2010_ID'),
@@ -190,12 +151,8 @@ def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
                       n_test: int) -> None:
     """Create the sources and splits of a file.
 
-    Parameters
-    ----------
-    hdf5_file : h5py.File
-        Open for writing.
-    n_train, n_valid, n_test : int
-        Numbers of examples.
+    `hdf5_file`: open for writing.
+    `n_train`, `n_valid`, `n_test`: numbers of examples.
     """
     write_splits(hdf5_file, create_splits(n_train, n_valid, n_test))
     total = n_train + n_valid + n_test
@@ -205,15 +162,8 @@ def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
 def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     """Describe the splits of a file.
 
-    Parameters
-    ----------
-    n_train, n_valid, n_test : int
-        Numbers of examples.
-
-    Returns
-    -------
-    dict
-        For each split and each of its sources ``(start, stop)``, as
+    `n_train`, `n_valid`, `n_test`: numbers of examples.
+    Returns: for each split and each of its sources ``(start, stop)``, as
         `H5PYDataset.create_split_array` takes it.
 
     Examples
@@ -241,19 +191,12 @@ def process_train_set(hdf5_file: h5py.File, train_archive: Archive,
                       shuffle_seed: int | None = None) -> None:
     """Copy the training images.
 
-    Parameters
-    ----------
-    hdf5_file : h5py.File
-        Prepared by `prepare_hdf5_file`.
-    train_archive, patch_archive : str or file
-        Archives of the images, and of those that take the place of some.
-        There are no patches if the latter is None.
-    n_train : int
-        Number of images.
-    wnid_map : mapping of str to int
-        The class of each WordNet identifier.
-    shuffle_seed : int, optional
-        Seed of the order. Default: that of the archive.
+    `hdf5_file`: prepared by `prepare_hdf5_file`.
+    `train_archive`, `patch_archive`: archives of the images, and of those that
+        take the place of some. There are no patches if the latter is None.
+    `n_train`: number of images.
+    `wnid_map`: the class of each WordNet identifier.
+    `shuffle_seed`: seed of the order. Default: that of the archive.
     """
     write_images(hdf5_file, train_images(train_archive, patch_archive,
                                           wnid_map), n_train, shuffle_seed)
@@ -264,19 +207,12 @@ def process_other_set(hdf5_file: h5py.File, which_set: str,
                       groundtruth: Sequence[Any], offset: int) -> None:
     """Copy the validation or the test images.
 
-    Parameters
-    ----------
-    hdf5_file : h5py.File
-        Prepared by `prepare_hdf5_file`.
-    which_set : {'valid', 'test'}
-        Which.
-    image_archive, patch_archive : str or file
-        As for `process_train_set`.
-    groundtruth : sequence of (int or None)
-        The class of each image, in the order of their names; None writes
-        none.
-    offset : int
-        Number of rows before those of this set.
+    `hdf5_file`: prepared by `prepare_hdf5_file`.
+    `which_set`: {'valid', 'test'}; which.
+    `image_archive`, `patch_archive`: as for `process_train_set`.
+    `groundtruth`: the class of each image, in the order of their names; None
+        writes none.
+    `offset`: number of rows before those of this set.
     """
     write_images(hdf5_file, other_images(which_set, image_archive,
                                           patch_archive, groundtruth),
@@ -315,18 +251,11 @@ def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
     Only for a socket whose other end is ours: what comes is unpickled.
     Conversions do not use sockets.
 
-    Parameters
-    ----------
-    socket : zmq.Socket
-        Where a producer sends.
-    hdf5_file : h5py.File
-        Prepared by `prepare_hdf5_file`.
-    num_expected : int
-        Number of images.
-    shuffle_seed : int, optional
-        Seed of the order of the rows. Default: that of arrival.
-    offset : int, optional
-        Number of rows before those of this set. Default 0.
+    `socket`: where a producer sends.
+    `hdf5_file`: prepared by `prepare_hdf5_file`.
+    `num_expected`: number of images.
+    `shuffle_seed`: seed of the order of the rows. Default: that of arrival.
+    `offset`: number of rows before those of this set. Default 0.
     """
     import zmq
 

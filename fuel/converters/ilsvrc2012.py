@@ -59,23 +59,8 @@ def convert_ilsvrc2012(directory: Folder, output_directory: Folder,
     and 'test' (100,000) with the sources of `convert_ilsvrc2010`; 'test' has
     no targets.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files: the archives of the development kit and of
-        the training, validation and test images.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'ilsvrc2012.hdf5'``.
-    shuffle_seed : int, optional
-        Seed of the order of the training examples. Default
+    `shuffle_seed`: seed of the order of the training examples. Default
         ``config.default_seed``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     if shuffle_seed is None:
         shuffle_seed = config.default_seed
@@ -111,24 +96,14 @@ def prepare_metadata(devkit_archive: Archive,
                      ) -> tuple[int, list[int], int, dict[str, int]]:
     """Gather what must be known before images are read.
 
-    Parameters
-    ----------
-    devkit_archive : str or file
-        The archive of the development kit.
-    test_archive : str or file, optional
-        The archive of the test images. Default: the one in the folder of
-        the development kit.
-
-    Returns
-    -------
-    n_train : int
-        Number of training images.
-    valid_groundtruth : list of int
-        Classes, from 0 on, of the images in the order of their names.
-    n_test : int
-        Number of test images.
-    wnid_map : dict of str to int
-        The class of each WordNet identifier.
+    `devkit_archive`: the archive of the development kit.
+    `test_archive`: the archive of the test images. Default: the one in the
+        folder of the development kit.
+    Returns `n_train`: number of training images.
+    Returns `valid_groundtruth`: classes, from 0 on, of the images in the order
+        of their names.
+    Returns `n_test`: number of test images.
+    Returns `wnid_map`: the class of each WordNet identifier.
     """
     synsets, raw_valid = read_devkit(devkit_archive)
     if test_archive is None:
@@ -146,17 +121,10 @@ def prepare_metadata(devkit_archive: Archive,
 def read_devkit(f: Archive) -> tuple[Synsets, Any]:
     """Read the development kit.
 
-    Parameters
-    ----------
-    f : str or file
-        Its archive.
-
-    Returns
-    -------
-    synsets : numpy.ndarray
-        See `fuel.converters.ilsvrc2010.read_metadata_mat_file`.
-    raw_valid_groundtruth : numpy.ndarray
-        Identifiers, from 1 on, of the classes of the validation images.
+    `f`: its archive.
+    Returns `synsets`: see `fuel.converters.ilsvrc2010.read_metadata_mat_file`.
+    Returns `raw_valid_groundtruth`: identifiers, from 1 on, of the classes of
+        the validation images.
     """
     meta, groundtruth = read_devkit_files(
         f, DEVKIT_META_PATH, DEVKIT_VALID_GROUNDTRUTH_PATH)
@@ -166,15 +134,8 @@ def read_devkit(f: Archive) -> tuple[Synsets, Any]:
 def read_metadata_mat_file(meta_mat: Archive) -> Synsets:
     """Read the table of synsets.
 
-    Parameters
-    ----------
-    meta_mat : str or file
-        ``meta.mat`` of the development kit.
-
-    Returns
-    -------
-    numpy.ndarray
-        As that of 2010, with the field ILSVRC2012_ID.
+    `meta_mat`: ``meta.mat`` of the development kit.
+    Returns: as that of 2010, with the field ILSVRC2012_ID.
     """
     content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
     return synset_table(content, 'ILSVRC2012_ID')
@@ -184,12 +145,8 @@ def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,
                       n_test: int) -> None:
     """Create the sources and splits of a file.
 
-    Parameters
-    ----------
-    hdf5_file : h5py.File
-        Open for writing.
-    n_train, n_valid, n_test : int
-        Numbers of examples.
+    `hdf5_file`: open for writing.
+    `n_train`, `n_valid`, `n_test`: numbers of examples.
     """
     write_splits(hdf5_file, create_splits(n_train, n_valid, n_test))
     n_labelled = n_train + n_valid

@@ -70,29 +70,12 @@ def convert_image_folder(
     others a source of varying shape. The names of the classes are a list in
     JSON, the attribute 'class_names' of 'targets'.
 
-    Parameters
-    ----------
-    directory : str
-        The folder.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default: that of the folder.
-    color_mode : {'RGB', 'L'}, optional
-        Colours or shades of grey. Default 'RGB'.
-    size : (int, int), optional
-        Height and width to which all images are resized, in pixels.
+    `color_mode`: {'RGB', 'L'}; colours or shades of grey. Default 'RGB'.
+    `size`: height and width to which all images are resized, in pixels.
         Default: as they are.
-    hold_out : sequence of (str, float), optional
-        Splits to make of random examples, and their shares. Not for folders
-        that come with splits.
-    seed : int, optional
-        Seed of that choice. Default 1.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
+    `hold_out`: splits to make of random examples, and their shares. Not for
+        folders that come with splits.
+    `seed`: seed of that choice. Default 1.
     """
     directory = os.fspath(directory)
     splits = _find_splits(directory, hold_out, seed)

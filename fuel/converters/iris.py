@@ -19,27 +19,6 @@ def convert_iris(directory: Folder, output_directory: Folder,
     The file has a split ``'all'`` with the sources 'features', float32 of
     shape ``(150, 4)``, and 'targets', uint8 of shape ``(150, 1)``: 0 is
     Iris-setosa, 1 is Iris-versicolor, 2 is Iris-virginica.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``iris.data``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'iris.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    OSError
-        If there is no raw file.
-    BadInputFile
-        If a line of it is not four numbers and a class.
     """
     path = os.path.join(directory, 'iris.data')
     features, targets = _read(path)

@@ -43,24 +43,8 @@ def convert_mnist(directory: Folder, output_directory: Folder,
     of shape ``(examples, 1, 28, 28)`` and axes (batch, channel, height,
     width), and 'targets', uint8 of shape ``(examples, 1)``, the digits.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``train-images-idx3-ubyte.gz``,
-        ``train-labels-idx1-ubyte.gz``, ``t10k-images-idx3-ubyte.gz`` and
-        ``t10k-labels-idx1-ubyte.gz``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'mnist.hdf5'``, or
-        ``'mnist_<dtype>.hdf5'`` if there is a `dtype`.
-    dtype : {'float32', 'float64', 'bool'}, optional
-        Type of the features; see `read_mnist_images`. Default uint8.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
+    `dtype`: {'float32', 'float64', 'bool'}; type of the features; see
+        `read_mnist_images`. Default uint8.
     """
     if not output_filename:
         output_filename = f'mnist_{dtype}.hdf5' if dtype else 'mnist.hdf5'
@@ -101,23 +85,11 @@ def read_pair(images: str, labels: str,
 def read_mnist_images(filename: str, dtype: str | None = None) -> Array:
     """Read images from a gzipped IDX file.
 
-    Parameters
-    ----------
-    filename : str
-        Path of the file.
-    dtype : {'float32', 'float64', 'bool'}, optional
-        With a float type 0 to 255 become 0 to 1; with 'bool' pixels of at
-        least 128 become True. Default: unsigned bytes as they are.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of shape ``(images, 1, rows, columns)``.
-
-    Raises
-    ------
-    ValueError
-        If the magic number, the length or `dtype` is wrong.
+    `filename`: path of the file.
+    `dtype`: {'float32', 'float64', 'bool'}; with a float type 0 to 255 become
+        0 to 1; with 'bool' pixels of at least 128 become True. Default:
+        unsigned bytes as they are.
+    Returns: of shape ``(images, 1, rows, columns)``.
     """
     kind = None if dtype is None else numpy.dtype(dtype)
     if kind is not None and kind.name not in DTYPES:
@@ -137,20 +109,8 @@ def read_mnist_images(filename: str, dtype: str | None = None) -> Array:
 def read_mnist_labels(filename: str) -> Array:
     """Read labels from a gzipped IDX file.
 
-    Parameters
-    ----------
-    filename : str
-        Path of the file.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of shape ``(labels, 1)`` and type uint8.
-
-    Raises
-    ------
-    ValueError
-        If the magic number or the length is wrong.
+    `filename`: path of the file.
+    Returns: of shape ``(labels, 1)`` and type uint8.
     """
     return _read_idx(filename, MNIST_LABEL_MAGIC, 1)[:, numpy.newaxis]
 

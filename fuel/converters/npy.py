@@ -33,31 +33,14 @@ def convert_npy(directory: Folder, output_directory: Folder,
                 seed: int = 1) -> tuple[str]:
     """Convert arrays to an HDF5 file that `H5PYDataset` reads.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the files.
-    output_directory : str
-        Folder of the converted file.
-    files : sequence of str
-        ``'SOURCE=FILE'`` for arrays of which all examples make the split
+    `files`: ``'SOURCE=FILE'`` for arrays of which all examples make the split
         'train', or ``'SPLIT:SOURCE=FILE'``. A file ``NAME.npy`` alone becomes
         the source NAME.
-    output_filename : str, optional
-        Name of the converted file. Default ``'data.hdf5'``.
-    axes : sequence of str, optional
-        Axis labels, such as ``'features=batch,channel,height,width'``.
+    `axes`: axis labels, such as ``'features=batch,channel,height,width'``.
         Default: axis 0 is 'batch'.
-    hold_out : sequence of (str, float), optional
-        Splits to make of random examples, and their shares. Not for arrays
-        that come with splits.
-    seed : int, optional
-        Seed of that choice. Default 1.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
+    `hold_out`: splits to make of random examples, and their shares. Not for
+        arrays that come with splits.
+    `seed`: seed of that choice. Default 1.
     """
     named = [_parse(text) for text in files]
     paths = input_paths(directory, [name for _, _, name in named])

@@ -51,20 +51,6 @@ def convert_omniglot(directory: Folder, output_directory: Folder,
     through both splits; 'alphabets', uint8, likewise; and 'drawers', uint8,
     from 1 to 20. The names of characters and alphabets are in the HDF5 data
     sets 'targets_names' and 'alphabets_names'.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``images_{background,evaluation}.zip``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'omniglot.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     paths = input_paths(directory, ARCHIVES.values())
     characters: list[str] = []

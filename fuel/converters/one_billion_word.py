@@ -26,25 +26,7 @@ def convert_one_billion_word(
         output_filename: str = FOLDER) -> tuple[()]:
     """Unpack One Billion Word where `OneBillionWord` finds it.
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw archive.
-    output_directory : str
-        Folder in which a folder is made.
-    output_filename : str, optional
-        Name of that folder. Default ``'1-billion-word'``, which
-        `OneBillionWord` looks for in the data path.
-
-    Returns
-    -------
-    tuple
-        Empty: there is no HDF5 file.
-
-    Raises
-    ------
-    FileExistsError
-        If there is such a folder already.
+    Returns: empty: there is no HDF5 file.
     """
     path, = input_paths(directory, [ARCHIVE])
     target = os.path.join(output_directory, output_filename)

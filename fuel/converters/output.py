@@ -61,15 +61,10 @@ class ExampleArray(Protocol):
 class Layout:
     """How the sources of a converted file are stored.
 
-    Attributes
-    ----------
-    chunk_rows : int or None
-        Examples in a chunk. None leaves sources contiguous, or takes about
-        `CHUNK_NBYTES` if there is a compression.
-    compression : str or None
-        Name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
-    compression_level : int or None
-        The filter's option, 0 to 9 for gzip.
+    `chunk_rows`: examples in a chunk. None leaves sources contiguous, or takes
+        about `CHUNK_NBYTES` if there is a compression.
+    `compression`: name of an HDF5 filter such as ``'gzip'`` or ``'lzf'``.
+    `compression_level`: the filter's option, 0 to 9 for gzip.
     """
 
     chunk_rows: int | None = None
@@ -83,14 +78,9 @@ class OutputFolder(os.PathLike[str]):
 
     A built-in converter takes it as its `output_directory`.
 
-    Attributes
-    ----------
-    path : str
-        The folder.
-    layout : Layout
-        How sources are stored.
-    attributes : mapping of str to str
-        Attributes of the root of each file: who made it, and how.
+    `path`: the folder.
+    `layout`: how sources are stored.
+    `attributes`: attributes of the root of each file: who made it, and how.
     """
 
     path: str

@@ -47,20 +47,6 @@ def convert_stl10(directory: Folder, output_directory: Folder,
     96, 96)`` and axes (batch, channel, height, width), and 'targets', uint8
     of shape ``(examples, 1)``, the class from 1 to 10. 'unlabeled' has no
     targets.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``stl10_binary.tar.gz``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'stl10.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     path, = input_paths(directory, [ARCHIVE])
     counts, small = _scan(path)

@@ -32,27 +32,8 @@ def convert_svhn(which_format: int, directory: Folder,
                  output_filename: str | None = None) -> tuple[str]:
     """Convert SVHN to HDF5.
 
-    Parameters
-    ----------
-    which_format : {1, 2}
-        1 is for images of whole numbers, 2 for images of single digits.
-    directory : str
-        Folder of the raw files.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default
-        ``'svhn_format_<which_format>.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    ValueError
-        If there is no such format.
+    `which_format`: {1, 2}; 1 is for images of whole numbers, 2 for images of
+        single digits.
     """
     if which_format not in (1, 2):
         raise ValueError(f'SVHN has the formats 1 and 2, got '
@@ -77,20 +58,6 @@ def convert_svhn_format_1(
     'features', uint8 images (channel, height, width), and, with a row for
     each digit, 'bbox_labels', uint8, 'bbox_heights', 'bbox_widths',
     'bbox_lefts' and 'bbox_tops', uint16. The label of the digit zero is 0.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``{train,test,extra}.tar.gz``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'svhn_format_1.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     paths = input_paths(directory, FORMAT_1_FILES)
     with converted_file(output_directory, output_filename, paths) as h5file:
@@ -118,20 +85,6 @@ def convert_svhn_format_2(
     'extra' (531,131) with the sources 'features', uint8 of shape
     ``(examples, 3, 32, 32)`` and axes (batch, channel, height, width), and
     'targets', uint8 of shape ``(examples, 1)``, the digit.
-
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw files ``{train,test,extra}_32x32.mat``.
-    output_directory : str
-        Folder of the converted file.
-    output_filename : str, optional
-        Name of the converted file. Default ``'svhn_format_2.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
     """
     paths = input_paths(directory, FORMAT_2_FILES)
     data = []

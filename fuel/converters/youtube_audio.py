@@ -24,30 +24,9 @@ def convert_youtube_audio(directory: Folder, output_directory: Folder,
     int16 of shape ``(1, samples, channels)`` and axes (batch, time,
     feature).
 
-    Parameters
-    ----------
-    directory : str
-        Folder of the raw file ``<youtube_id>.m4a``.
-    output_directory : str
-        Folder of the converted file.
-    youtube_id : str
-        The video's identifier, the end of its address.
-    channels : int, optional
-        Number of channels. Default 1.
-    sample : int, optional
-        Samples per second. Default 16,000.
-    output_filename : str, optional
-        Name of the converted file. Default ``'<youtube_id>.hdf5'``.
-
-    Returns
-    -------
-    tuple of str
-        The path of the converted file.
-
-    Raises
-    ------
-    RuntimeError
-        If there is no program ffmpeg.
+    `youtube_id`: the video's identifier, the end of its address.
+    `channels`: number of channels. Default 1.
+    `sample`: samples per second. Default 16,000.
     """
     output_filename = output_filename or f'{youtube_id}.hdf5'
     path, = input_paths(directory, [f'{youtube_id}.m4a'])

@@ -24,13 +24,8 @@ class RecordIndex:
     A record is a line, or several where a quoted cell holds line breaks;
     empty lines are none. Takes 16 bytes of memory a record.
 
-    Attributes
-    ----------
-    starts : numpy.ndarray, dtype int64
-        Where records start, and the end of the file.
-    lines : numpy.ndarray, dtype int64
-        The number of each record's first line, from 1.
-
+    `starts`: where records start, and the end of the file.
+    `lines`: the number of each record's first line, from 1.
     """
 
     def __init__(self, raw: RawFile, quote: str | None,

@@ -15,12 +15,9 @@ ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
     """The state of an :class:`IterableDataset`: where reading stands.
 
-    Notes
-    -----
     Nothing is read before the first example is asked for.  Pickled, it is a
     position; only an iterator that cannot be started anew goes into the
     pickle itself.
-
     """
 
     def __init__(self, dataset: IterableDataset, position: int = 0) -> None:

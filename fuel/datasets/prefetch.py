@@ -15,16 +15,9 @@ def requests_ahead(upcoming: Callable[[int], Any],
                    num_examples: int) -> RequestsAhead | None:
     """Return what reads the next requests of an epoch in the background.
 
-    Parameters
-    ----------
-    upcoming : callable
-        Takes the number of a request in the epoch and returns it, None
+    `upcoming`: takes the number of a request in the epoch and returns it, None
         after the last.
-    readers : list of Reader
-        One for each source.
-    orders : list of slice or numpy.ndarray
-        For each source, its rows in the order of the examples.
-
+    `orders`: for each source, its rows in the order of the examples.
     """
     # Whoever closes the file in the middle of an epoch does not wait for
     # its end.

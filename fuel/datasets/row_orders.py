@@ -120,17 +120,9 @@ class Selection:
     A pickle holds the number of examples alone: the rows are in the file,
     unless they were assigned.
 
-    Attributes
-    ----------
-    orders : list of slice or numpy.ndarray
-    subsets : list of Subset or None
-        None in a pickle.
-    num_examples : int
-    identity : tuple of int or None
-        Of the file that says so.
-    is_assigned : bool
-        Whether the rows were assigned by a subclass.
-
+    `subsets`: None in a pickle.
+    `identity`: of the file that says so.
+    `is_assigned`: whether the rows were assigned by a subclass.
     """
 
     identity: tuple[int, ...] | None = None

@@ -28,22 +28,8 @@ def read_collections(dataset: Any, requests: RequestIterator | None,
                      attribute: str) -> EpochReader | None:
     """Return a reader of arrays and lists in memory, as they are.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    requests : RequestIterator or None
-    options : ReadOptions
-    collections : list
-        One for each of the data set's sources.
-    attribute : str
-        Under which the data set has the collections.
-
-    Returns
-    -------
-    EpochReader or None
-        None if what the data set's `get_data` returns is more than copies
+    Returns: None if what the data set's `get_data` returns is more than copies
         of rows.
-
     """
     if requests is None or not requests.is_random_access or not all(
             is_readable(part) or (requests.requests_examples
@@ -75,13 +61,7 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
 class FileReader(RequestReader):
     """Reads batches of a file, and prefetches what the next requests need.
 
-    Parameters
-    ----------
-    dataset : Dataset
-    requests : RequestIterator
-    find_parts : callable
-        Returns a reader and the order of rows for each source.
-
+    `find_parts`: returns a reader and the order of rows for each source.
     """
 
     def __init__(self, dataset: Any, requests: RequestIterator,
@@ -133,21 +113,9 @@ def read_file(dataset: Any, requests: RequestIterator | None,
               ) -> EpochReader | None:
     """Return a reader of the rows of a file.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Its `_direct` reads plain batches; it may lack the attribute.
-    requests : RequestIterator or None
-    options : ReadOptions
-    find_parts : callable
-        Opens the file; returns a reader and the order of rows for each
-        source.
-
-    Returns
-    -------
-    EpochReader or None
-        None if requests are not known by their number.
-
+    `dataset`: its `_direct` reads plain batches; it may lack the attribute.
+    `find_parts`: opens the file; returns a reader and the order of rows for
+        each source.
     """
     if requests is None or not requests.is_random_access:
         return None

@@ -15,16 +15,8 @@ def order_of_splits(splits: Mapping[str, Any] | None,
                     num_rows: int) -> Order:
     """Return the rows of some splits, one split after the other.
 
-    Parameters
-    ----------
-    splits : dict or None
-        Maps names to ``(start, stop)``, a slice, or a list or array of
+    `splits`: maps names to ``(start, stop)``, a slice, or a list or array of
         rows in any order. None: there are no splits.
-    which_sets : tuple of str or None
-        None: all rows.
-    num_rows : int
-        How many rows the file has.
-
     """
     if which_sets is None:
         return slice(0, num_rows)

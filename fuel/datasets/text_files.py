@@ -68,17 +68,11 @@ def ends_lines_with_a_byte(encoding: str) -> bool:
 class LineReader:
     """Reads lines of one file after each other.
 
-    Attributes
-    ----------
-    start, line : int
-        Of the present block.
-    lines : list of str
-        The lines of the present block, without their ends. Empty at the end
-        of the file, and before the first block is read.
-    ends : bool
-        Whether the last of `lines` has an end: it has none if it is the
+    `start`, `line`: of the present block.
+    `lines`: the lines of the present block, without their ends. Empty at the
+        end of the file, and before the first block is read.
+    `ends`: whether the last of `lines` has an end: it has none if it is the
         last of a file that just stops.
-
     """
 
     def __init__(self, path: str, encoding: str, start: int = 0,
@@ -227,10 +221,7 @@ class LineReader:
 class TextPosition(RequestPosition):
     """Where reading stands in a list of text files.
 
-    Notes
-    -----
     Pickled, it is a position: files are opened again.
-
     """
 
     def __init__(self, files: list[str], encoding: str,

@@ -18,21 +18,9 @@ def silhouettes_downloader(size: int, directory: str, clear: bool = False,
                            *, options: Options = DEFAULT) -> None:
     """Download the file of one size, or delete it.
 
-    Parameters
-    ----------
-    size : {16, 28}
-        Height and width of the images, in pixels.
-    directory : str
-        The folder for the file.
-    clear : bool, optional
-        Delete the file instead. Default False.
-    options : Options, optional
-        How to download.
-
-    Raises
-    ------
-    ValueError
-        If there is no such size.
+    `size`: {16, 28}; height and width of the images, in pixels.
+    `clear`: delete the file instead. Default False.
+    `options`: how to download.
     """
     if size not in SIZES:
         raise ValueError(f'CalTech 101 Silhouettes has the sizes 16 and 28, '

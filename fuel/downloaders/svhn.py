@@ -14,21 +14,10 @@ def svhn_downloader(which_format: int, directory: str,
                     clear: bool = False, **kwargs: Options) -> None:
     """Download the files of one format, or delete them.
 
-    Parameters
-    ----------
-    which_format : {1, 2}
-        1 is for images of whole numbers, 2 for images of single digits.
-    directory : str
-        The folder for the files.
-    clear : bool, optional
-        Delete the files instead. Default False.
-    **kwargs
-        For `default_downloader`: `options`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such format.
+    `which_format`: {1, 2}; 1 is for images of whole numbers, 2 for images of
+        single digits.
+    `clear`: delete the files instead. Default False.
+    `**kwargs`: for `default_downloader`: `options`.
     """
     if which_format not in FILES:
         raise ValueError(f'SVHN has the formats 1 and 2, got '

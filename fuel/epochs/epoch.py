@@ -20,32 +20,19 @@ from fuel.utils import rng_state
 class Epoch(EpochPosition):
     """One epoch: how far it has come, and what the stream keeps for it.
 
-    Attributes
-    ----------
-    position : int
-        How many batches or examples were delivered.
-    reader : EpochReader or None
-        What reads the data.  None before the first read, and where the
+    `position`: how many batches or examples were delivered.
+    `reader`: what reads the data.  None before the first read, and where the
         stream has a `get_data` of its own.
-    request_iterator : RequestIterator or None
-        The requests; their `position` says how many were made.
-    finished : bool
-        Whether :class:`StopIteration` was raised.
-    end : Position or Exception
-        Where the epoch stood when it finished, or why that is not known.
-    start : object
-        State of the iteration scheme when the epoch began, or the
+    `request_iterator`: the requests; their `position` says how many were made.
+    `finished`: whether :class:`StopIteration` was raised.
+    `end`: where the epoch stood when it finished, or why that is not known.
+    `start`: state of the iteration scheme when the epoch began, or the
         exception that says why there is none.
-    attributes : dict
-        The values of the stream's `epoch_attributes`.
-    options : ReadOptions
-        Wishes of the stages above.
-    failed : list of int
-        Numbers of the reads whose exceptions were delivered.
-    skipped : set of int
-        Numbers of the reads to leave out, since their exceptions were
+    `attributes`: the values of the stream's `epoch_attributes`.
+    `options`: wishes of the stages above.
+    `failed`: numbers of the reads whose exceptions were delivered.
+    `skipped`: numbers of the reads to leave out, since their exceptions were
         delivered before the state was saved that was taken up.
-
     """
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:

@@ -30,12 +30,7 @@ def child_iterators(stream: Any) -> list[Any]:
 class SourceExamples(NamedTuple):
     """The examples of the data set that items were made of.
 
-    Attributes
-    ----------
-    indices : list
-    in_order : bool
-        Whether no stage may have changed their order.
-
+    `in_order`: whether no stage may have changed their order.
     """
 
     indices: list[Any]

@@ -11,14 +11,9 @@ import numpy
 class Conversion(NamedTuple):
     """A conversion of one source that is done while its data are read.
 
-    Attributes
-    ----------
-    dtype : numpy.dtype
-        Type of the result.
-    scale, shift : float or None
-        The result is ``data * scale + shift``, computed in doubles and
-        rounded once.  None if the data are only cast.
-
+    `dtype`: type of the result.
+    `scale`, `shift`: the result is ``data * scale + shift``, computed in
+        doubles and rounded once.  None if the data are only cast.
     """
 
     dtype: numpy.dtype[Any]
@@ -33,11 +28,7 @@ class ReadOptions:
     A reader that fulfils one names the source in its attribute
     ``converted``; the stages do what is left.
 
-    Attributes
-    ----------
-    conversions : dict of str to Conversion
-        By names of the data set's sources.
-
+    `conversions`: by names of the data set's sources.
     """
 
     conversions: Mapping[str, Conversion] = field(default_factory=dict)

@@ -15,16 +15,9 @@ if TYPE_CHECKING:
 class Runtime:
     """What a stream holds while it runs, and what no pickle keeps.
 
-    Attributes
-    ----------
-    lock : threading.RLock
-    epoch : Epoch or None
-        The one made last.
-    holders : list of (weakref to DataIterator, Epoch)
-        The epochs that still have a data set's state.
-    pending : dict or None
-        The state that the next epoch iterator takes up.
-
+    `epoch`: the one made last.
+    `holders`: the epochs that still have a data set's state.
+    `pending`: the state that the next epoch iterator takes up.
     """
 
     def __init__(self, pending: dict[str, Any] | None = None) -> None:

@@ -79,11 +79,7 @@ def _compare_position(old: object, new: Position, path: Path,
 class StateDelta:
     """The difference of an epoch iterator's state from its first.
 
-    Attributes
-    ----------
-    base : dict or Exception
-        The first state, or why there is none.
-
+    `base`: the first state, or why there is none.
     """
 
     def __init__(self, iterator: DataIterator) -> None:

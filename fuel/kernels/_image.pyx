@@ -133,19 +133,7 @@ cdef void copy_window(const char *source, Steps from_, char *out, Steps to,
 
 
 def first_outside(const Py_ssize_t[::1] offsets, Py_ssize_t most):
-    """Return the place of the first offset that is not from 0 to `most`.
-
-    Parameters
-    ----------
-    offsets : numpy.ndarray, shape (batch,), dtype intp
-    most : int
-
-    Returns
-    -------
-    int
-        -1 if there is none.
-
-    """
+    """Return the place of the first offset that is not from 0 to `most`."""
     cdef Py_ssize_t place
     for place in range(offsets.shape[0]):
         if offsets[place] < 0 or offsets[place] > most:
@@ -158,15 +146,8 @@ def copy_windows(cnp.ndarray images, const Py_ssize_t[::1] tops,
                  Py_ssize_t start, Py_ssize_t stop):
     """Copy a window of each image from `start` to `stop`.
 
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (batch, channel, height, width)
-    tops, lefts : numpy.ndarray, shape (batch,), dtype intp
-        Where each window begins.
-    out : numpy.ndarray, shape (batch, channel, rows, columns)
-        Of the dtype of `images`.
-    start, stop : int
-
+    `tops`, `lefts`: shape (batch,), dtype intp; where each window begins.
+    `out`: shape (batch, channel, rows, columns); of the dtype of `images`.
     """
     cdef Steps from_ = steps_of(images)
     cdef Steps to = steps_of(out)
@@ -189,13 +170,7 @@ def copy_mirrored(cnp.ndarray images, const uint8_t[::1] mirrored,
                   cnp.ndarray out, Py_ssize_t start, Py_ssize_t stop):
     """Copy images, those that are marked with their columns reversed.
 
-    Parameters
-    ----------
-    images, out : numpy.ndarray, shape (batch, channel, height, width)
-        Of one dtype.
-    mirrored : numpy.ndarray, shape (batch,), dtype uint8
-    start, stop : int
-
+    `images`, `out`: shape (batch, channel, height, width); of one dtype.
     """
     cdef Steps forward = steps_of(images)
     cdef Steps backward = forward
@@ -284,19 +259,12 @@ def convert(cnp.ndarray images, const Py_ssize_t[::1] rows,
             cnp.ndarray out, Py_ssize_t start, Py_ssize_t stop):
     """Write chosen images, times a scale plus a shift, as numbers.
 
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (examples, channel, height, width)
-        Aligned, native, one of int8, uint8, int16, uint16, int32, float32,
+    `images`: shape (examples, channel, height, width); aligned, native, one of
+        int8, uint8, int16, uint16, int32, float32, float64.
+    `rows`: shape (batch,), dtype intp; which image each row of `out` is made
+        of.
+    `out`: shape (batch, channel, height, width); c-contiguous, float32 or
         float64.
-    rows : numpy.ndarray, shape (batch,), dtype intp
-        Which image each row of `out` is made of.
-    scales, shifts : numpy.ndarray, shape (channel,), dtype float64
-    out : numpy.ndarray, shape (batch, channel, height, width)
-        C-contiguous, float32 or float64.
-    start, stop : int
-        Which rows of `out` to write.
-
     """
     cdef int kind = cnp.PyArray_TYPE(images)
     if kind == cnp.NPY_UINT8:

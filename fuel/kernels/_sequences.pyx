@@ -116,18 +116,8 @@ cdef class MaskWriter:
 def pad_lists(list sequences not None, mask_dtype):
     """Pad lists or tuples of integers or floats.
 
-    Parameters
-    ----------
-    sequences : list of (list or tuple)
-    mask_dtype : numpy.dtype
-        A number type.
-
-    Returns
-    -------
-    (numpy.ndarray, numpy.ndarray) or None
-        Padded, int64 or float64, and mask. None if an element is anything
+    Returns: padded, int64 or float64, and mask. None if an element is anything
         but an exact int of 64 bits or an exact float.
-
     """
     cdef cnp.npy_intp shape[2]
     cdef Py_ssize_t place, length, count = PyList_GET_SIZE(sequences)
@@ -198,18 +188,8 @@ cdef bint are_alike(list sequences) except -1:
 def pad_arrays(list sequences not None, mask_dtype):
     """Pad arrays of one type of number.
 
-    Parameters
-    ----------
-    sequences : list of numpy.ndarray, shape (length, ...)
-    mask_dtype : numpy.dtype
-        A number type.
-
-    Returns
-    -------
-    (numpy.ndarray, numpy.ndarray) or None
-        Padded and mask. None unless all are C-contiguous native arrays of
+    Returns: padded and mask. None unless all are C-contiguous native arrays of
         one type of number, of equal shapes after the first axis.
-
     """
     cdef cnp.npy_intp shape[64]
     cdef Py_ssize_t place, count = PyList_GET_SIZE(sequences)

@@ -29,17 +29,10 @@ cdef enum:
 cdef class Batches:
     """Batches of some sources.
 
-    Parameters
-    ----------
-    parts : list of (Rows, int, tuple of int, numpy.dtype)
-        For each source its rows, the first of them that is an example, the
-        shape of a row and its type, in native byte order.
-    num_examples : int
-    most_nbytes : int
-        Larger sources of a batch are left to several threads.
-    held : object
-        What must not be closed while this object lives.
-
+    `parts`: for each source its rows, the first of them that is an example,
+        the shape of a row and its type, in native byte order.
+    `most_nbytes`: larger sources of a batch are left to several threads.
+    `held`: what must not be closed while this object lives.
     """
 
     cdef list parts
@@ -56,17 +49,9 @@ cdef class Batches:
     def read(self, request):
         """Return a batch.
 
-        Parameters
-        ----------
-        request : object
-
-        Returns
-        -------
-        tuple of numpy.ndarray or None
-            New and writable. None if the request is anything else than a
-            contiguous array of intp within the examples, or its rows cannot
-            be copied in this way.
-
+        Returns: new and writable. None if the request is anything else than a
+            contiguous array of intp within the examples, or its rows cannot be
+            copied in this way.
         """
         if type(request) is not cnp.ndarray or not self.accepts(request):
             return None
@@ -134,19 +119,10 @@ cdef class Batches:
 cdef class BatchReader(IndexReader):
     """Reads the batches of an epoch, where all is plain.
 
-    Parameters
-    ----------
-    requests, fallback, **kwargs
-        As for `IndexReader`.
-    owner : object
-        Its attribute ``_direct`` is the `Batches` to read, or None while
+    `requests`, `fallback`, `**kwargs`: as for `IndexReader`.
+    `owner`: its attribute ``_direct`` is the `Batches` to read, or None while
         there are none. They are not kept here, so that it can close them.
-
-    Attributes
-    ----------
-    is_open : bool
-        Whether batches may be read here; until then `fallback` reads.
-
+    `is_open`: whether batches may be read here; until then `fallback` reads.
     """
 
     cdef object owner

@@ -11,13 +11,7 @@ cnp.import_array()
 
 
 cdef class Clock:
-    """Time, counted in requests.
-
-    Attributes
-    ----------
-    time : int
-
-    """
+    """Time, counted in requests."""
 
     def __cinit__(self):
         self.time = 0
@@ -31,19 +25,10 @@ cdef class Clock:
 cdef class Slots:
     """A slot for each chunk of a data set: its bytes, or None.
 
-    Parameters
-    ----------
-    num_chunks : int
-    chunk_nbytes : int
-        Of a decoded chunk.
-
-    Attributes
-    ----------
-    last_used : numpy.ndarray, shape (num_chunks,), dtype int64
-        When each chunk was last needed.
-    num_held : int
-        How many slots hold a chunk.
-
+    `chunk_nbytes`: of a decoded chunk.
+    `last_used`: shape (num_chunks,), dtype int64; when each chunk was last
+        needed.
+    `num_held`: how many slots hold a chunk.
     """
 
     def __init__(self, Py_ssize_t num_chunks, Py_ssize_t chunk_nbytes):
@@ -89,29 +74,10 @@ cdef class Slots:
                const int64_t[::1] addresses, Py_ssize_t most, int64_t soon):
         """Note that some rows will soon be needed.
 
-        Parameters
-        ----------
-        tiles : Tiles
-        rows : numpy.ndarray, dtype intp
-        addresses : int64 array, shape (num_chunks,)
-            Where each chunk is in the file; negative for one that is not.
-        most : int
-            If the rows lie in more chunks, nothing is noted.
-        soon : int
-            When they will have been used.
-
-        Returns
-        -------
-        count : int
-            In how many chunks the rows lie.
-        absent : list of int
-            Those that are not in their slots.
-
-        Raises
-        ------
-        IndexError
-            If there is no such row.
-
+        `addresses`: shape (num_chunks,); where each chunk is in the file;
+            negative for one that is not.
+        Returns: in how many chunks the rows lie.
+        Returns: those that are not in their slots.
         """
         cdef const cnp.npy_intp *wanted = <const cnp.npy_intp *>(
             cnp.PyArray_DATA(rows))

@@ -25,36 +25,16 @@ def scale_and_shift(array: NDArray[Any], scale: float, shift: float,
     The product and the sum are those of doubles, as NumPy computes them;
     but no copy of the array in doubles is made.
 
-    Parameters
-    ----------
-    array : numpy.ndarray, any shape
-        Booleans, integers, or floating numbers of at most 64 bits, in any
+    `array`: booleans, integers, or floating numbers of at most 64 bits, in any
         byte order, with any strides.
-    scale, shift : float
-    dtype : dtype
-        Of the result, in native byte order: booleans, integers or floating
-        numbers.
-
-    Returns
-    -------
-    numpy.ndarray, shape array.shape, dtype `dtype`
-        New and C-contiguous.
-
-    Raises
-    ------
-    TypeError
-        If `array` or `dtype` is of another type.
-    OverflowError
-        If a product or a sum is too large for a double.  One that is too
-        large for `dtype` alone becomes what NumPy's cast makes of it, with
-        NumPy's warning.
+    `dtype`: of the result, in native byte order: booleans, integers or
+        floating numbers.
 
     Examples
     --------
     >>> pixels = numpy.array([0, 128, 255], dtype='uint8')
     >>> scale_and_shift(pixels, 1 / 255, -0.5, 'float32')
     array([-0.5       ,  0.00196078,  0.5       ], dtype=float32)
-
     """
     if dtype.__class__ in FLOATS:
         target = empty(array.shape, dtype)

@@ -19,25 +19,10 @@ NO_CONVERSION.itemsize = NO_CONVERSION.out_itemsize = 1
 cdef class Converter:
     """Converts the elements of rows while they are gathered.
 
-    Parameters
-    ----------
-    source : numpy.dtype
-        As stored.
-    conversion : (numpy.dtype, float or None, float or None)
-        Type of the result, what to multiply with, and what to add. The
-        arithmetic is that of doubles.
-
-    Attributes
-    ----------
-    source, dtype : numpy.dtype
-        Of what is read, and of the result.
-
-    Raises
-    ------
-    TypeError
-        If there is no kernel for these types, or the result may be too large
-        for its type.
-
+    `source`: as stored.
+    `conversion`: type of the result, what to multiply with, and what to add.
+        The arithmetic is that of doubles.
+    `source`, `dtype`: of what is read, and of the result.
     """
 
     def __init__(self, source, conversion):
@@ -69,18 +54,7 @@ cdef class Converter:
 
 
 def converter_of(source, conversion):
-    """Return what converts elements as wanted, None if nothing does.
-
-    Parameters
-    ----------
-    source : numpy.dtype
-    conversion : (numpy.dtype, float or None, float or None), or None
-
-    Returns
-    -------
-    Converter or None
-
-    """
+    """Return what converts elements as wanted, None if nothing does."""
     if conversion is None:
         return None
     try:

@@ -51,18 +51,7 @@ cdef bitgen_t *bits_of(bit_generator) except NULL:
 def draw_integers(bit_generator, uint32_t most, Py_ssize_t count):
     """Draw integers from 0 to `most`, both included.
 
-    Parameters
-    ----------
-    bit_generator : numpy.random.BitGenerator
-        That of a ``RandomState``.
-    most : int
-        Below 2 ** 32 - 1.
-    count : int
-
-    Returns
-    -------
-    numpy.ndarray, shape (count,), dtype intp
-        What ``RandomState.randint(0, most + 1, count)`` returns; the
+    Returns: what ``RandomState.randint(0, most + 1, count)`` returns; the
         generator is afterwards where it would be then.
 
     Examples
@@ -71,7 +60,6 @@ def draw_integers(bit_generator, uint32_t most, Py_ssize_t count):
     >>> rng = numpy.random.RandomState(1)
     >>> draw_integers(rng._bit_generator, 4, 3)
     array([3, 4, 0])
-
     """
     # For small counts, ``randint`` mostly looks at its arguments.
     cdef bitgen_t *bits = bits_of(bit_generator)
@@ -91,18 +79,8 @@ def draw_integers(bit_generator, uint32_t most, Py_ssize_t count):
 def draw_order(bit_generator, uint32_t size):
     """Draw an order of the numbers below `size`.
 
-    Parameters
-    ----------
-    bit_generator : numpy.random.BitGenerator
-        That of a ``RandomState``.
-    size : int
-        Below 2 ** 32.
-
-    Returns
-    -------
-    numpy.ndarray, shape (size,), dtype uint32
-        What ``RandomState.shuffle`` makes of ``range(size)``; the generator
-        is afterwards where it would be then.
+    Returns: what ``RandomState.shuffle`` makes of ``range(size)``; the
+        generator is afterwards where it would be then.
 
     Examples
     --------
@@ -110,7 +88,6 @@ def draw_order(bit_generator, uint32_t size):
     >>> rng = numpy.random.RandomState(1)
     >>> draw_order(rng._bit_generator, 5)
     array([2, 1, 4, 0, 3], dtype=uint32)
-
     """
     cdef Words words
     cdef cnp.npy_intp shape = size

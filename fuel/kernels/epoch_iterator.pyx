@@ -15,17 +15,10 @@ cdef class PendingItem:
     where no signal is handled. If one came before, the next call gets the
     same batch.
 
-    Attributes
-    ----------
-    is_asked : bool
-        Whether an iterator asks, which says when it has what is held.
-    held : tuple or None
-        Data, an error or None, and a receipt.
-    receipt : object
-        Of the item delivered last, until it is counted.
-    is_over : bool
-        Whether StopIteration was raised.
-
+    `is_asked`: whether an iterator asks, which says when it has what is held.
+    `held`: data, an error or None, and a receipt.
+    `receipt`: of the item delivered last, until it is counted.
+    `is_over`: whether StopIteration was raised.
     """
 
     cdef public bint is_asked
@@ -44,16 +37,10 @@ cdef class PendingItem:
 cdef class EpochPosition:
     """Base of :class:`fuel.epochs.epoch.Epoch`: what is looked at in C.
 
-    Attributes
-    ----------
-    position : int
-        How many batches or examples were delivered.
-    reader : EpochReader or None
-        What reads the data; None before the first, and where the stream
+    `position`: how many batches or examples were delivered.
+    `reader`: what reads the data; None before the first, and where the stream
         reads them itself.
-    pending_item : PendingItem or None
-        If the data come from another process.
-
+    `pending_item`: if the data come from another process.
     """
 
     cdef public Py_ssize_t position
@@ -63,14 +50,7 @@ cdef class EpochPosition:
 
 @cython.auto_pickle(False)
 cdef class EpochIterator:
-    """Iterator that asks a compiled reader, else its own ``read_next()``.
-
-    Attributes
-    ----------
-    epoch : EpochPosition
-    as_dict : bool
-
-    """
+    """Iterator that asks a compiled reader, else its own ``read_next()``."""
 
     cdef public EpochPosition epoch
     cdef public bint as_dict

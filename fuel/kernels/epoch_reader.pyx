@@ -28,13 +28,7 @@ cnp.import_array()
 
 @cython.auto_pickle(False)
 cdef class RequestPosition:
-    """Number of requests that were made: the only position of an epoch.
-
-    Attributes
-    ----------
-    position : int
-
-    """
+    """Number of requests that were made: the only position of an epoch."""
 
     def __reduce__(self):
         return new_object, (type(self),), self.__getstate__()
@@ -49,12 +43,7 @@ def new_object(cls):
 cdef class CompiledReader:
     """Base of the readers that give most data in C.
 
-    Parameters
-    ----------
-    requests : RequestPosition
-    fallback : EpochReader
-        Reads the next request where this reader cannot.
-
+    `fallback`: reads the next request where this reader cannot.
     """
 
     def __init__(self, RequestPosition requests not None, fallback):
@@ -132,13 +121,7 @@ cdef class PrefetchReader(CompiledReader):
 
 @cython.final
 cdef class Order:
-    """The examples of an epoch, one after another.
-
-    Parameters
-    ----------
-    indices : range, list of int, or array of uint32 or int64
-
-    """
+    """The examples of an epoch, one after another."""
 
     def __init__(self, indices):
         self.indices = indices
@@ -197,20 +180,9 @@ cdef class Order:
 cdef class IndexReader(CompiledReader):
     """Base of the readers that know the indices of requests.
 
-    Parameters
-    ----------
-    requests : RequestIterator
-    fallback : EpochReader
-    converters : list of (Converter or None), optional
-        One for each source; of batches only. Default to none.
-    converted : frozenset of str, optional
-        Names of the sources that are converted.
-
-    Attributes
-    ----------
-    converted : frozenset of str
-        Those of the data that were read last.
-
+    `converters`: one for each source; of batches only. Default to none.
+    `converted`: names of the sources that are converted.
+    `converted`: those of the data that were read last.
     """
 
     def __init__(self, requests, fallback, converters=None,
@@ -254,19 +226,11 @@ cdef frozenset NOTHING = frozenset()
 cdef class ArrayReader(IndexReader):
     """Reads rows of arrays and lists in memory, as they are at the time.
 
-    Parameters
-    ----------
-    requests, fallback, **kwargs
-        As for `IndexReader`.
-    collections : list of numpy.ndarray, list or tuple
-        One for each source; for batches, arrays.
-    owner : object
-    attributes : tuple of str
-        Names of those of the owner's attributes that say what to read. If
-        one of them is set anew, `fallback` reads.
-    own : callable
-        Returns a copy of an element of a list.
-
+    `requests`, `fallback`, `**kwargs`: as for `IndexReader`.
+    `collections`: one for each source; for batches, arrays.
+    `attributes`: names of those of the owner's attributes that say what to
+        read. If one of them is set anew, `fallback` reads.
+    `own`: returns a copy of an element of a list.
     """
 
     cdef list collections
@@ -372,18 +336,7 @@ cdef class ArrayReader(IndexReader):
 
 
 def is_readable(part):
-    """Return whether rows of an object can be copied as bytes.
-
-    Parameters
-    ----------
-    part : object
-
-    Returns
-    -------
-    bool
-        True for arrays of plain types in C order.
-
-    """
+    """Return whether rows of an object can be copied as bytes."""
     return ((type(part) is cnp.ndarray or type(part) is numpy.memmap)
             and cnp.PyArray_NDIM(part) > 0 and is_plain(part))
 

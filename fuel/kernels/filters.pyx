@@ -13,21 +13,10 @@ def unshuffle(const uint8_t[::1] data, Py_ssize_t itemsize):
     Shuffled data hold the first byte of every element, then the second of
     every element, and so on; bytes beyond the last full element follow.
 
-    Parameters
-    ----------
-    data : buffer of bytes
-    itemsize : int
-        Bytes of an element, at least 1.
-
-    Returns
-    -------
-    numpy.ndarray, shape (len(data),), dtype uint8
-
     Examples
     --------
     >>> unshuffle(b'acbd', 2).tobytes()
     b'abcd'
-
     """
     if itemsize < 1:
         raise ValueError(f'elements of {itemsize} bytes cannot be shuffled')
@@ -98,26 +87,10 @@ cdef void copy_rest(const uint8_t *data, uint8_t *out, Py_ssize_t start,
 def lzf_decode(const uint8_t[::1] data, Py_ssize_t nbytes):
     """Decode LZF.
 
-    Parameters
-    ----------
-    data : buffer of bytes
-    nbytes : int
-        How many bytes come out.
-
-    Returns
-    -------
-    numpy.ndarray, shape (nbytes,), dtype uint8
-
-    Raises
-    ------
-    ValueError
-        If `data` is no LZF of that many bytes.
-
     Examples
     --------
     >>> lzf_decode(b'\\x02abc', 3).tobytes()
     b'abc'
-
     """
     if nbytes < 0:
         raise ValueError(f'cannot decode to {nbytes} bytes')
@@ -176,18 +149,7 @@ cdef Py_ssize_t lzf(const uint8_t *data, Py_ssize_t size, uint8_t *out,
 
 
 def fletcher32(const uint8_t[::1] data):
-    """Return HDF5's Fletcher checksum of some bytes.
-
-    Parameters
-    ----------
-    data : buffer of bytes
-
-    Returns
-    -------
-    int
-        From 0 to ``2 ** 32 - 1``.
-
-    """
+    """Return HDF5's Fletcher checksum of some bytes."""
     cdef Py_ssize_t size = data.shape[0]
     cdef uint32_t checksum = 0
     if size:

@@ -186,22 +186,13 @@ cdef int refuse_row(Py_ssize_t row, Tiles tiles) except -1:
 cdef class Rows:
     """Rows of one source of a file: base of the classes below.
 
-    Parameters
-    ----------
-    tiles : Tiles
-    addresses : numpy.ndarray, shape (chunks,), dtype int64
-        Where each chunk starts in the file; `MISSING` for one that was never
-        written, `OUTSIDE` for one that the file cannot hold.
-    fill : numpy.ndarray
-        A row of fill values.
-
-    Attributes
-    ----------
-    addresses : numpy.ndarray
-        A copy. `OUTSIDE` also for chunks that end outside of the file.
-    declines : bool
-        Whether every batch is left to the caller. Defaults to False.
-
+    `addresses`: shape (chunks,), dtype int64; where each chunk starts in the
+        file; `MISSING` for one that was never written, `OUTSIDE` for one that
+        the file cannot hold.
+    `fill`: a row of fill values.
+    `addresses`: a copy. `OUTSIDE` also for chunks that end outside of the
+        file.
+    `declines`: whether every batch is left to the caller. Defaults to False.
     """
 
     def __init__(self, Tiles tiles not None, addresses,
@@ -305,13 +296,8 @@ cdef void copy_mapped(void *argument) noexcept nogil:
 cdef class MappedRows(Rows):
     """Rows of a data set in a mapped file.
 
-    Parameters
-    ----------
-    tiles, addresses, fill
-        As for `Rows`.
-    memory : buffer
-        The mapped file.
-
+    `tiles`, `addresses`, `fill`: as for `Rows`.
+    `memory`: the mapped file.
     """
 
     cdef const unsigned char[::1] memory
@@ -349,16 +335,7 @@ cdef class MappedRows(Rows):
         return 0
 
     def watch(self, int descriptor, int64_t size, int64_t changed):
-        """Let `Batches` decline rows of a file that was changed.
-
-        Parameters
-        ----------
-        descriptor : int
-            Of the file, open as long as this object is used.
-        size, changed : int
-            What `file_state` said when the file was opened.
-
-        """
+        """Let `Batches` decline rows of a file that was changed."""
         self.descriptor = descriptor
         self.file_size = size
         self.file_changed = changed
@@ -393,28 +370,11 @@ cdef class MappedRows(Rows):
              end=None):
         """Copy rows into a batch.
 
-        Parameters
-        ----------
-        rows : numpy.ndarray, shape (batch,), dtype intp; or tuple of two int
-            Which rows, or the first one and the one after the last.
-        out : numpy.ndarray
-            C-contiguous, of the batch's size.
-        begin, end : int, optional
-            The part of the batch to copy. Default to all of it.
-
-        Returns
-        -------
-        bool
-            False if the map could not be read: its file was cut, or the
+        `rows`: shape (batch,), dtype intp; which rows, or the first one and
+            the one after the last.
+        `begin`, `end`: the part of the batch to copy. Default to all of it.
+        Returns: False if the map could not be read: its file was cut, or the
             disk failed.
-
-        Raises
-        ------
-        IndexError
-            If a row is out of range.
-        LookupError
-            Its argument is the first chunk needed that is `OUTSIDE`.
-
         """
         cdef Request request
         cdef MappedJob job
@@ -432,15 +392,9 @@ cdef class MappedRows(Rows):
 cdef class DecodedRows(Rows):
     """Rows of a data set in decoded chunks.
 
-    Parameters
-    ----------
-    tiles, addresses, fill
-        As for `Rows`.
-    slots : Slots
-        The chunks that are remembered.
-    clock : Clock
-        Tells when a chunk was used.
-
+    `tiles`, `addresses`, `fill`: as for `Rows`.
+    `slots`: the chunks that are remembered.
+    `clock`: tells when a chunk was used.
     """
 
     cdef Slots slots
@@ -528,22 +482,8 @@ cdef class DecodedRows(Rows):
     def copy(self, rows, cnp.ndarray out not None):
         """Copy rows of the chunks that are remembered into a batch.
 
-        Parameters
-        ----------
-        rows, out
-            As for `MappedRows.copy`.
-
-        Returns
-        -------
-        list of (int, list of int)
-            Chunks that were not remembered, and the places in the batch of
-            the rows that lie in them.
-
-        Raises
-        ------
-        IndexError
-            If a row is out of range.
-
+        Returns: chunks that were not remembered, and the places in the batch
+            of the rows that lie in them.
         """
         cdef Request request
         cdef Window window
@@ -555,19 +495,7 @@ cdef class DecodedRows(Rows):
 
     def copy_chunk(self, Py_ssize_t chunk, cnp.ndarray decoded not None, rows,
                    list places not None, cnp.ndarray out not None):
-        """Copy rows of one decoded chunk into a batch.
-
-        Parameters
-        ----------
-        chunk : int
-        decoded : numpy.ndarray
-            The chunk's bytes.
-        rows, out
-            As for `copy`.
-        places : list of int
-            Which of `rows` lie in this chunk.
-
-        """
+        """Copy rows of one decoded chunk into a batch."""
         cdef Request request
         cdef Window window
         cdef Py_ssize_t place, row, block

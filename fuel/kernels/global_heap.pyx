@@ -14,27 +14,9 @@ def find_object(const uint8_t[::1] data, uint64_t nbytes, uint64_t number,
                 bint whole=False):
     """Find an object of a collection.
 
-    Parameters
-    ----------
-    data : buffer of bytes
-        The collection, or its beginning.
-    nbytes : int
-        Size of the whole collection.
-    number : int
-        Of the object, from 1.
-    whole : bool, optional
-        Check all objects, also those after it. Defaults to False.
-
-    Returns
-    -------
-    (int, int) or None
-        Where the object starts in the collection, and its size; it ends
+    `whole`: check all objects, also those after it. Defaults to False.
+    Returns: where the object starts in the collection, and its size; it ends
         inside of the collection. None if that takes more than `data`.
-
-    Raises
-    ------
-    ValueError
-        If there is no such object, or another one is damaged.
 
     Examples
     --------
@@ -44,7 +26,6 @@ def find_object(const uint8_t[::1] data, uint64_t nbytes, uint64_t number,
     (32, 5)
     >>> collection[32:32 + 5]
     b'hello'
-
     """
     cdef uint64_t place = 16, size, room, start = 0, length = 0
     cdef uint64_t end = data.shape[0]

@@ -91,11 +91,7 @@ cdef bint guarded(void (*work)(void *) noexcept nogil, void *job,
                   const char *low, const char *high) noexcept nogil:
     """Do a piece of work that reads a map, from `low` to before `high`.
 
-    Returns
-    -------
-    bool
-        False if the map could not be read, and the work is half done.
-
+    Returns: False if the map could not be read, and the work is half done.
     """
     return fuel_guarded(work, job, low, high) == 0
 
@@ -138,23 +134,7 @@ cdef extern from *:
 
 
 def file_state(int descriptor):
-    """Return the size of an open file, and when it was last changed.
-
-    Parameters
-    ----------
-    descriptor : int
-
-    Returns
-    -------
-    size, changed : int
-        Bytes, and nanoseconds since 1970.
-
-    Raises
-    ------
-    OSError
-        If the descriptor is not open.
-
-    """
+    """Return the size of an open file, and when it was last changed."""
     cdef int64_t size = 0, changed = 0
     if fuel_state(descriptor, &size, &changed):
         raise OSError(f'file descriptor {descriptor} is not open')

@@ -206,27 +206,10 @@ cdef cnp.ndarray new_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype):
 def empty(shape, dtype):
     """Return a new array whose content is arbitrary.
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-    dtype : data-type
-
-    Returns
-    -------
-    numpy.ndarray
-        In C order; it owns its memory.
-
-    Raises
-    ------
-    MemoryError
-    ValueError
-        If a dimension is negative, or there are too many.
-
     Examples
     --------
     >>> empty((2, 3), 'uint8').shape
     (2, 3)
-
     """
     cdef cnp.npy_intp dimensions[64]
     cdef int ndim = 0
@@ -241,29 +224,12 @@ def empty(shape, dtype):
 
 
 def address_of(cnp.ndarray array not None):
-    """Return where the data of an array begin.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-
-    Returns
-    -------
-    int
-
-    """
+    """Return where the data of an array begin."""
     return <size_t>cnp.PyArray_DATA(array)
 
 
 def kept_bytes():
-    """Return how many bytes are kept for arrays to come.
-
-    Returns
-    -------
-    int
-        At most `MOST_BYTES`.
-
-    """
+    """Return how many bytes are kept for arrays to come."""
     return fuel_kept_bytes
 
 

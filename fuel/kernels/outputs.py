@@ -22,11 +22,7 @@ _local = threading.local()
 class Placement:
     """Regions of one slot, offered to the stages of one batch.
 
-    Attributes
-    ----------
-    references : list of weakref
-        To the arrays that were given out.
-
+    `references`: to the arrays that were given out.
     """
 
     def __init__(self, memory: NDArray[Any],

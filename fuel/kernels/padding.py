@@ -17,29 +17,12 @@ def pad_sequences(sequences: Sequence[ArrayLike],
                   mask_dtype: DTypeLike = 'float64') -> Any:
     """Return sequences as one array, filled up with zeros, and its mask.
 
-    Parameters
-    ----------
-    sequences : list, tuple or numpy.ndarray
-        Lists, tuples or arrays of shape (length, ...); lengths may differ
-        and may be 0, what follows may not differ. An array of at least two
-        axes, whose rows have one length, will do too.
-    mask_dtype : dtype, optional
-        A number type or bool.
-
-    Returns
-    -------
-    padded : numpy.ndarray, shape (batch, longest, ...)
-        Of the common dtype of the sequences, in native byte order. Empty
-        lists say nothing about it; nothing but empty lists gives float64.
-        An array that needs no padding is returned itself.
-    mask : numpy.ndarray, shape (batch, longest), dtype mask_dtype
-        One where there are data, zero behind them.
-
-    Raises
-    ------
-    ValueError
-        If a sequence is a scalar or itself ragged, or if shapes behind the
-        first axis differ.
+    `sequences`: lists, tuples or arrays of shape (length, ...); lengths may
+        differ and may be 0, what follows may not differ. An array of at least
+        two axes, whose rows have one length, will do too.
+    Returns: of the common dtype of the sequences, in native byte order. Empty
+        lists say nothing about it; nothing but empty lists gives float64. An
+        array that needs no padding is returned itself.
 
     Examples
     --------
@@ -52,7 +35,6 @@ def pad_sequences(sequences: Sequence[ArrayLike],
     array([[1., 1.],
            [0., 0.],
            [1., 0.]])
-
     """
     mask_dtype = numpy.dtype(mask_dtype).newbyteorder('=')
     if mask_dtype.kind not in 'biufc':

@@ -83,16 +83,9 @@ cdef void fill(Network* network, int64_t* numbers, Py_ssize_t count
 def permute(cnp.ndarray numbers not None, size, keys):
     """Replace each number below `size` by its image, in place.
 
-    Parameters
-    ----------
-    numbers : numpy.ndarray
-        Of type int64, one-dimensional and contiguous; each at least 0 and
-        below `size`.
-    size : int
-        From 1 to 2 ** 62.
-    keys : sequence of int
-        ``ROUNDS`` numbers below 2 ** 64: another permutation for each.
-
+    `numbers`: of type int64, one-dimensional and contiguous; each at least 0
+        and below `size`.
+    `keys`: ``ROUNDS`` numbers below 2 ** 64: another permutation for each.
     """
     cdef Network network
     cdef int step

@@ -40,24 +40,9 @@ def copy_pixels(capsule, Py_ssize_t channels, Py_ssize_t height,
                 Py_ssize_t width):
     """Return the pixels of an image as an array.
 
-    Parameters
-    ----------
-    capsule : PyCapsule
-        The ``ArrowArray`` of an image of Pillow whose channels are bytes.
-    channels : int
-        1, 3 or 4; in memory, a pixel has one byte or four.
-    height, width : int
-
-    Returns
-    -------
-    numpy.ndarray, shape (channels, height, width), dtype uint8
-        C-contiguous.
-
-    Raises
-    ------
-    ValueError
-        If the memory is not laid out like that.
-
+    `capsule`: the ``ArrowArray`` of an image of Pillow whose channels are
+        bytes.
+    `channels`: 1, 3 or 4; in memory, a pixel has one byte or four.
     """
     cdef ArrowArray *array = <ArrowArray *>PyCapsule_GetPointer(
         capsule, 'arrow_array')

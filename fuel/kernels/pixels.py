@@ -35,34 +35,15 @@ def convert_images(images: NDArray[Any], scale: ArrayLike, shift: ArrayLike,
     ``images[indices].astype(dtype) * dtype(scale) + dtype(shift)``, with two
     roundings.
 
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (examples, channel, height, width)
-        Booleans, integers or floats, in any strides; it may be read-only.
-    scale, shift : float or sequence of float
-        One for all channels or one for each.
-    dtype : {'float32', 'float64'}, optional
-    indices : list of int or integer numpy.ndarray, optional
-        Which images, in order; they may repeat. Default is all.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, channel, height, width)
-        New and C-contiguous.
-
-    Raises
-    ------
-    ValueError
-        If an index is out of range, or shapes or types do not fit.
+    `images`: shape (examples, channel, height, width); booleans, integers or
+        floats, in any strides; it may be read-only.
+    `indices`: which images, in order; they may repeat. Default is all.
 
     Examples
     --------
     >>> images = numpy.array([0, 255], 'uint8').reshape(2, 1, 1, 1)
     >>> convert_images(images, 1 / 255, -.5, 'float64', [1, 0]).ravel()
     array([ 0.5, -0.5])
-
     """
     images = as_batch_of_images(images)
     dtype = numpy.dtype(dtype)

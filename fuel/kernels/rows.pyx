@@ -132,29 +132,10 @@ cdef cnp.ndarray indices_of_array(cnp.ndarray request,
 def as_indices(request, Py_ssize_t num_examples):
     """Return the indices of a request as an array, all of them checked.
 
-    Parameters
-    ----------
-    request : list of int, range or 1-d integer numpy.ndarray
-        Indices in any order; they may repeat.
-    num_examples : int
-        Each index must lie in ``[0, num_examples)``.
-
-    Returns
-    -------
-    indices : numpy.ndarray, shape (batch,), dtype intp
-        C-contiguous.  May be `request` itself.
-
-    Raises
-    ------
-    ValueError
-        If the request is of another kind, has a boolean, a float or another
-        thing among its elements, or an index out of range.
-
     Examples
     --------
     >>> as_indices([2, 0, 2], 3)
     array([2, 0, 2])
-
     """
     if isinstance(request, list):
         return indices_of_list(request, num_examples)
@@ -208,62 +189,23 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices,
 
 
 def native(array):
-    """Return `array` in native byte order, copied only where it is not.
-
-    Parameters
-    ----------
-    array : numpy.ndarray
-
-    Returns
-    -------
-    numpy.ndarray
-    """
+    """Return `array` in native byte order, copied only where it is not."""
     if array.dtype.isnative:
         return array
     return array.astype(array.dtype.newbyteorder('='))
 
 
 def own_record(record):
-    """Return a record that is no view of the array it was taken from.
-
-    Parameters
-    ----------
-    record : numpy.void
-
-    Returns
-    -------
-    numpy.void
-        A copy, in native byte order.
-
-    """
+    """Return a record that is no view of the array it was taken from."""
     return native(record.copy())
 
 
 def take(cnp.ndarray array not None, indices, Converter converter=None):
     """Return rows of an array, in the order asked for, as a new array.
 
-    Parameters
-    ----------
-    array : numpy.ndarray, shape (examples, ...)
-        Any dtype, any strides.
-    indices : numpy.ndarray, list of int or range
-        Which rows, as :func:`as_indices` takes them; they may repeat.
-    converter : Converter, optional
-        Converts the elements, in the same pass. Defaults to None: they are
-        what they are in `array`.
-
-    Returns
-    -------
-    rows : numpy.ndarray, shape (len(indices), ...)
-        New, C-contiguous, writable, in native byte order.
-
-    Raises
-    ------
-    ValueError
-        If an index is no integer or out of range, or `array` is 0-d.
-    TypeError
-        If `array` is not of the type that `converter` is for, or not in C
-        order.
+    `indices`: which rows, as :func:`as_indices` takes them; they may repeat.
+    `converter`: converts the elements, in the same pass. Defaults to None:
+        they are what they are in `array`.
 
     Examples
     --------
@@ -271,7 +213,6 @@ def take(cnp.ndarray array not None, indices, Converter converter=None):
     >>> take(numpy.array([[1, 2], [3, 4], [5, 6]]), [2, 0])
     array([[5, 6],
            [1, 2]])
-
     """
     if cnp.PyArray_NDIM(array) == 0:
         raise ValueError('rows can only be taken from an array that has at '
@@ -289,28 +230,11 @@ def take(cnp.ndarray array not None, indices, Converter converter=None):
 def take_row(cnp.ndarray array not None, Py_ssize_t index):
     """Return one row of an array as the caller's own.
 
-    Parameters
-    ----------
-    array : numpy.ndarray, shape (examples, ...)
-    index : int
-        From 0 to ``len(array) - 1``.
-
-    Returns
-    -------
-    row : numpy.ndarray, shape array.shape[1:], or a NumPy scalar
-        A copy, of records too, in native byte order.
-
-    Raises
-    ------
-    ValueError
-        If `index` is out of range.
-
     Examples
     --------
     >>> import numpy
     >>> take_row(numpy.array([[1, 2], [3, 4]]), 1)
     array([3, 4])
-
     """
     cdef int ndim = cnp.PyArray_NDIM(array)
     if ndim == 0:

@@ -14,15 +14,9 @@ from collections.abc import Iterator
 cdef class StageReader(CompiledReader):
     """Reads the items of a stage.
 
-    Parameters
-    ----------
-    stage : Transformer
-        Held weakly, since it holds the epoch that has this reader.
-    child : iterator
-        The epoch iterator of the stream that the stage reads.
-    transform : callable
-        Takes the stage and an item, and returns the item transformed.
-
+    `stage`: held weakly, since it holds the epoch that has this reader.
+    `child`: the epoch iterator of the stream that the stage reads.
+    `transform`: takes the stage and an item, and returns the item transformed.
     """
 
     cdef object stage

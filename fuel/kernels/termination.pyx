@@ -56,13 +56,7 @@ cdef extern from *:
 def arm(int number, unsigned int seconds):
     """End the process when Python does not handle a signal in time.
 
-    Parameters
-    ----------
-    number : int
-        A signal that has a handler in Python.
-    seconds : int
-        How long Python has after the signal to call :func:`disarm`.
-
+    `seconds`: how long Python has after the signal to call :func:`disarm`.
     """
     if fuel_arm(number, seconds) != 0:
         raise ValueError(f'signal {number} has no handler in Python')

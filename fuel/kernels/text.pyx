@@ -11,12 +11,7 @@ cdef extern from 'Python.h':
 cdef class MissingTokenError(Exception):
     """A token that is not in the vocabulary.
 
-    Attributes
-    ----------
-    place : int
-        The number of the line that it is in.
-    token : str
-
+    `place`: the number of the line that it is in.
     """
 
     cdef readonly Py_ssize_t place
@@ -32,35 +27,14 @@ def numberize(list lines not None, dict vocabulary not None, bint by_word,
               list before not None, list after not None, unknown):
     """Return for each line the numbers of its tokens.
 
-    Parameters
-    ----------
-    lines : list of str
-    vocabulary : dict
-        Maps tokens to integers.
-    by_word : bool
-        Whether tokens are what stands between white space, as opposed to
-        the characters between the first and the last that are not white.
-    before, after : list of int
-        What to put around each line.
-    unknown : int or None
-        The number of tokens that are not in the vocabulary.
-
-    Returns
-    -------
-    list of list of int
-
-    Raises
-    ------
-    MissingTokenError
-        If a token is not in the vocabulary and `unknown` is None.
-    TypeError
-        If a line is no string.
+    `by_word`: whether tokens are what stands between white space, as opposed
+        to the characters between the first and the last that are not white.
+    `unknown`: the number of tokens that are not in the vocabulary.
 
     Examples
     --------
     >>> numberize(['a b', ' b'], {'a': 0, 'b': 1}, True, [7], [8, 9], None)
     [[7, 0, 1, 8, 9], [7, 1, 8, 9]]
-
     """
     cdef list tokens, out
     cdef list result = []

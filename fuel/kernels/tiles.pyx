@@ -17,30 +17,12 @@ cnp.import_array()
 cdef class Tiles:
     """Where the bytes of a row lie in the chunks that hold it.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the data set; at least one axis, none of the others empty.
-    chunk_shape : tuple of int
-        Same length.  A contiguous data set is one chunk.
-    itemsize : int
-        Bytes of an element.
-
-    Attributes
-    ----------
-    num_rows, block_rows : int
-        Rows of the data set, and of one chunk.
-    num_tiles : int
-        Chunks that together hold a row.
-    row_nbytes, chunk_nbytes : int
-        Decoded sizes in bytes.
-
-    Raises
-    ------
-    ValueError
-        If the axes do not match, no memory could hold a chunk, or a row
-        falls into too many segments to be worth it.
-
+    `shape`: of the data set; at least one axis, none of the others empty.
+    `chunk_shape`: same length.  A contiguous data set is one chunk.
+    `itemsize`: bytes of an element.
+    `num_rows`, `block_rows`: rows of the data set, and of one chunk.
+    `num_tiles`: chunks that together hold a row.
+    `row_nbytes`, `chunk_nbytes`: decoded sizes in bytes.
     """
 
     MOST_SEGMENTS = 1 << 16

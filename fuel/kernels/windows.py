@@ -25,28 +25,13 @@ def crop_windows(images: NDArray[Any], tops: ArrayLike, lefts: ArrayLike,
                  num_threads: int | None = None) -> Any:
     """Copy one window of each image of a batch.
 
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (batch, channel, height, width)
-        Any dtype, any strides; it may be read-only.
-    tops, lefts : sequence of int, shape (batch,)
-        The first row and the first column of each window.
-    shape : (int, int), optional
-        Height and width of the windows. Not needed with `out`.
-    out : numpy.ndarray, shape (batch, channel, rows, columns), optional
-        Where to write, of the dtype of `images`. Default is a new array in
-        native byte order.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, channel, rows, columns)
-
-    Raises
-    ------
-    ValueError
-        If a window leaves its image, or shapes or types do not fit.
+    `images`: shape (batch, channel, height, width); any dtype, any strides; it
+        may be read-only.
+    `tops`, `lefts`: shape (batch,); the first row and the first column of each
+        window.
+    `shape`: height and width of the windows. Not needed with `out`.
+    `out`: shape (batch, channel, rows, columns); where to write, of the dtype
+        of `images`. Default is a new array in native byte order.
 
     Examples
     --------
@@ -54,7 +39,6 @@ def crop_windows(images: NDArray[Any], tops: ArrayLike, lefts: ArrayLike,
     >>> crop_windows(images, [1], [2], (2, 2))
     array([[[[ 6,  7],
              [10, 11]]]])
-
     """
     images = as_batch_of_images(images)
     if out is None:
@@ -88,24 +72,9 @@ def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
                   num_threads: int | None = None) -> Any:
     """Copy a batch of images, some of them with left and right exchanged.
 
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (batch, channel, height, width)
-        Any dtype, any strides; it may be read-only.
-    mirrored : sequence of bool, shape (batch,)
-        Which images to mirror.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, channel, height, width)
-        New, in native byte order.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit.
+    `images`: shape (batch, channel, height, width); any dtype, any strides; it
+        may be read-only.
+    Returns: new, in native byte order.
 
     Examples
     --------
@@ -113,7 +82,6 @@ def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
     >>> mirror_images(images, [True, False]).reshape(2, 3)
     array([[3, 2, 1],
            [4, 5, 6]])
-
     """
     images = as_batch_of_images(images)
     marks = numpy.ascontiguousarray(mirrored, dtype=bool)
@@ -136,36 +104,13 @@ def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
 def is_movable(dtype: numpy.dtype[Any]) -> bool:
     """Tell whether elements of a type may be copied as bytes.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-
-    Returns
-    -------
-    bool
-        False for objects and for types that own memory elsewhere.
-
+    Returns: False for objects and for types that own memory elsewhere.
     """
     return dtype.kind in 'biufcmMSUV' and not dtype.hasobject
 
 
 def as_batch_of_images(images: ArrayLike) -> Any:
-    """Return an array with four axes, or complain.
-
-    Parameters
-    ----------
-    images : numpy.ndarray, shape (batch, channel, height, width)
-
-    Returns
-    -------
-    numpy.ndarray
-
-    Raises
-    ------
-    ValueError
-        If it has another number of axes.
-
-    """
+    """Return an array with four axes, or complain."""
     images = numpy.asarray(images)
     if images.ndim != 4:
         raise ValueError(

@@ -22,22 +22,14 @@ from fuel.utils.rng_state import is_generator
 class RequestIterator(RequestPosition, Iterator[Any]):
     """Iterator over the requests of one epoch.
 
-    Attributes
-    ----------
-    position : int
-        How many requests were made.  This is where the epoch stands: its
-        reader looks here before each read.
-    num_requests : int or float
-        How many there are in the whole epoch; ``math.inf`` if they never
-        end.
-    requests_examples : bool
-        Whether a request is the index of one example.
-
-    Notes
-    -----
     Subclasses implement :meth:`_request`.  One iterator belongs to one
     thread at a time.
 
+    `position`: how many requests were made.  This is where the epoch stands:
+        its reader looks here before each read.
+    `num_requests`: how many there are in the whole epoch; ``math.inf`` if they
+        never end.
+    `requests_examples`: whether a request is the index of one example.
     """
 
     num_requests: float = 0

@@ -30,14 +30,8 @@ _TOGETHER = 2.0
 class Joiner(NamedTuple):
     """A client that wants to join an epoch.
 
-    Attributes
-    ----------
-    connection : ClientConnection
-    number : int
-        Of its wish; a later one replaces it.
-    position : Position or None
-        What it continues.
-
+    `number`: of its wish; a later one replaces it.
+    `position`: what it continues.
     """
 
     connection: ClientConnection
@@ -48,14 +42,8 @@ class Joiner(NamedTuple):
 class Admission:
     """Decides which client joins which epoch, and begins epochs.
 
-    Attributes
-    ----------
-    journal : Journal or None
-    run : str
-        Names the epochs of this server, and of those that it continues.
-    epoch : Epoch or None
-        The present one.
-
+    `run`: names the epochs of this server, and of those that it continues.
+    `epoch`: the present one.
     """
 
     def __init__(self, check_state: Callable[[State], object],

@@ -17,17 +17,10 @@ from fuel.workers.batch_maker import write_into
 class ClientConnection:
     """The connection of one client.
 
-    Attributes
-    ----------
-    key : bytes
-        Its public key, if connections are encrypted.
-    join : int
-        Number of its present membership; 0 if it is in no epoch.
-    is_local : bool
-        Whether it has proved to be on this host.
-    is_gone : bool
-        Whether the connection was found cut.
-
+    `key`: its public key, if connections are encrypted.
+    `join`: number of its present membership; 0 if it is in no epoch.
+    `is_local`: whether it has proved to be on this host.
+    `is_gone`: whether the connection was found cut.
     """
 
     # Less is not worth a slot (bytes).

@@ -21,19 +21,11 @@ _RECENT = 0.1
 class Item:
     """One batch, or the error in its place.
 
-    Attributes
-    ----------
-    index : int
-        Its place in the epoch.
-    fields : dict
-        Of its header, whoever gets it.
-    buffers : list
-        Its arrays, as :func:`fuel.wire.encode` returned them.
-    slot : Slot or None
-        If it is in shared memory.
-    extents : list of (int, int)
-        Where in the slot its arrays are.
-
+    `index`: its place in the epoch.
+    `fields`: of its header, whoever gets it.
+    `buffers`: its arrays, as :func:`fuel.wire.encode` returned them.
+    `slot`: if it is in shared memory.
+    `extents`: where in the slot its arrays are.
     """
 
     def __init__(self, index: int, fields: Fields, buffers: Buffers) -> None:
@@ -47,22 +39,14 @@ class Item:
 class Member:
     """A client that is connected and in the epoch.
 
-    Attributes
-    ----------
-    account : Account
-    credit : int
-        How many batches it may have that it has not delivered.
-    reserved : int
-        How many are being made for it.
-    is_waiting : bool
-        Whether its user waits for a batch.
-    has_read : bool
-        Whether it gave a sign that it reads what it is sent.
-    first_sent, last_sent : float
-        When it was sent its first batch, and its last one; 0 before.
-    revoked : float
-        When it was asked for batches that another one waits for; else 0.
-
+    `credit`: how many batches it may have that it has not delivered.
+    `reserved`: how many are being made for it.
+    `is_waiting`: whether its user waits for a batch.
+    `has_read`: whether it gave a sign that it reads what it is sent.
+    `first_sent`, `last_sent`: when it was sent its first batch, and its last
+        one; 0 before.
+    `revoked`: when it was asked for batches that another one waits for; else
+        0.
     """
 
     def __init__(self, account: Account, credit: int) -> None:
@@ -87,28 +71,17 @@ class Member:
 class Epoch:
     """One epoch of the served stream, as far as it is in memory.
 
-    Attributes
-    ----------
-    cursor : int
-        Index of the batch that the pipeline makes next.
-    is_exhausted : bool
-        Whether it has made the last.
-    free : dict
-        Batches in memory that somebody is to be sent, by index.
-    under_way : dict
-        Those that were sent, or are held for a successor, by index.
-    making : set of int
-        Those that the pipeline makes now.
-    is_torn : bool
-        Whether batches may be missing that were made before.
-    is_begun, is_open : bool
-        Whether the pipeline was asked for it, and has opened it.
-    is_loaded : bool
-        Whether the pipeline is in this epoch.
-    base, base_index, why : dict or None, int, str or None
-        The state with which the pipeline opened it, the index there, and
-        why there is no state.
-
+    `cursor`: index of the batch that the pipeline makes next.
+    `is_exhausted`: whether it has made the last.
+    `free`: batches in memory that somebody is to be sent, by index.
+    `under_way`: those that were sent, or are held for a successor, by index.
+    `making`: those that the pipeline makes now.
+    `is_torn`: whether batches may be missing that were made before.
+    `is_begun`, `is_open`: whether the pipeline was asked for it, and has
+        opened it.
+    `is_loaded`: whether the pipeline is in this epoch.
+    `base`, `base_index`, `why`: the state with which the pipeline opened it,
+        the index there, and why there is no state.
     """
 
     def __init__(self, ledger: Ledger, free: Callable[[Item], None]) -> None:

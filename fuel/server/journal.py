@@ -100,13 +100,8 @@ def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
 class Journal:
     """A file of events, open for one server.
 
-    Attributes
-    ----------
-    path : Path
-    found : (str, Ledger) or None
-        The run and the epoch in the file of a former server, until
+    `found`: the run and the epoch in the file of a former server, until
         :meth:`begin` decides about them.
-
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

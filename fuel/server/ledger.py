@@ -23,24 +23,14 @@ Recorder = Callable[[Event], object]
 class Account:
     """The batches of one client in an epoch.
 
-    Attributes
-    ----------
-    client, before : str
-        Its name, and that of the client whose saved state it continues.
-    rank : int or None
-    sent : IndexSet
-        What it was ever sent, or took over from `before`.
-    delivered : IndexSet
-        What its user has: acknowledged, or taken over.
-    pending : IndexSet
-        What it was sent and has neither acknowledged nor returned.
-    is_present : bool
-        Whether it is connected and in the epoch.
-    has_left : bool
-        Whether it left, or came to the end of the epoch.
-    deadline : float
-        Until when `pending` is held for its successor; 0 if it is not.
-
+    `client`, `before`: its name, and that of the client whose saved state it
+        continues.
+    `sent`: what it was ever sent, or took over from `before`.
+    `delivered`: what its user has: acknowledged, or taken over.
+    `pending`: what it was sent and has neither acknowledged nor returned.
+    `is_present`: whether it is connected and in the epoch.
+    `has_left`: whether it left, or came to the end of the epoch.
+    `deadline`: until when `pending` is held for its successor; 0 if it is not.
     """
 
     def __init__(self, client: str, rank: int | None = None,
@@ -59,33 +49,17 @@ class Account:
 class Ledger:
     """Who was sent, and has delivered, what of one epoch.
 
-    Parameters
-    ----------
-    number : int
-        Number of the epoch.
-    sharing : str
-        ``'split'``, ``'all'`` or ``'rank'``.
-    num_ranks : int, optional
-        How many clients share by rank.
-    is_adopted : bool, optional
-        Whether the epoch began with the saved state of a client, so that
-        nothing is known of what was sent before.
-    record : callable, optional
-        Called with each event, after it was applied.
-
-    Attributes
-    ----------
-    accounts : dict
-        By name of the client.
-    delivered : IndexSet
-        What all clients together have acknowledged to this server.
-    checkpoints : Checkpoints
-        States of the pipeline.
-    length : int or None
-        How many batches the epoch has, once that is known.
-    final : dict or None
-        The state of the pipeline after the epoch.
-
+    `number`: number of the epoch.
+    `sharing`: ``'split'``, ``'all'`` or ``'rank'``.
+    `num_ranks`: how many clients share by rank.
+    `is_adopted`: whether the epoch began with the saved state of a client, so
+        that nothing is known of what was sent before.
+    `record`: called with each event, after it was applied.
+    `accounts`: by name of the client.
+    `delivered`: what all clients together have acknowledged to this server.
+    `checkpoints`: states of the pipeline.
+    `length`: how many batches the epoch has, once that is known.
+    `final`: the state of the pipeline after the epoch.
     """
 
     def __init__(self, number: int, sharing: str = SPLIT, num_ranks: int = 1,
@@ -121,15 +95,10 @@ class Ledger:
              claims: IndexSet | None = None) -> Account:
         """Add a client.
 
-        Parameters
-        ----------
-        before : str, optional
-            The client whose position it continues; may be itself.
-        claims : IndexSet, optional
-            What that position says was delivered; see :meth:`check_claims`.
-            What `before`, and those that continued it, delivered since is
-            made again, if the pipeline can go back.
-
+        `before`: the client whose position it continues; may be itself.
+        `claims`: what that position says was delivered; see
+            :meth:`check_claims`. What `before`, and those that continued it,
+            delivered since is made again, if the pipeline can go back.
         """
         claims = IndexSet() if claims is None else claims
         account = Account(client, rank, before)

@@ -20,13 +20,7 @@ _BUSY = 2.0
 class Listener:
     """A bound ROUTER socket, with encryption and a count of rejected peers.
 
-    Attributes
-    ----------
-    address : str
-        Such as ``'tcp://127.0.0.1:5557'``.
-    router : zmq.Socket
-    keys : ServerKeys or None
-
+    `address`: such as ``'tcp://127.0.0.1:5557'``.
     """
 
     def __init__(self, host: str, port: int,

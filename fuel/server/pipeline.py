@@ -22,20 +22,11 @@ OPENED, BATCH, FAILURE, END, BROKEN = (
 class Result(NamedTuple):
     """What came of a request.
 
-    Attributes
-    ----------
-    kind : str
-    request : dict
-        The request itself.
-    fields : dict
-        For the header of the message to the client.
-    buffers : list
-        Arrays of a batch, unless they are in the request's slot.
-    extents : list of (int, int) or None
-        Where in the slot they are.
-    placement : Placement or None
-        What of the slot the stages were offered.
-
+    `request`: the request itself.
+    `fields`: for the header of the message to the client.
+    `buffers`: arrays of a batch, unless they are in the request's slot.
+    `extents`: where in the slot they are.
+    `placement`: what of the slot the stages were offered.
     """
 
     kind: str

@@ -13,23 +13,13 @@ from fuel.wire.index_sets import IndexSet, from_ranges
 class Position:
     """Where a client stands, or the client whose state it restored.
 
-    Attributes
-    ----------
-    run : str
-        Names the epochs of the server that it read from.
-    epoch : int
-        Number of the epoch.
-    client : str
-        The client that saved the position.
-    is_over : bool
-        Whether the epoch was finished or left: the next one is wanted.
-    index : int
-        Batch before which the pipeline's state is known.
-    state : dict or None
-        That state.
-    done : IndexSet
-        Batches that the client delivered to its user.
-
+    `run`: names the epochs of the server that it read from.
+    `epoch`: number of the epoch.
+    `client`: the client that saved the position.
+    `is_over`: whether the epoch was finished or left: the next one is wanted.
+    `index`: batch before which the pipeline's state is known.
+    `state`: that state.
+    `done`: batches that the client delivered to its user.
     """
 
     run: str

@@ -16,11 +16,7 @@ _QUIET = 1.0
 class RejectedPeers:
     """Counts messages and connections that are not of the protocol.
 
-    Attributes
-    ----------
-    monitor : zmq.Socket
-        Readable when there is something for :meth:`read_events`.
-
+    `monitor`: readable when there is something for :meth:`read_events`.
     """
 
     def __init__(self, router: zmq.Socket[bytes],

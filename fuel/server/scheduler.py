@@ -37,28 +37,14 @@ class Scheduler:
 
     Everything is called by the one thread that has the server's sockets.
 
-    Parameters
-    ----------
-    admission : Admission
-        Decides which client joins which epoch.
-    connections : dict
-        The connected clients, which the server keeps.
-    post : callable
-        Sends fields and frames to a client.
-    hold : float
-        Seconds that the successor of a client that vanished has to come.
-    max_bytes : int
-        Shared memory for clients on this host.
-    clock : callable, optional
-        Returns the time in seconds.
-
-    Attributes
-    ----------
-    counts : dict
-        Numbers of what was sent, and so on.
-    waited : dict
-        Seconds that the pipeline and the clients were waited for.
-
+    `admission`: decides which client joins which epoch.
+    `connections`: the connected clients, which the server keeps.
+    `post`: sends fields and frames to a client.
+    `hold`: seconds that the successor of a client that vanished has to come.
+    `max_bytes`: shared memory for clients on this host.
+    `clock`: returns the time in seconds.
+    `counts`: numbers of what was sent, and so on.
+    `waited`: seconds that the pipeline and the clients were waited for.
     """
 
     def __init__(self, pipeline: Pipeline, admission: Admission,

@@ -38,13 +38,7 @@ def cache_of(identity: Hashable, budget: int) -> ChunkCache:
 class ChunkCache:
     """The budget of one file.
 
-    Attributes
-    ----------
-    budget : int
-    clock : Clock
-    used : int
-        Bytes that are remembered now.
-
+    `used`: bytes that are remembered now.
     """
 
     # Of the budget, freed at once: looking for what to forget takes time.
@@ -108,13 +102,8 @@ class ChunkCache:
 class ChunkStore:
     """The decoded chunks of one data set.
 
-    Attributes
-    ----------
-    slots : Slots
-        Each chunk, if it is remembered, and when it was last needed.
-    num_decoded : int
-        How many times a chunk was decoded.
-
+    `slots`: each chunk, if it is remembered, and when it was last needed.
+    `num_decoded`: how many times a chunk was decoded.
     """
 
     def __init__(self, cache: ChunkCache, num_chunks: int,

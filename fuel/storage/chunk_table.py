@@ -28,18 +28,12 @@ class UnreadableTableError(ValueError):
 class ChunkTable:
     """Where the chunks of a data set are, in the order of the grid.
 
-    Attributes
-    ----------
-    grid : tuple of int
-        How many chunks there are along each axis.
-    addresses : numpy.ndarray, dtype int64
-        Places in the file; `MISSING` for chunks that were never written,
-        `OUTSIDE` for those that would begin or end outside of the file.
-    sizes : numpy.ndarray, dtype int64
-        Stored bytes.
-    masks : numpy.ndarray, dtype uint32
-        Bit i is set where a chunk skipped filter i.
-
+    `grid`: how many chunks there are along each axis.
+    `addresses`: places in the file; `MISSING` for chunks that were never
+        written, `OUTSIDE` for those that would begin or end outside of the
+        file.
+    `sizes`: stored bytes.
+    `masks`: bit i is set where a chunk skipped filter i.
     """
 
     grid: tuple[int, ...]

@@ -37,11 +37,7 @@ class DecodedReader(DirectReader):
     Chunks are read and decoded on all cores and remembered within the
     budget of the file.
 
-    Attributes
-    ----------
-    store : ChunkStore
-        What is remembered.
-
+    `store`: what is remembered.
     """
 
     _rows: DecodedRows

@@ -26,29 +26,8 @@ def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
            nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
     """Undo the filters of one chunk.
 
-    Parameters
-    ----------
-    stored : bytes
-        As in the file.
-    mask : int
-        Bit i is set if the chunk skipped filter i.
-    filters : tuple of Filter
-        A pipeline that `is_known`.
-    nbytes : int
-        Size of the decoded chunk; nothing larger is ever made.
-    itemsize : int
-        Bytes of an element.
-
-    Returns
-    -------
-    numpy.ndarray, shape (nbytes,), dtype uint8
-        May be read-only.
-
-    Raises
-    ------
-    ValueError
-        If the bytes are not what these filters make of a chunk.
-
+    `nbytes`: size of the decoded chunk; nothing larger is ever made.
+    Returns: may be read-only.
     """
     data: Any = stored
     used = [one for place, one in enumerate(filters)

@@ -85,20 +85,12 @@ def is_known(filters: tuple[Filter, ...]) -> bool:
 class Layout:
     """How a data set is stored.
 
-    Attributes
-    ----------
-    storage : str
-        ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
+    `storage`: ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
         ``'external'``.
-    chunk_shape : tuple of int or None
-        None unless chunked.
-    filters : tuple of Filter
-        In the order in which chunks went through them.
-    obstacle : str
-        Why the bytes cannot be read directly; empty if they can.
-    is_ragged : bool
-        Whether rows have variable length.
-
+    `chunk_shape`: None unless chunked.
+    `filters`: in the order in which chunks went through them.
+    `obstacle`: why the bytes cannot be read directly; empty if they can.
+    `is_ragged`: whether rows have variable length.
     """
 
     storage: str

@@ -188,16 +188,11 @@ def _pieces(starts: NDArray[numpy.int64], nbytes: int,
 class RequestsAhead:
     """Tells a data set of the next requests of an epoch.
 
-    Parameters
-    ----------
-    upcoming : callable
-        Takes the number of a request and returns it, None after the last.
-    expect : callable
-        Takes a request and how many bytes may be spent on it; returns how
-        many are, None if that is too little.
-    room : int
-        Bytes that may be spent on what was expected and not yet read.
-
+    `upcoming`: takes the number of a request and returns it, None after the
+        last.
+    `expect`: takes a request and how many bytes may be spent on it; returns
+        how many are, None if that is too little.
+    `room`: bytes that may be spent on what was expected and not yet read.
     """
 
     # How many requests are looked at beyond the present one.

@@ -20,18 +20,10 @@ class Reader(ABC):
     A reader may be used by several threads at once, and in a child made by
     a fork. It belongs to an open file and cannot be pickled.
 
-    Attributes
-    ----------
-    path : str
-        Of the file, for errors.
-    name : str
-        Of the source, for errors.
-    shape : tuple of int
-    dtype : numpy.dtype
-        In native byte order.
-    layout : Layout or None
-        How the data set is stored; None if the file is no HDF5 file.
-
+    `path`: of the file, for errors.
+    `name`: of the source, for errors.
+    `dtype`: in native byte order.
+    `layout`: how the data set is stored; None if the file is no HDF5 file.
     """
 
     layout: Layout | None = None
@@ -49,27 +41,11 @@ class Reader(ABC):
     def read(self, rows: Places) -> Any:
         """Return rows of the data set.
 
-        Parameters
-        ----------
-        rows : int, slice or numpy.ndarray, shape (batch,), dtype intp
-            Places from 0; an array in any order, with repetitions. Slices
-            mean what they mean for a list.
-
-        Returns
-        -------
-        numpy.ndarray, shape (batch, ...)
-            New, contiguous, writable, in native byte order. For an integer
-            without the first axis, and a NumPy scalar if that was the only
-            one.
-
-        Raises
-        ------
-        IndexError
-            If a row is out of range.
-        DamagedFileError
-            If the file is damaged where these rows are, or was changed
-            while in use.
-
+        `rows`: shape (batch,), dtype intp; places from 0; an array in any
+            order, with repetitions. Slices mean what they mean for a list.
+        Returns: new, contiguous, writable, in native byte order. For an
+            integer without the first axis, and a NumPy scalar if that was the
+            only one.
         """
         if isinstance(rows, numpy.ndarray):
             return self._read_list(
@@ -85,47 +61,21 @@ class Reader(ABC):
     def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Tell whether reading ahead would help now.
 
-        Parameters
-        ----------
-        rows : slice or numpy.ndarray, dtype intp
-            Those that may be asked for.
-
-        Returns
-        -------
-        int or None
-            How many bytes may be spent on it; None if it would not help.
-
+        Returns: how many bytes may be spent on it; None if it would not help.
         """
         return None
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """Prepare rows that will soon be read, in the background.
 
-        Parameters
-        ----------
-        rows : numpy.ndarray, shape (batch,), dtype intp
-            As for `read`, but checked.
-        room : int
-            How many bytes may be spent.
-
-        Returns
-        -------
-        int or None
-            How many are spent; None if that would be more than `room`, and
-            nothing was done.
-
+        `rows`: shape (batch,), dtype intp; as for `read`, but checked.
+        Returns: how many are spent; None if that would be more than `room`,
+            and nothing was done.
         """
         return 0
 
     def direct(self) -> Rows | None:
-        """Return what copies rows into batches without this reader.
-
-        Returns
-        -------
-        Rows or None
-            None if there is none.
-
-        """
+        """Return what copies rows into batches without this reader."""
         return None
 
     @abstractmethod

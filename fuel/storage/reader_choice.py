@@ -21,21 +21,12 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
                 ) -> Reader:
     """Return the fastest reader that a data set's storage allows.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-        At least one axis. Its file must stay open while it is read; the
+    `dataset`: at least one axis. Its file must stay open while it is read; the
         direct readers survive its end, but HDF5's lock on it does not.
-    cache_bytes : int, optional
-        How many bytes of decoded chunks may be remembered for this file, by
-        all its readers in this process together; the largest number that
-        one of them asked for counts. The default is the setting
+    `cache_bytes`: how many bytes of decoded chunks may be remembered for this
+        file, by all its readers in this process together; the largest number
+        that one of them asked for counts. The default is the setting
         ``chunk_cache_bytes``.
-
-    Returns
-    -------
-    Reader
-        ``reader.layout`` tells what was found.
 
     Examples
     --------
@@ -48,7 +39,6 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     ...     open_reader(file['x']).read(numpy.array([4, 0, 4]))
     array([4, 0, 4])
     >>> folder.cleanup()
-
     """
     layout = discover(dataset)
     try:

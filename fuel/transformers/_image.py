@@ -15,18 +15,10 @@ def window_batch_bchw(batch: NDArray[Any], height_offsets: Sequence[int],
                       width_offsets: Sequence[int], out: NDArray[Any]) -> None:
     """Copy one window of each image of a batch.
 
-    Parameters
-    ----------
-    batch : numpy.ndarray, shape (batch, channel, height, width)
-    height_offsets, width_offsets : sequence of int, shape (batch,)
-        The first row and the first column of each window.
-    out : numpy.ndarray, shape (batch, channel, rows, columns)
-        Where to write, of the dtype of `batch`.
-
-    Raises
-    ------
-    ValueError
-        If a window leaves its image, or shapes or types do not fit.
+    `height_offsets`, `width_offsets`: shape (batch,); the first row and the
+        first column of each window.
+    `out`: shape (batch, channel, rows, columns); where to write, of the dtype
+        of `batch`.
 
     Examples
     --------
@@ -37,6 +29,5 @@ def window_batch_bchw(batch: NDArray[Any], height_offsets: Sequence[int],
     >>> out
     array([[[[3, 4],
              [6, 7]]]])
-
     """
     crop_windows(batch, height_offsets, width_offsets, out=out)

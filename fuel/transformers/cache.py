@@ -188,19 +188,7 @@ def as_size(stage: StreamLike, request: Any) -> int:
 
 
 def join(pieces: list[Any]) -> Any:
-    """Return parts of batches as one new array.
-
-    Parameters
-    ----------
-    pieces : list of numpy.ndarray or list
-        Examples of one source.
-
-    Returns
-    -------
-    numpy.ndarray, shape (batch, ...)
-        Of objects if their shapes differ.
-
-    """
+    """Return parts of batches as one new array."""
     if all(isinstance(piece, numpy.ndarray) for piece in pieces) and len(
             {piece.shape[1:] for piece in pieces}) == 1:
         joined = numpy.concatenate(pieces)

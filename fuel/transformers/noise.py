@@ -21,16 +21,10 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
 
     Subclasses implement ``_apply(array, generator)``.
 
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        `which_sources` and others; see
+    `seed`: default is ``config.default_seed``.
+    `**kwargs`: `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
         default to those of `data_stream`.
-
     """
 
     takes_integers = False

@@ -12,14 +12,8 @@ from fuel.transformers.base import check_count
 class PartialBatch:
     """A batch of the child, and how much of it was delivered.
 
-    Attributes
-    ----------
-    parts : list
-        The data of each source, as arrays or lists.
-    length, used : int
-        Numbers of examples.
-    position : object
-
+    `parts`: the data of each source, as arrays or lists.
+    `length`, `used`: numbers of examples.
     """
 
     def __init__(self, batch: Iterable[Any], sources: Sequence[str],

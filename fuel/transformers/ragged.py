@@ -22,13 +22,9 @@ _MAKES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) < '1.24.0'
 def as_batch(examples: Sequence[Any]) -> NDArray[Any]:
     """Return examples as one array, new and writable.
 
-    Returns
-    -------
-    numpy.ndarray, shape (batch, ...)
-        What :func:`numpy.array` makes of them. If their shapes differ, or
+    Returns: what :func:`numpy.array` makes of them. If their shapes differ, or
         if strings would lose what is at their end, an array of objects of
         shape (batch,) with the examples themselves.
-
     """
     if _differ_in_shape(examples):
         return _as_objects(examples)

@@ -59,19 +59,7 @@ def dump(batch: object,
          small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
     """Return a description of any data, and the memory of its arrays.
 
-    Parameters
-    ----------
-    batch : object
-        Whatever pickles.
-    small : int, optional
-        Arrays of fewer bytes go into the description.
-
-    Returns
-    -------
-    description : bytes
-    buffers : list of numpy.ndarray
-        One-dimensional arrays of uint8, views of the data where possible.
-
+    Returns: one-dimensional arrays of uint8, views of the data where possible.
     """
     if _is_plain(batch):
         return _dump_plain(batch, small)
@@ -90,19 +78,7 @@ def dump(batch: object,
 
 
 def load(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
-    """Return what :func:`dump` was given.
-
-    Parameters
-    ----------
-    description : bytes-like
-    buffers : sequence of writable buffers
-        The arrays are views of them.
-
-    Returns
-    -------
-    object
-
-    """
+    """Return what :func:`dump` was given."""
     if description[0] == _PLAIN:
         return _load_plain(description, buffers)
     return pickle.loads(description, buffers=buffers)

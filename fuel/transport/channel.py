@@ -54,11 +54,7 @@ class Peer:
 
     A closed connection does not show that: a child may hold it open.
 
-    Parameters
-    ----------
-    pid : int
-        Of a process that is alive now.
-
+    `pid`: of a process that is alive now.
     """
 
     def __init__(self, pid: int) -> None:
@@ -88,23 +84,12 @@ class Peer:
 class Channel:
     """One end of a connection that carries :class:`Message`.
 
-    Parameters
-    ----------
-    connection : socket.socket
-        Of the Unix family, since it passes file descriptors.
-    peer : Peer, optional
-        Its death ends the channel.
-
-    Notes
-    -----
     Sending is safe from several threads, receiving is for one at a time.
 
-    Attributes
-    ----------
-    is_waiting : bool
-        Whether an exception that comes out of here, by Ctrl-C say, came while
-        it waited, so that no message is lost.
-
+    `connection`: of the Unix family, since it passes file descriptors.
+    `peer`: its death ends the channel.
+    `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
+        came while it waited, so that no message is lost.
     """
 
     def __init__(self, connection: socket.socket,
@@ -137,13 +122,7 @@ class Channel:
 
     @fault_point('channel send')
     def send(self, *messages: Message) -> None:
-        """Send messages; waits only while the other side is behind.
-
-        Raises
-        ------
-        ChannelClosed
-
-        """
+        """Send messages; waits only while the other side is behind."""
         data = b''.join(map(_pack, messages))
         descriptors = [message.descriptor for message in messages
                        if message.descriptor is not None]
@@ -171,14 +150,7 @@ class Channel:
                 raise ChannelClosed('the other process is gone')
 
     def receive(self, timeout: float | None = None) -> Message | None:
-        """Return the next message, or None after `timeout` seconds.
-
-        Raises
-        ------
-        ChannelClosed
-            If the other side is gone and all it sent was received.
-
-        """
+        """Return the next message, or None after `timeout` seconds."""
         if self._messages:
             return self._messages.popleft()
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -195,14 +167,7 @@ class Channel:
         return self._messages.popleft()
 
     def drain(self) -> list[Message]:
-        """Return messages that have arrived, without waiting.
-
-        Raises
-        ------
-        ChannelClosed
-            If the other side is gone and all it sent was received.
-
-        """
+        """Return messages that have arrived, without waiting."""
         if self._poll.poll(0):
             self._read()
         if self._ended and not self._messages:

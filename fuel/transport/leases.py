@@ -29,21 +29,15 @@ class Leases:
     it (a reshaped array, a view, a memoryview, a tensor) has the root as
     its base and keeps it alive; when it dies, the slot may be used again.
 
-    Parameters
-    ----------
-    limit : int
-        How many bytes may be lent at once.  Beyond that the data are
-        copied, so that a consumer that keeps everything gets memory of its
-        own and the producer goes on.
-
-    Notes
-    -----
     Roots die wherever their last user drops them: inside the garbage
     collector, in another thread, in the middle of our own code.  So that
     only appends to a deque, by a function of C, where no Ctrl-C comes
     between; the owner asks for :meth:`returned` when it talks to the
     producer anyway.
 
+    `limit`: how many bytes may be lent at once.  Beyond that the data are
+        copied, so that a consumer that keeps everything gets memory of its own
+        and the producer goes on.
     """
 
     def __init__(self, limit: int) -> None:
@@ -79,21 +73,8 @@ class Leases:
              build: Callable[[list[Any]], Any]) -> Any:
         """Return what `build` makes of the arrays' memory.
 
-        Parameters
-        ----------
-        slot : int
-            The slot's number.
-        segment : int
-            Number of the segment that the slot lies in.
-        extents : sequence of (int, int)
-            Where the arrays are: offset in the segment and size in bytes.
-        build : callable
-            Takes a list of writable buffers.
-
-        Returns
-        -------
-        object
-
+        `extents`: where the arrays are: offset in the segment and size in
+            bytes.
         """
         memory = self._segments[segment].memory
         start = min(offset for offset, _ in extents)
@@ -115,14 +96,7 @@ class Leases:
         self._unused.append(slot)
 
     def returned(self) -> list[tuple[int, bool]]:
-        """Return the slots given back since the last call.
-
-        Returns
-        -------
-        list of (int, bool)
-            Number of the slot, and whether it may be written again.
-
-        """
+        """Return the slots given back since the last call."""
         while self._dead:
             lease = self._dead.popleft()
             self.lent -= lease.nbytes

@@ -18,18 +18,10 @@ class Segment:
     Nothing has to be cleaned up: the memory is gone when the last process
     that maps it is, however that ended.
 
-    Parameters
-    ----------
-    descriptor : int
-        Open file descriptor of the memory.  The segment owns it from now on.
-    size : int
-        In bytes.
-
-    Attributes
-    ----------
-    memory : mmap.mmap
-        Never closed by hand: arrays keep it for as long as they live.
-
+    `descriptor`: open file descriptor of the memory.  The segment owns it from
+        now on.
+    `size`: in bytes.
+    `memory`: never closed by hand: arrays keep it for as long as they live.
     """
 
     def __init__(self, descriptor: int, size: int) -> None:
@@ -43,23 +35,7 @@ class Segment:
 
     @classmethod
     def create(cls, size: int) -> Segment:
-        """Return a new segment, filled with zeros.
-
-        Parameters
-        ----------
-        size : int
-            In bytes, positive.
-
-        Returns
-        -------
-        Segment
-
-        Raises
-        ------
-        OSError
-            If there is no memory, or no descriptor, left.
-
-        """
+        """Return a new segment, filled with zeros."""
         descriptor = _create_descriptor()
         try:
             os.ftruncate(descriptor, size)

@@ -23,19 +23,10 @@ class BudgetError(MemoryError):
 class Slot:
     """A piece of a segment that holds one batch.
 
-    Attributes
-    ----------
-    number : int
-        Names the slot between the two processes.
-    segment : Segment
-    segment_number : int
-    offset, capacity : int
-        Where the slot lies in its segment, in bytes.
-    bytes : numpy.ndarray
-        The slot's memory, of uint8.
-    holder : object
-        For whom the slot is in use; None if it is free.
-
+    `number`: names the slot between the two processes.
+    `offset`, `capacity`: where the slot lies in its segment, in bytes.
+    `bytes`: the slot's memory, of uint8.
+    `holder`: for whom the slot is in use; None if it is free.
     """
 
     def __init__(self, number: int, segment_number: int, segment: Segment,
@@ -56,15 +47,9 @@ class SlotPool:
     The slot released last is used first: its memory is still in the
     processor's cache.
 
-    Parameters
-    ----------
-    budget : int
-        How many bytes of slots may be in use at once.
-
-    Notes
-    -----
     Not thread-safe; the owner holds a lock.
 
+    `budget`: how many bytes of slots may be in use at once.
     """
 
     def __init__(self, budget: int) -> None:
@@ -79,13 +64,7 @@ class SlotPool:
         self._num_segments = 0
 
     def check_size(self, size: int) -> None:
-        """Refuse a batch of which two do not fit.
-
-        Raises
-        ------
-        BudgetError
-
-        """
+        """Refuse a batch of which two do not fit."""
         if 2 * _round(size) > self.budget:
             raise BudgetError(
                 f'a batch of {size} bytes takes a slot of {_round(size)} '
@@ -95,22 +74,7 @@ class SlotPool:
 
     def acquire(self, size: int, holder: Hashable = 0,
                 others: Container[Hashable] = ()) -> Slot | None:
-        """Return a free slot, or None if the budget allows none now.
-
-        Parameters
-        ----------
-        size : int
-            How many bytes it must have.
-        holder : hashable, optional
-            For whom the slot is.
-        others : container, optional
-            Holders that have a budget of their own.
-
-        Returns
-        -------
-        Slot or None
-
-        """
+        """Return a free slot, or None if the budget allows none now."""
         if self._deferred:
             self._free_deferred()
         capacity = _round(size)
@@ -150,13 +114,8 @@ class SlotPool:
     def release(self, number: int, reuse: bool = True) -> None:
         """Take a slot back.
 
-        Parameters
-        ----------
-        number : int
-        reuse : bool, optional
-            False if someone else, such as a fork of the consumer, goes on
+        `reuse`: False if someone else, such as a fork of the consumer, goes on
             looking at it: then it is never written again.
-
         """
         slot = self.used.pop(number, None)
         if slot is None:
@@ -171,13 +130,8 @@ class SlotPool:
     def put_back(self, slot: Slot, placement: Placement | None) -> None:
         """Take back a slot that was not sent.
 
-        Parameters
-        ----------
-        slot : Slot
-        placement : Placement or None
-            If it gave out arrays that somebody holds, the slot is free when
-            they are gone.
-
+        `placement`: if it gave out arrays that somebody holds, the slot is
+            free when they are gone.
         """
         if placement is None or placement.is_free():
             self.release(slot.number)

@@ -20,30 +20,19 @@ def atomic_path(path: str | os.PathLike[str],
     `path` in one step. If anything fails, it is removed and whatever `path`
     held before is untouched.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where the finished file goes. A symbolic link is followed.
-    check : callable, optional
-        Called with the temporary path once it is written; an exception
-        keeps the file from its place.
-    mode : int, optional
-        Permissions of the finished file. By default those of the file it
-        replaces, or what the umask leaves for a new one.
-
-    Yields
-    ------
-    str
-        The temporary path: an empty file, hidden, whose name ends like
-        `path` (since some writers look at the extension). The block may
-        truncate or replace it, and must close it.
-
-    Notes
-    -----
     A process that is killed leaves its temporary file behind, named
     ``.part-<random>-<name>``. The next to write `path` removes it: a lock,
     which ends with its owner, keeps the files of the living. A writer in
     the block must not ask for a lock of its own.
+
+    `path`: where the finished file goes. A symbolic link is followed.
+    `check`: called with the temporary path once it is written; an exception
+        keeps the file from its place.
+    `mode`: permissions of the finished file. By default those of the file it
+        replaces, or what the umask leaves for a new one.
+    Returns: the temporary path: an empty file, hidden, whose name ends like
+        `path` (since some writers look at the extension). The block may
+        truncate or replace it, and must close it.
 
     Examples
     --------
@@ -55,7 +44,6 @@ def atomic_path(path: str | os.PathLike[str],
     ...             _ = file.write('whole')
     ...     os.listdir(folder)
     ['a.txt']
-
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

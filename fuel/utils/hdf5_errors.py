@@ -33,17 +33,7 @@ def with_advice(error: OSError, path: str) -> OSError:
 
 @contextmanager
 def naming_file(path: str, source: str = '') -> Iterator[None]:
-    """Turn errors about what is in an HDF5 file into one that names it.
-
-    Raises
-    ------
-    DamagedFileError
-        In the place of an error that does not name the file. One that does
-        is of our own making and stays what it is.
-    OSError
-        If too many files are open, which is no damage.
-
-    """
+    """Turn errors about what is in an HDF5 file into one that names it."""
     try:
         yield
     except FuelError:

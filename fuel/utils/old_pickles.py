@@ -24,7 +24,6 @@ def add_new_arguments(instance: object) -> None:
     >>> add_new_arguments(stage)
     >>> stage.strict
     False
-
     """
     present = vars(instance)
     for cls in type(instance).__mro__:

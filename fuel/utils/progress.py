@@ -97,19 +97,10 @@ def progress(label: str, maxval: object = None,
              ) -> Iterator[Bar]:
     """Show how far a task has come while the context is entered.
 
-    Parameters
-    ----------
-    label : str
-        What the line begins with.
-    maxval : int, optional
-        Number of steps, or of bytes. Anything but a positive integer means
-        that it is not known.
-    in_bytes : bool, optional
-        Whether steps are bytes. Default False.
-    in_lines : bool, optional
-        Whether to print two lines where there is no terminal: when the
+    `maxval`: number of steps, or of bytes. Anything but a positive integer
+        means that it is not known.
+    `in_lines`: whether to print two lines where there is no terminal: when the
         context is entered and when it is left. Default False.
-
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None

@@ -44,19 +44,12 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
     its own thread alone, so calls may be nested and never wait for
     each other.
 
-    Parameters
-    ----------
-    function : callable
-        Called as ``function(start, stop)`` with ``0 <= start < stop <=
-        n_items``, in any order and from several threads at once. It gains
-        from threads only where it releases the GIL.
-    n_items : int
-        The length of the range. Nothing is called for 0.
-    min_items_per_thread : int, optional
-        No chunk is smaller, unless the whole range is: the size from which
-        a second thread pays, as measured.
-    num_threads : int, optional
-        How many threads to use at most. Default is
+    `function`: called as ``function(start, stop)`` with ``0 <= start < stop <=
+        n_items``, in any order and from several threads at once. It gains from
+        threads only where it releases the GIL.
+    `min_items_per_thread`: no chunk is smaller, unless the whole range is: the
+        size from which a second thread pays, as measured.
+    `num_threads`: how many threads to use at most. Default is
         :func:`number_of_threads`.
 
     Examples
@@ -68,7 +61,6 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
     >>> _ = map_chunks(square, len(squares))
     >>> squares
     array([ 0,  1,  4,  9, 16])
-
     """
     if n_items <= 0:
         return []

@@ -35,24 +35,10 @@ Buffers = list[Any]
 def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
     """Describe the data of each source.
 
-    Parameters
-    ----------
-    data : sequence
-        Arrays of any type but object, lists (a rectangular one arrives as
+    `data`: arrays of any type but object, lists (a rectangular one arrives as
         an array, a ragged one as a list of arrays), bytes, text, numbers.
-
-    Returns
-    -------
-    items : list
-        Ready for JSON.
-    buffers : list of buffers
-        Contiguous arrays and bytes, not copied where possible.
-
-    Raises
-    ------
-    TypeError
-        If something cannot be sent.
-
+    Returns: ready for JSON.
+    Returns: contiguous arrays and bytes, not copied where possible.
     """
     buffers: Buffers = []
     items = []
@@ -210,25 +196,8 @@ def decode(items: object, buffers: Sequence[Any],
            limits: Limits = LIMITS) -> tuple[Any, ...]:
     """Return the data that :func:`encode` described.
 
-    Parameters
-    ----------
-    items : object
-        The description, from anyone.
-    buffers : sequence of buffers
-        What came with it.  Arrays use the memory of a buffer that may be
-        written and is aligned; otherwise they are copies.
-    limits : Limits, optional
-
-    Returns
-    -------
-    tuple
-        The data of each source; arrays are writable and aligned.
-
-    Raises
-    ------
-    WireError
-        If description and buffers are not what :func:`encode` makes.
-
+    `buffers`: what came with it.  Arrays use the memory of a buffer that may
+        be written and is aligned; otherwise they are copies.
     """
     if len(buffers) > limits.frames:
         raise WireError(

@@ -20,20 +20,7 @@ LONGEST_AXIS = 1 << 48
 def describe(dtype: numpy.dtype[Any]) -> Any:
     """Return a data type as JSON.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-
-    Returns
-    -------
-    str, list or dict
-        A list is a type and the shape of a sub-array, a dict a structure.
-
-    Raises
-    ------
-    TypeError
-        If it holds Python objects, or is not NumPy's.
-
+    Returns: A list is a type and the shape of a sub-array, a dict a structure.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype

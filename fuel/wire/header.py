@@ -19,17 +19,10 @@ class WireError(ValueError):
 class Limits(NamedTuple):
     """What a message may have at most.
 
-    Attributes
-    ----------
-    header : int
-        Bytes of the header.
-    frames : int
-        Frames after the header.
-    total : int
-        Bytes of all frames.
-    depth : int
-        Lists within lists.
-
+    `header`: bytes of the header.
+    `frames`: frames after the header.
+    `total`: bytes of all frames.
+    `depth`: lists within lists.
     """
 
     header: int = 1 << 24
@@ -42,39 +35,12 @@ LIMITS = Limits()
 
 
 def pack_header(fields: Fields) -> bytes:
-    """Return a header as bytes.
-
-    Parameters
-    ----------
-    fields : dict
-        Ready for JSON.
-
-    Returns
-    -------
-    bytes
-
-    """
+    """Return a header as bytes."""
     return MAGIC + _ENCODER.encode(fields).encode()
 
 
 def unpack_header(data: bytes, limits: Limits = LIMITS) -> Fields:
-    """Return the fields of a header.
-
-    Parameters
-    ----------
-    data : bytes
-        From anyone.
-    limits : Limits, optional
-
-    Returns
-    -------
-    dict
-
-    Raises
-    ------
-    WireError
-
-    """
+    """Return the fields of a header."""
     if len(data) > limits.header:
         raise WireError(
             f'a header may have {limits.header} bytes, got {len(data)}')

@@ -31,7 +31,6 @@ def pack_value(value: object) -> bytes:
     >>> from fuel.wire.values import pack_value, unpack_value
     >>> unpack_value(pack_value(('n01.JPEG', 7)))
     ('n01.JPEG', 7)
-
     """
     buffers: Buffers = []
     item = _describe(value, buffers, _LIMITS.depth)

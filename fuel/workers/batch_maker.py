@@ -38,25 +38,15 @@ class Outcome(enum.Enum):
 class Made(NamedTuple):
     """A batch, an error in the place of one, or the end of an epoch.
 
-    Attributes
-    ----------
-    outcome : Outcome
-    number : int
-        How many batches and errors were made before.
-    buffers : list of numpy.ndarray
-        Arrays of uint8 that are not in the slot.
-    description : object
-        The encoder's description of a batch.
-    extents : list of (int, int) or None
-        Offset and size in the slot of each array, if they all are there.
-    error : Exception or None
-    changes : list, Exception or None
-        Difference of the state from the first; see :class:`StateDelta`.
-    state : dict, Exception or None
-        At the end: the stream's state after the epoch, or why it has none.
-    placement : Placement or None
-        The parts of the slot that the stages were offered.
-
+    `number`: how many batches and errors were made before.
+    `buffers`: arrays of uint8 that are not in the slot.
+    `description`: the encoder's description of a batch.
+    `extents`: offset and size in the slot of each array, if they all are
+        there.
+    `changes`: difference of the state from the first; see :class:`StateDelta`.
+    `state`: at the end: the stream's state after the epoch, or why it has
+        none.
+    `placement`: the parts of the slot that the stages were offered.
     """
 
     outcome: Outcome
@@ -73,36 +63,20 @@ class Made(NamedTuple):
 class BatchMaker(Generic[Description]):
     """Makes the batches of one epoch of a stream.
 
-    Parameters
-    ----------
-    encode : callable
-        Returns the description of a batch, and its large arrays and bytes.
-    state : dict, optional
-        State to go on from.  Defaults to None: the stream's present one.
-    after : bool, optional
-        Whether that is the state of the epoch before, so that the one that
-        follows is made.  Defaults to False.
-    calls : sequence of str, optional
-        Methods of the stream to call before: reset, next_epoch.
-    share : (int, int), optional
-        ``(place, step)``: of every `step` batches the one at `place` is
+    `encode`: returns the description of a batch, and its large arrays and
+        bytes.
+    `state`: state to go on from.  Defaults to None: the stream's present one.
+    `after`: whether that is the state of the epoch before, so that the one
+        that follows is made.  Defaults to False.
+    `calls`: methods of the stream to call before: reset, next_epoch.
+    `share`: ``(place, step)``: of every `step` batches the one at `place` is
         made.  Defaults to all of them.
-    skip : callable, optional
-        Takes an epoch iterator and how many batches to leave out.
-    expected : tuple, optional
-        What `sizes` was for another epoch of the stream.
-
-    Attributes
-    ----------
-    base : dict or Exception
-        State before the first batch, or why there is none.
-    number : int
-        How many batches and errors were made.
-    ended : bool
-    sizes : (int, sequence of (int, int))
-        Bytes of the slot that the next batch will probably take, 0 if none,
-        and where in it the arrays of the last were.
-
+    `skip`: takes an epoch iterator and how many batches to leave out.
+    `expected`: what `sizes` was for another epoch of the stream.
+    `base`: state before the first batch, or why there is none.
+    `number`: how many batches and errors were made.
+    `sizes`: bytes of the slot that the next batch will probably take, 0 if
+        none, and where in it the arrays of the last were.
     """
 
     def __init__(self, stream: Any,

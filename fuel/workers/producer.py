@@ -30,13 +30,9 @@ _GLANCE = 0.25
 class _Epoch:
     """One epoch on the producer's side.
 
-    Attributes
-    ----------
-    sent, delivered : int
-        Items sent, and of those the ones that reached the user.
-    waiting : Made or None
-        A batch for which there was no slot yet.
-
+    `sent`, `delivered`: items sent, and of those the ones that reached the
+        user.
+    `waiting`: a batch for which there was no slot yet.
     """
 
     def __init__(self, number: int, maker: BatchMaker[bytes]) -> None:

@@ -14,22 +14,12 @@ from fuel.workers.remote_errors import unpickle_error
 class RemoteEpoch:
     """One epoch of one worker, on the consumer's side.
 
-    Attributes
-    ----------
-    number : int
-    taken : int
-        How many batches and errors were received and opened.
-    items : collections.deque of Message
-        Those that came and were not opened.
-    opened : bool
-        Whether the worker answered the request for the epoch.
-    base : dict or Exception
-        The state before the first batch, or why there is none.
-    failure : Exception or None
-        Why the epoch could not begin, if it could not.
-    finished : bool
-        Whether the end was received.
-
+    `taken`: how many batches and errors were received and opened.
+    `items`: those that came and were not opened.
+    `opened`: whether the worker answered the request for the epoch.
+    `base`: the state before the first batch, or why there is none.
+    `failure`: why the epoch could not begin, if it could not.
+    `finished`: whether the end was received.
     """
 
     def __init__(self, number: int) -> None:

@@ -31,17 +31,9 @@ class RemoteTraceback(Exception):  # noqa: N818 - it is a cause
 class ErrorReport(NamedTuple):
     """An exception in words.
 
-    Attributes
-    ----------
-    kind : str or None
-        Name of a built-in class, or of one of Fuel; None for any other.
-    summary : str
-        Class and text.
-    text : str
-        Argument of the constructor.
-    notes : list of str
-    traceback : str
-
+    `kind`: name of a built-in class, or of one of Fuel; None for any other.
+    `summary`: class and text.
+    `text`: argument of the constructor.
     """
 
     kind: str | None

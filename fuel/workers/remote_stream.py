@@ -23,11 +23,7 @@ class RemoteStream(AbstractDataStream):
 
     A subclass must implement :meth:`_open_session`.
 
-    Attributes
-    ----------
-    session : RemoteSession
-        That of the epoch iterator that is reading, or read last.
-
+    `session`: that of the epoch iterator that is reading, or read last.
     """
 
     epoch_attributes: tuple[str, ...] = ('session',)

@@ -21,14 +21,8 @@ class RemoteSession(PendingItem, Generic[Source]):
     A subclass knows the channel: it must implement :meth:`receive`,
     :meth:`count` and :meth:`state`.
 
-    Attributes
-    ----------
-    resume : object
-        What to go on from; :meth:`state` returns it until batches came.
-    finished : bool
-        Whether the end of the epoch was received.
-    states : DeliveredStates
-
+    `resume`: what to go on from; :meth:`state` returns it until batches came.
+    `finished`: whether the end of the epoch was received.
     """
 
     def __init__(self, resume: State | None = None,

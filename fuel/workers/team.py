@@ -77,26 +77,13 @@ class Team:
 class WorkerSession(RemoteSession[Callable[[], Team]]):
     """One epoch that a team of workers makes.
 
-    Parameters
-    ----------
-    resume : dict, optional
-        State to go on from.  Defaults to None: the stream's present one.
-    finished : bool, optional
-        Whether that is the state after the end.
-    after : bool, optional
-        Whether the epoch that follows the state is wanted.
-    calls : tuple of str, optional
-        Methods of the stream to call before.
-
-    Attributes
-    ----------
-    team : Team or None
-        None before the first batch is asked for after unpickling.
-    parts : list of RemoteEpoch
-        The epoch in each worker.
-    delivered : int
-        How many batches and errors of these parts were delivered.
-
+    `resume`: state to go on from.  Defaults to None: the stream's present one.
+    `finished`: whether that is the state after the end.
+    `after`: whether the epoch that follows the state is wanted.
+    `calls`: methods of the stream to call before.
+    `team`: None before the first batch is asked for after unpickling.
+    `parts`: the epoch in each worker.
+    `delivered`: how many batches and errors of these parts were delivered.
     """
 
     resume: State | None

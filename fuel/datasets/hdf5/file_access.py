@@ -23,29 +23,15 @@ _LOCAL_DRIVERS = (None, 'sec2', 'stdio', 'core', 'direct')
 class FileAccess:
     """How one data set comes by its file.
 
-    Parameters
-    ----------
-    path : str
-        Path or name of the file, as the user gave it.
-    driver : str or None
-        HDF5 driver.
-    external : h5py.File, optional
-        A handle the user opened; it is used while it is open, and never
-        closed here.
-    must_exist : bool, optional
-        Whether to look for the file now, not when it is opened. Defaults to
-        True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no handle and no such file.
-
-    Notes
-    -----
     A pickle holds the path alone. When it is gone on the machine that loads
     the pickle, the file is searched by its name in the data path.
 
+    `path`: path or name of the file, as the user gave it.
+    `driver`: HDF5 driver.
+    `external`: a handle the user opened; it is used while it is open, and
+        never closed here.
+    `must_exist`: whether to look for the file now, not when it is opened.
+        Defaults to True.
     """
 
     def __init__(self, path: str, driver: str | None,
@@ -143,16 +129,7 @@ def _local_copy(path: str) -> str:
 
 
 def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
-    """Return the access to a file given as a path or an open handle.
-
-    Raises
-    ------
-    TypeError
-        If it is neither.
-    ValueError
-        If the handle is closed.
-
-    """
+    """Return the access to a file given as a path or an open handle."""
     if isinstance(file_or_path, h5py.File):
         if not file_or_path:
             raise ValueError(

@@ -25,27 +25,14 @@ from fuel.utils.hdf5_errors import naming_file
 class OpenFile:
     """An open file with the readers of its sources.
 
-    Parameters
-    ----------
-    file : h5py.File
-        The open handle.
-    owned : bool
-        Whether `file` is closed when nobody holds this object any more.
-    driver : str, optional
-        HDF5 driver that was asked for.
-
-    Attributes
-    ----------
-    place : tuple of int or str
-        Device and inode, or the name of a file that is no local one.
-    identity : tuple of int or None
-        Device, inode, size and time of the last change. None for a file
-        that this process writes to, and one that is not local.
-
-    Notes
-    -----
     Threads may share it: h5py serialises what they do.
 
+    `file`: the open handle.
+    `owned`: whether `file` is closed when nobody holds this object any more.
+    `driver`: HDF5 driver that was asked for.
+    `place`: device and inode, or the name of a file that is no local one.
+    `identity`: device, inode, size and time of the last change. None for a
+        file that this process writes to, and one that is not local.
     """
 
     def __init__(self, file: h5py.File, owned: bool,
@@ -99,18 +86,7 @@ class OpenFile:
                cache_bytes: int | None = None) -> Reader:
         """Return what reads the rows of a source.
 
-        Parameters
-        ----------
-        of_shapes : bool, optional
-            Read the shapes of a variable-length source instead.
-        cache_bytes : int, optional
-            See :func:`fuel.storage.open_reader`.
-
-        Raises
-        ------
-        ValueError
-            If the source has no rows to read: a group or a scalar.
-
+        `of_shapes`: read the shapes of a variable-length source instead.
         """
         key = source, of_shapes, cache_bytes
         reader = self._readers.get(key)
@@ -198,16 +174,7 @@ at_fork(Step.OWNERSHIP, in_child=_registry.start_in_child)
 def shared_file(path: str, driver: str | None = None) -> OpenFile:
     """Open a file for reading, or join those who have it open.
 
-    Returns
-    -------
-    OpenFile
-        Closed when the last one to hold it lets go.
-
-    Raises
-    ------
-    OSError
-        If the file is not a whole HDF5 file; FileNotFoundError if missing.
-
+    Returns: closed when the last one to hold it lets go.
     """
     return _registry.get(path, driver)
 
@@ -232,14 +199,7 @@ def _overwritten(path: str) -> DamagedFileError:
 
 
 def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
-    """Open a file for reading, with an error that says why it cannot be.
-
-    Raises
-    ------
-    OSError
-        If the file is not a whole HDF5 file; FileNotFoundError if missing.
-
-    """
+    """Open a file for reading, with an error that says why it cannot be."""
     try:
         return h5py.File(path, mode='r', driver=driver)
     except FileNotFoundError:

@@ -125,7 +125,6 @@ def enlarged(shape: tuple[int, int],
     --------
     >>> enlarged((10, 20), (15, 15))
     (15, 30)
-
     """
     height, width = shape
     least_height, least_width = minimum

@@ -28,19 +28,7 @@ def check_filter(resample: object, filters: tuple[str, ...]) -> str:
 
 
 def check_size(shape: tuple[int, int]) -> None:
-    """Refuse an image that would be too large to be meant.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Height and width.
-
-    Raises
-    ------
-    ValueError
-        If it has more than ``PIL.Image.MAX_IMAGE_PIXELS``.
-
-    """
+    """Refuse an image that would be too large to be meant."""
     from PIL import Image
     most = Image.MAX_IMAGE_PIXELS
     if most is not None and shape[0] * shape[1] > most:
