@@ -91,7 +91,6 @@ class Configuration:
     >>> settings.batch_size = 64
     >>> settings.batch_size, settings.origin('batch_size')
     (64, 'assigned')
-
     """
 
     _settings: dict[str, dict[str, Any]]
@@ -129,7 +128,6 @@ class Configuration:
         env_var : str, optional
             The environment variable that overrides the file. It is looked
             up whenever the setting is read.
-
         """
         setting: dict[str, Any] = {'type': type_}
         if env_var is not None:
@@ -150,7 +148,6 @@ class Configuration:
         ConfigurationError
             If the file cannot be read, is no YAML mapping, or has a key
             that is no setting. Nothing is changed then.
-
         """
         path = os.path.expanduser(
             os.environ.get('FUEL_CONFIG') or DEFAULT_FILE)
@@ -186,7 +183,6 @@ class Configuration:
         ------
         AttributeError
             If there is no such setting.
-
         """
         return self._find(key)[1]
 

@@ -37,7 +37,6 @@ class DataIterator(EpochIterator):
     iterator belongs to one thread at a time.
 
     An iterator pickles, and goes on where it stood.
-
     """
 
     epoch: Epoch
@@ -77,7 +76,6 @@ class DataIterator(EpochIterator):
         Parameters
         ----------
         conversions : dict of str to Conversion
-
         """
         request = getattr(self.data_stream, 'request_conversions', None)
         if request is not None:
@@ -96,7 +94,6 @@ class DataIterator(EpochIterator):
         object
             What :meth:`state_dict` takes to make a state of it later, if it
             is wanted after all.
-
         """
         return self.epoch.get_position(self.data_stream)
 
@@ -119,7 +116,6 @@ class DataIterator(EpochIterator):
         TypeError
             If some part of the pipeline cannot tell its position; the text
             names it and what it lacks.
-
         """
         return sealed(self.data_stream._state_of(self.epoch))
 

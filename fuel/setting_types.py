@@ -23,7 +23,6 @@ def extra_downloader_converter(value: str | list[str]) -> list[str]:
     --------
     >>> extra_downloader_converter('package1.download package2.download')
     ['package1.download', 'package2.download']
-
     """
     if isinstance(value, str):
         return value.split(' ') if value else []
@@ -52,7 +51,6 @@ def multiple_paths_parser(value: object) -> list[str]:
     --------
     >>> multiple_paths_parser(os.pathsep.join(['/data', '/scratch']))
     ['/data', '/scratch']
-
     """
     if value is None:
         # Only here, since most programs name their directories.

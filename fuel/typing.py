@@ -167,7 +167,6 @@ class EpochReader(Protocol):
         ------
         StopIteration
             If there are no more requests.
-
         """
 
     def skip(self, count: int) -> None:

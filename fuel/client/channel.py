@@ -62,7 +62,6 @@ class Options(NamedTuple):
         Seconds without a batch after which the pipeline counts as stalled.
     shared_memory : bool
     curve : path or None
-
     """
 
     address: str

@@ -80,7 +80,6 @@ class ServerDataStream(RemoteStream):
         stream = ServerDataStream(('features', 'targets'))
         for features, targets in stream.get_epoch_iterator():
             ...
-
     """
 
     def __init__(self, sources: Sequence[str],
@@ -199,7 +198,6 @@ class ServerDataStream(RemoteStream):
         ------
         ValueError
             If there is a request; then nothing is connected.
-
         """
         if request is not None:
             raise ValueError('the server decides what comes next, so there '

@@ -24,7 +24,6 @@ class Adult(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``adult.hdf5``; ``fuel-download
         adult`` and ``fuel-convert adult`` make it.
-
     """
 
     filename = 'adult.hdf5'

@@ -46,7 +46,6 @@ class OneBillionWord(TextFile):
         If there is no such set or partition.
     OSError
         If the files are not in the data path.
-
     """
 
     def __init__(self, which_set: str, which_partitions: Iterable[int],

@@ -27,7 +27,6 @@ class BinarizedMNIST(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``binarized_mnist.hdf5``; ``fuel-download
         binarized_mnist`` and ``fuel-convert binarized_mnist`` make it.
-
     """
 
     filename = 'binarized_mnist.hdf5'

@@ -50,7 +50,6 @@ class BuiltInDataset(H5PYDataset):
     ------
     FileNotFoundError
         If the data path has no such file.
-
     """
 
     fits_in_memory: ClassVar[bool] = False
@@ -79,7 +78,6 @@ class DatasetInFormats(BuiltInDataset):
         The splits to use.
     **kwargs
         For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
     """
 
     _filename: ClassVar[str]

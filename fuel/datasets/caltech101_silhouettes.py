@@ -36,7 +36,6 @@ class CalTech101Silhouettes(BuiltInDataset):
         If the data path has no ``caltech101_silhouettes<size>.hdf5``;
         ``fuel-download caltech101_silhouettes`` and ``fuel-convert
         caltech101_silhouettes`` with the size make it.
-
     """
 
     filename = ''

@@ -32,7 +32,6 @@ class CelebA(DatasetInFormats):
     FileNotFoundError
         If the data path has no such file; ``fuel-download celeba`` and
         ``fuel-convert celeba`` with the format make it.
-
     """
 
     _filename = 'celeba_{}.hdf5'

@@ -30,7 +30,6 @@ class CIFAR10(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``cifar10.hdf5``; ``fuel-download
         cifar10`` and ``fuel-convert cifar10`` make it.
-
     """
 
     filename = 'cifar10.hdf5'

@@ -29,7 +29,6 @@ class CIFAR100(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``cifar100.hdf5``; ``fuel-download
         cifar100`` and ``fuel-convert cifar100`` make it.
-
     """
 
     filename = 'cifar100.hdf5'

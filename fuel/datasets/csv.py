@@ -95,7 +95,6 @@ class CSVDataset(Dataset):
     (array([[6. , 3. ],
            [5.1, 3.5]]), array(['other', 'setosa'], dtype=object))
     >>> folder.cleanup()
-
     """
 
     records: CSVFile
@@ -193,7 +192,6 @@ class CSVDataset(Dataset):
         ValueError
             If the request is of another kind, empty or out of range, or a
             record is not as expected.
-
         """
         if is_batch(request):
             return self._read(as_batch(request, self.num_examples))

@@ -65,7 +65,6 @@ class Dataset:
     ...         return self.filter_sources((roots, roots ** 2))
     >>> Squares(sources=('squares',)).get_data(request=[3, 4])
     (array([ 9, 16]),)
-
     """
 
     # What a reader made by `make_reader` stands in for.
@@ -117,7 +116,6 @@ class Dataset:
         Returns
         -------
         DataStream
-
         """
         return DataStream(
             self, iteration_scheme=self.example_iteration_scheme)
@@ -132,7 +130,6 @@ class Dataset:
         Returns
         -------
         AbstractDataStream
-
         """
         for cls, args, kwargs in self.default_transformers:
             stream = cls(stream, *args, **self._restrict(kwargs, stream))
@@ -165,7 +162,6 @@ class Dataset:
         -------
         object
             By default what :meth:`reset` returns.
-
         """
         return self.reset(state)
 
@@ -179,7 +175,6 @@ class Dataset:
         Returns
         -------
         object
-
         """
         self.close(state)
         return self.open()
@@ -190,7 +185,6 @@ class Dataset:
         Parameters
         ----------
         state : object
-
         """
 
     def __enter__(self) -> Any:
@@ -218,7 +212,6 @@ class Dataset:
         ------
         StopIteration
             If data are read in order and there are no more.
-
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_data')
@@ -253,7 +246,6 @@ class Dataset:
         >>> reader = IndexableDataset([5, 6, 7]).open_epoch(iter([[2, 0]]))
         >>> reader.read()
         ([7, 5],)
-
         """
         if requests is not None:
             requests = as_requests(requests)
@@ -283,7 +275,6 @@ class Dataset:
         -------
         tuple
             One item for each of `sources`, in that order.
-
         """
         named = dict(zip(self.provides_sources, data, strict=True))
         try:

@@ -27,7 +27,6 @@ class DogsVsCats(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``dogs_vs_cats.hdf5``; ``fuel-download
         dogs_vs_cats`` and ``fuel-convert dogs_vs_cats`` make it.
-
     """
 
     filename = 'dogs_vs_cats.hdf5'

@@ -33,7 +33,6 @@ class EMNIST(DatasetInFormats):
     FileNotFoundError
         If the data path has no ``emnist_<which_format>.hdf5``;
         ``fuel-download emnist`` and ``fuel-convert emnist`` make it.
-
     """
 
     _filename = 'emnist_{}.hdf5'

@@ -30,7 +30,6 @@ class FashionMNIST(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``fashion_mnist.hdf5``; ``fuel-download
         fashion_mnist`` and ``fuel-convert fashion_mnist`` make it.
-
     """
 
     filename = 'fashion_mnist.hdf5'

@@ -27,7 +27,6 @@ class ILSVRC2010(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``ilsvrc2010.hdf5``; ``fuel-download
         ilsvrc2010`` and ``fuel-convert ilsvrc2010`` make it.
-
     """
 
     filename = 'ilsvrc2010.hdf5'
@@ -57,7 +56,6 @@ class ILSVRC2012(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``ilsvrc2012.hdf5``; ``fuel-download
         ilsvrc2012`` and ``fuel-convert ilsvrc2012`` make it.
-
     """
 
     filename = 'ilsvrc2012.hdf5'

@@ -49,7 +49,6 @@ class IndexableDataset(Dataset):
     >>> dataset = IndexableDataset({'x': numpy.arange(4) ** 2, 'y': 'abcd'})
     >>> dataset.get_data(request=[2, 0])
     (array([4, 0]), ['c', 'a'])
-
     """
 
     indexables: list[Any]
@@ -135,7 +134,6 @@ class IndexableDataset(Dataset):
         ValueError
             If there is a state, or the request is missing, of another kind,
             empty or out of range.
-
         """
         if state is not None or request is None:
             raise ValueError(

@@ -25,7 +25,6 @@ class Iris(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``iris.hdf5``; ``fuel-convert iris`` makes
         it.
-
     """
 
     filename = 'iris.hdf5'

@@ -98,7 +98,6 @@ class IterableDataset(Dataset):
     >>> state = dataset.open()
     >>> dataset.get_data(state), dataset.get_data(state)
     ((1, 'a'), (2, 'b'))
-
     """
 
     example_iteration_scheme = None
@@ -134,7 +133,6 @@ class IterableDataset(Dataset):
         ------
         ValueError
             If it was read before.
-
         """
         # Subclasses may have skipped every __init__.
         claimed = vars(self).setdefault('_claimed', set())
@@ -179,7 +177,6 @@ class IterableDataset(Dataset):
             If there is no state, or a request.
         StopIteration
             If there are no more examples.
-
         """
         if state is None or request is not None:
             raise ValueError(

@@ -29,7 +29,6 @@ class KMNIST(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``kmnist.hdf5``; ``fuel-download
         kmnist`` and ``fuel-convert kmnist`` make it.
-
     """
 
     filename = 'kmnist.hdf5'

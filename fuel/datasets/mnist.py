@@ -29,7 +29,6 @@ class MNIST(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``mnist.hdf5``; ``fuel-download mnist`` and
         ``fuel-convert mnist`` make it.
-
     """
 
     filename = 'mnist.hdf5'

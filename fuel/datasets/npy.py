@@ -81,7 +81,6 @@ class NPYDataset(Dataset):
     (array([9, 6]), array([81, 36]))
     >>> dataset.close(None)
     >>> folder.cleanup()
-
     """
 
     readers: dict[str, Reader]
@@ -146,7 +145,6 @@ class NPYDataset(Dataset):
             range.
         DamagedFileError
             If a file was changed while in use.
-
         """
         if is_batch(request):
             positions = as_batch(request, self.num_examples)

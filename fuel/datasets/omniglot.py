@@ -26,7 +26,6 @@ class Omniglot(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``omniglot.hdf5``; ``fuel-download
         omniglot`` and ``fuel-convert omniglot`` make it.
-
     """
 
     filename = 'omniglot.hdf5'

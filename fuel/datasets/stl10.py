@@ -30,7 +30,6 @@ class STL10(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``stl10.hdf5``; ``fuel-download
         stl10`` and ``fuel-convert stl10`` make it.
-
     """
 
     filename = 'stl10.hdf5'

@@ -36,7 +36,6 @@ class SVHN(DatasetInFormats):
     FileNotFoundError
         If the data path has no such file; ``fuel-download svhn`` and
         ``fuel-convert svhn`` with the format make it.
-
     """
 
     _filename = 'svhn_format_{}.hdf5'

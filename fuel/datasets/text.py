@@ -101,7 +101,6 @@ class TextFile(Dataset):
     ...     print(data)
     ([2, 0, 3, 0, 1],)
     ([2, 0, 4, 1],)
-
     """
 
     provides_sources = ('features',)
@@ -137,7 +136,6 @@ class TextFile(Dataset):
         ------
         FileNotFoundError
             If a file does not exist.
-
         """
         for path in self.files:
             check_exists(path, 'text')
@@ -185,7 +183,6 @@ class TextFile(Dataset):
             If there is a request, or no state.
         StopIteration
             If there are no more lines.
-
         """
         if not isinstance(state, Iterator) or request is not None:
             raise ValueError(

@@ -50,7 +50,6 @@ def check_exists(path: str, kind: str) -> None:
     Raises
     ------
     FileNotFoundError
-
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(

@@ -60,7 +60,6 @@ class Spiral(IndexableDataset):
     ...     request=slice(0, 10))
     >>> features.shape, position.shape, sorted(set(label.tolist()))
     ((10, 2), (10,), [0, 1, 2])
-
     """
 
     def __init__(self, num_examples: int = 1000, classes: int = 1,
@@ -112,7 +111,6 @@ class SwissRoll(IndexableDataset):
     >>> features, position = SwissRoll(100).get_data(request=[4, 2])
     >>> features.shape, position.shape
     ((2, 3), (2, 2))
-
     """
 
     def __init__(self, num_examples: int = 1000, noise: float = 0.0,

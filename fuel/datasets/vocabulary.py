@@ -35,7 +35,6 @@ class Vocabulary(NamedTuple):
         How many tokens there are in the files.
     num_unknown : int
         How many of them are not in `dictionary`.
-
     """
 
     dictionary: dict[str, int]
@@ -92,7 +91,6 @@ def build_vocabulary(
     {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'a': 4}
     >>> found.counts, found.num_tokens, found.num_unknown
     ({'b': 3, 'a': 2}, 6, 1)
-
     """
     paths = as_files(files)
     if isinstance(special_tokens, str):
@@ -162,7 +160,6 @@ def save_vocabulary(dictionary: Mapping[str, int],
     ------
     ValueError
         If the name ends otherwise, or `dictionary` is no vocabulary.
-
     """
     name = os.fspath(path)
     if not name.endswith('.json'):
@@ -204,7 +201,6 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     ...     _ = file.write('<UNK>\nthe\n')
     >>> load_vocabulary('tokens.txt')
     {'<UNK>': 0, 'the': 1}
-
     """
     name = os.fspath(path)
     check_exists(name, 'vocabulary')

@@ -27,7 +27,6 @@ class YouTubeAudio(BuiltInDataset):
     FileNotFoundError
         If the data path has no ``<youtube_id>.hdf5``; ``fuel-download
         youtube_audio`` and ``fuel-convert youtube_audio`` make it.
-
     """
 
     filename = ''

@@ -76,7 +76,6 @@ cdef class PrefetchReader(CompiledReader):
 
     Subclasses implement ``prefetch()``, which calls :meth:`fill` where there
     is something to prefetch.
-
     """
 
     cdef object items

@@ -40,7 +40,6 @@ class IterationScheme:
     overrides :meth:`get_request_iterator` overrides the hooks too, or has
     none.  Random schemes should not be shared by streams, since one stream
     would then change the order of the other.
-
     """
 
     requests_examples: bool
@@ -134,7 +133,6 @@ class IndexScheme(_Examples, IterationScheme):
         As given; a range if a number was given.
     num_examples : int or None
         How many there are; None for an iterator.
-
     """
 
     requests_examples = True
@@ -166,7 +164,6 @@ class BatchScheme(_Examples, IterationScheme):
         As given; a range if a number was given.
     num_examples : int or None
         How many there are; None for an iterator.
-
     """
 
     requests_examples = False

@@ -184,7 +184,6 @@ class ComputedShuffledScheme(_ComputedShuffle, BatchScheme):
     >>> requests.advance(10 ** 11)
     >>> next(requests)
     [49216777294, 536511286517, 983231508528]
-
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
@@ -218,7 +217,6 @@ class ComputedShuffledExampleScheme(_ComputedShuffle, IndexScheme):
     >>> scheme = ComputedShuffledExampleScheme(6, seed=1)
     >>> list(scheme.get_request_iterator())
     [4, 0, 2, 1, 5, 3]
-
     """
 
     def __init__(self, examples: Any, *, seed: int | None = None) -> None:

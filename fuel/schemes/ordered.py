@@ -52,7 +52,6 @@ class ConcatenatedScheme(IterationScheme):
     ...     schemes=[SequentialScheme(3, 2), SequentialScheme([9, 8], 2)])
     >>> list(scheme.get_request_iterator())
     [[0, 1], [2], [9, 8]]
-
     """
 
     def __init__(self, schemes: Iterable[Any]) -> None:
@@ -119,7 +118,6 @@ class ConstantScheme(BatchSizeScheme):
     [4, 4, 2]
     >>> list(ConstantScheme(4, times=2).get_request_iterator())
     [4, 4]
-
     """
 
     def __init__(self, batch_size: int, num_examples: int | None = None,
@@ -171,7 +169,6 @@ class SequentialScheme(BatchScheme):
     --------
     >>> list(SequentialScheme(5, 2).get_request_iterator())
     [[0, 1], [2, 3], [4]]
-
     """
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
@@ -210,7 +207,6 @@ class ShuffledScheme(BatchScheme):
     --------
     >>> list(ShuffledScheme(8, 4).get_request_iterator())
     [[7, 2, 1, 6], [0, 4, 3, 5]]
-
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
@@ -241,7 +237,6 @@ class SequentialExampleScheme(IndexScheme):
     --------
     >>> list(SequentialExampleScheme(3).get_request_iterator())
     [0, 1, 2]
-
     """
 
     def get_request_iterator(self) -> Iterator[Any]:
@@ -268,7 +263,6 @@ class ShuffledExampleScheme(IndexScheme):
     --------
     >>> list(ShuffledExampleScheme(8).get_request_iterator())
     [7, 2, 1, 6, 0, 4, 3, 5]
-
     """
 
     def __init__(self, examples: Any, *,
@@ -327,7 +321,6 @@ def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
     ...           list(valid.get_request_iterator()))
     [2, 3] [0, 1]
     [0, 1] [2, 3]
-
     """
     positive('num_folds', num_folds)
     if strict and num_examples % num_folds != 0:

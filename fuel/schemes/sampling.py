@@ -75,7 +75,6 @@ class BlockShuffledScheme(BatchScheme):
     [9, 10, 7, 6]
     [8, 11, 5, 0]
     [2, 4, 1, 3]
-
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
@@ -116,7 +115,6 @@ class BlockShuffledScheme(BatchScheme):
             If the source is not chunked.
         TypeError
             If the data set is of another kind.
-
         """
         if not hasattr(dataset, 'chunk_of_examples'):
             raise TypeError(
@@ -191,7 +189,6 @@ class WeightedScheme(BatchScheme):
     ...                         replacement=False)
     >>> list(scheme.get_request_iterator())
     [[2, 3], [0]]
-
     """
 
     def __init__(self, weights: ArrayLike, batch_size: int, *,
@@ -268,7 +265,6 @@ class BalancedScheme(BatchScheme):
     >>> scheme = BalancedScheme(['cat'] * 9 + ['dog'], 5)
     >>> list(scheme.get_request_iterator())
     [[2, 4, 9, 0, 3], [9, 1, 9, 9, 9]]
-
     """
 
     def __init__(self, labels: ArrayLike, batch_size: int, *,

@@ -100,7 +100,6 @@ class BlockRequests(_Shuffled):
     An epoch draws the order of the blocks, and one number. A window's own
     order is drawn from that number and the window's, so that any window can
     be had without those before it.
-
     """
 
     def __init__(self, indices: Sequence[Any], borders: NDArray[numpy.intp],

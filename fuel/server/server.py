@@ -94,7 +94,6 @@ class Server:
     ...             print(batch.tolist())
     [1, 2]
     [3]
-
     """
 
     def __init__(self, data_stream: StreamLike, port: int = 5557,
@@ -173,7 +172,6 @@ class Server:
             If there are no keys in the directory `curve`.
         fuel.exceptions.ServerError
             If the journal cannot be written.
-
         """
         self._listener = listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
@@ -208,7 +206,6 @@ class Server:
         ----------
         timeout : float, optional
             Seconds that the pipeline has for the batch it is making.
-
         """
         self._stopped.set()
         self._wake_up()
@@ -231,7 +228,6 @@ class Server:
         -------
         bool
             Whether it has ended.
-
         """
         ended = self._ended.wait(timeout)
         if self._failure is not None:

@@ -40,7 +40,6 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
     In a program of its own::
 
         start_server(DataStream(dataset, iteration_scheme=scheme))
-
     """
     server = Server(data_stream, port, hwm, **kwargs)
     server.start()

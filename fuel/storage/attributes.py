@@ -63,7 +63,6 @@ def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
 
     HDF5 also crashes on types that it does not expect, so that only those
     are allowed which labels and lists of scales have.
-
     """
     if kind.get_class() == h5py.h5t.STRING:
         return int(kind.is_variable_str())

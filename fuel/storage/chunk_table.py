@@ -116,7 +116,6 @@ def _add_user_block(dataset: h5py.Dataset, file: RawFile,
 
     Some versions of HDF5 leave a user block out of them. Which this one
     does is seen by comparing a few chunks with what HDF5 reads.
-
     """
     creation = h5py.h5i.get_file_id(dataset.id).get_create_plist()
     block = creation.get_userblock()

@@ -30,7 +30,6 @@ class Description:
         reads it.
     obstacle : str
         Why it is read through h5py; empty if it is not.
-
     """
 
     storage: str
@@ -78,7 +77,6 @@ def describe(dataset: h5py.Dataset) -> Description:
     chunked (2, 4), no filter, 192 bytes stored, 192 decoded, read \
 directly (mapped)
     >>> folder.cleanup()
-
     """
     layout = discover(dataset)
     size = dataset.size or 0

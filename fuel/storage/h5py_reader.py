@@ -28,7 +28,6 @@ class OrdinaryReader(Reader):
     HDF5 wants indices that grow: rows are read in that order, each once,
     and then put in the order asked for. Rows of variable length are arrays
     in an array of objects.
-
     """
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:

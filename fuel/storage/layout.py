@@ -52,7 +52,6 @@ class Filter:
     name : str
     options : tuple of int
         The filter's own numbers.
-
     """
 
     code: int
@@ -173,7 +172,6 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
 
     What NumPy's type becomes in HDF5 must be the file's own type: this rules
     out odd precisions and paddings, which HDF5 has to convert.
-
     """
     if dtype.kind not in PLAIN_KINDS or dtype.hasobject or dtype.subdtype:
         return f'its type, {dtype}, is not stored as plain bytes'

@@ -35,7 +35,6 @@ class Background:
 
     At most `num_threads` of the pool work for it; what is left undone when
     it is forgotten, or when the process forks, is dropped.
-
     """
 
     def __init__(self) -> None:

@@ -90,7 +90,6 @@ class RawFile:
     identity : tuple of int
         Device, inode, size and time of the last change: equal for two
         handles of one file in one state.
-
     """
 
     def __init__(self, path: str, descriptor: int) -> None:
@@ -122,7 +121,6 @@ class RawFile:
         ------
         DamagedFileError
             If another file has its name, or it is in another state.
-
         """
         stream = open(self.path, 'rb')  # noqa: SIM115 (the caller's)
         if identity_of(os.fstat(stream.fileno())) != self.identity:
@@ -143,7 +141,6 @@ class RawFile:
         -------
         bytes
             Fewer than `nbytes` at the end of the file.
-
         """
         data = os.pread(self._descriptor, nbytes, address)
         while 0 < len(data) < nbytes:
@@ -167,7 +164,6 @@ class RawFile:
         -------
         int
             How many bytes were read.
-
         """
         if hasattr(os, 'preadv'):
             return os.preadv(self._descriptor, [buffer], address)
@@ -184,7 +180,6 @@ class RawFile:
         ------
         DamagedFileError
             If it was cut, or written to.
-
         """
         state = file_state(self._descriptor)
         if state == self._state:
@@ -206,7 +201,6 @@ class RawFile:
         ----------
         rows : MappedRows
             Used while this object lives.
-
         """
         rows.watch(self._descriptor, *self._state)
 
@@ -221,7 +215,6 @@ class RawFile:
         -------
         bool
             True also where the system does not tell.
-
         """
         if not hasattr(os, 'RWF_NOWAIT'):
             return True

@@ -61,7 +61,6 @@ class AbstractDataStream:
     several.  A pickled stream keeps its data set, its scheme and the states
     of generators, and starts with a new epoch; a pickled epoch iterator
     goes on where it stood.
-
     """
 
     epoch_attributes: tuple[str, ...] = ()
@@ -114,7 +113,6 @@ class AbstractDataStream:
         ------
         StopIteration
             If the epoch is over.
-
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_data')
@@ -166,7 +164,6 @@ class AbstractDataStream:
         DataIterator
             After :meth:`load_state_dict`, the one that goes on where the
             state was saved.
-
         """
         with runtime_of(self).lock:
             return DataIterator(self, self._get_requests(), as_dict)
@@ -182,7 +179,6 @@ class AbstractDataStream:
         Yields
         ------
         DataIterator
-
         """
         while True:
             yield self.get_epoch_iterator(as_dict=as_dict)
@@ -302,7 +298,6 @@ class AbstractDataStream:
         >>> restored.load_state_dict(stream.state_dict())
         >>> list(restored.get_epoch_iterator()) == list(epoch)
         True
-
         """
         runtime = runtime_of(self)
         with runtime.lock:
@@ -351,7 +346,6 @@ class AbstractDataStream:
         fuel.exceptions.StateMismatchError
             If the state is of another format, or was saved by a pipeline
             of other stages, sources, numbers of examples or batch sizes.
-
         """
         self._load_checked(self._check_state(state))
 
@@ -386,7 +380,6 @@ class AbstractDataStream:
         object
             Counts and the like, ready for JSON, never data; None if there
             is nothing.
-
         """
         return None
 
@@ -399,7 +392,6 @@ class AbstractDataStream:
         Parameters
         ----------
         leftover : object
-
         """
         raise NotImplementedError(
             f'{type(self).__name__} has get_leftover() but no '
@@ -416,7 +408,6 @@ class AbstractDataStream:
         object
             What ``child_epoch_iterator.get_position()`` returned.  None, the
             default, means the child's present position.
-
         """
         return None
 
@@ -430,7 +421,6 @@ class AbstractDataStream:
         Parameters
         ----------
         count : int
-
         """
         for iterator in child_iterators(self):
             skip(iterator, count)
@@ -450,7 +440,6 @@ class AbstractDataStream:
         -------
         fuel.epochs.pipeline.SourceExamples or None
             None, the default, if they are not known.
-
         """
         return None
 

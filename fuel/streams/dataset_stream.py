@@ -37,7 +37,6 @@ class DataStream(AbstractDataStream):
     ...                     iteration_scheme=SequentialScheme(3, 2))
     >>> list(stream.get_epoch_iterator())
     [([1, 2],), ([3],)]
-
     """
 
     epoch_attributes = ('data_state',)
@@ -89,7 +88,6 @@ class DataStream(AbstractDataStream):
         Returns
         -------
         AbstractDataStream
-
         """
         return dataset.apply_default_transformers(cls(dataset, **kwargs))
 
@@ -207,7 +205,6 @@ class DataStream(AbstractDataStream):
         -------
         EpochReader or None
             None if a subclass has its own `get_data`.
-
         """
         if 'data_state' not in epoch.attributes or not covers(
                 self, 'open_reader', ('get_data',)):
@@ -224,7 +221,6 @@ class DataStream(AbstractDataStream):
         ----------
         epoch : Epoch
         conversions : dict of str to Conversion
-
         """
         # A stream may give its sources other names.
         if '_sources' not in vars(self):

@@ -25,7 +25,6 @@ class StreamCase:
         Whether items are drawn at random while an epoch runs.
     replay : callable
         Continues from saved positions, perhaps in another process.
-
     """
 
     def __init__(self, build: Callable[[], Any], draws: bool,

@@ -20,7 +20,6 @@ class Frozen:
         Of types, shapes and values.
     text : str
         A short form for errors, which is not compared.
-
     """
 
     digest: str

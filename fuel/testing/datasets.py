@@ -61,7 +61,6 @@ def check_dataset(build: Callable[[], DatasetLike], *,
     fuel.testing.promises.BrokenPromiseError: requests: Data come in the
     order of the request, which stays as it was. Source 'data' has
     [0, 1, 2] for [0, 1, 2], but [0, 1, 2] for [2, 1, 0].
-
     """
     case = DatasetCase(build, schemes, another_process)
     keep(DATASET_PROMISES, promises, case)

@@ -82,7 +82,6 @@ def intercept(point: str, call: Callable[..., Any]) -> Iterator[None]:
     ...     batch = next(stream.get_epoch_iterator())
     ... # doctest: +ELLIPSIS
     a message comes...
-
     """
     if point not in POINTS:
         raise ValueError(f'there is no point {point!r}: choose among '

@@ -26,7 +26,6 @@ def expect(condition: object, text: str) -> None:
         Anything that is true or false.
     text : str
         What broke the promise: expected, got, where.
-
     """
     if not condition:
         raise BrokenPromiseError(text)
@@ -52,7 +51,6 @@ def keep(promises: Promises[Case], names: Iterable[str] | None,
         If a promise is broken, or an error stops its check.
     ValueError
         If there is no promise of a name.
-
     """
     for name in promises if names is None else names:
         if name not in promises:

@@ -32,7 +32,6 @@ def counted_requests(stream: StreamLike) -> Iterator[list[object]]:
     ------
     list
         As many items as there were calls.
-
     """
     calls: list[object] = []
 

@@ -72,7 +72,6 @@ class ReplayProcess:
     ...                 iteration_scheme=SequentialScheme(3, 2))
     >>> with ReplayProcess() as process:
     ...     check_stream(build, another_process=process)
-
     """
 
     connection: Connection | None = None
@@ -106,7 +105,6 @@ class ReplayProcess:
             If `build` does not pickle.
         BrokenPromiseError
             If a position cannot be continued, or the process dies.
-
         """
         try:
             message = pickle.dumps((build, list(positions)))

@@ -48,7 +48,6 @@ def check_scheme(build: Callable[[], SchemeLike], *,
     fuel.testing.promises.BrokenPromiseError: pickled requests: A request
     iterator pickles in mid-epoch, and goes on there. Its check ended with
     TypeError: cannot pickle 'generator' object
-
     """
     keep(SCHEME_PROMISES, promises, build)
 

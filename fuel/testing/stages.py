@@ -92,7 +92,6 @@ def check_stage(build: StageBuilder, *,
     >>> check_stage(Counted, another_process=False)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     fuel.testing.promises.BrokenPromiseError: stream: ... interleaved ...
-
     """
     found = [stream for stream in (over or (batches, examples))
              if over or takes(build, stream)]

@@ -71,7 +71,6 @@ def check_stream(build: Callable[[], StreamLike], *,
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
     fuel.testing.promises.BrokenPromiseError: ownership: An item can be ...
-
     """
     with replaying(another_process) as replay:
         keep(STREAM_PROMISES, promises, StreamCase(build, draws, replay))

@@ -32,7 +32,6 @@ class AgnosticTransformer(Transformer):
     >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
     >>> list(Reverser(stream, stream.produces_examples).get_epoch_iterator())
     [(3, 1), (4, 2)]
-
     """
 
     def transform_any(self, data: Batch) -> Any:
@@ -46,7 +45,6 @@ class AgnosticTransformer(Transformer):
         Returns
         -------
         tuple
-
         """
         raise NotImplementedError(missing(self, 'transform_any'))
 

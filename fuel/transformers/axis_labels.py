@@ -24,7 +24,6 @@ class ExpectsAxisLabels:
     fuel.exceptions.AxisLabelsMismatchError: Checker expects the axes \
 ('batch', 'channel') of source 'features', but they are labelled \
 ('channel', 'batch'): transpose the data, or correct the stream's axis_labels
-
     """
 
     def verify_axis_labels(self, expected: Sequence[str],
@@ -45,7 +44,6 @@ class ExpectsAxisLabels:
         ------
         fuel.exceptions.AxisLabelsMismatchError
             If the labels differ.
-
         """
         # A mixin has no __init__ to rely on.
         verified = vars(self).setdefault('_verified_sources', set())

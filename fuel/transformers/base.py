@@ -81,7 +81,6 @@ class Transformer(AbstractDataStream):
     ...                     iteration_scheme=SequentialScheme(3, 2))
     >>> list(Doubler(stream).get_epoch_iterator())
     [(array([0, 2]),), (array([4]),)]
-
     """
 
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
@@ -131,7 +130,6 @@ class Transformer(AbstractDataStream):
         NotImplementedError
             If `data_stream` produces examples and this stage batches, or
             the reverse; if the method that transforms them is missing.
-
         """
         self._refuse(request)
         examples = self.produces_examples
@@ -160,7 +158,6 @@ class Transformer(AbstractDataStream):
         EpochReader or None
             None where a user's code, or what belongs to the epoch, is
             involved: the attributes of the epoch must be in place then.
-
         """
         child = epoch.attributes.get('child_epoch_iterator')
         if (not isinstance(child, DataIterator)
@@ -220,7 +217,6 @@ class Transformer(AbstractDataStream):
         Returns
         -------
         tuple
-
         """
         raise NotImplementedError(missing(self, 'transform_example'))
 
@@ -235,7 +231,6 @@ class Transformer(AbstractDataStream):
         Returns
         -------
         tuple
-
         """
         raise NotImplementedError(missing(self, 'transform_batch'))
 

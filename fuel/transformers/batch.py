@@ -52,7 +52,6 @@ class Batch(Transformer):
     >>> batches = Batch(stream, iteration_scheme=ConstantScheme(2))
     >>> list(batches.get_epoch_iterator())
     [(array([1, 2]),), (array([3]),)]
-
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_pending', '_size')
@@ -105,7 +104,6 @@ class Batch(Transformer):
             there are too few examples.
         StopIteration
             If there are no examples left; with strictness 1, too few.
-
         """
         size = as_size(self, request)
         if self._pending is None:

@@ -65,7 +65,6 @@ class BucketBatch(SeededTransformer):
     ...     print(batch)
     [list([1]) list([4]) list([3, 3])]
     [list([5, 5, 5]) list([2, 2, 2, 2])]
-
     """
 
     epoch_attributes = (

@@ -63,7 +63,6 @@ class Cache(Transformer):
     [0 1 2] [[3, 4]]
     [3 4 5] [[6, 7]]
     [6 7] [[]]
-
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_chunks')
@@ -120,7 +119,6 @@ class Cache(Transformer):
             If `request` is not a positive integer.
         StopIteration
             If there are no examples left.
-
         """
         size = as_size(self, request)
         missing = size - sum(

@@ -88,7 +88,6 @@ class Cast(_Caster):
     ...                     iteration_scheme=SequentialScheme(3, 3))
     >>> next(Cast(stream, dtype='float32').get_epoch_iterator())
     (array([0., 1., 2.], dtype=float32),)
-
     """
 
     def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
@@ -133,7 +132,6 @@ class ForceFloatX(_Caster):
     >>> next(ForceFloatX(stream).get_epoch_iterator())
     (array([1., 1.], dtype=float32), [1, 2])
     >>> del fuel.config.floatX
-
     """
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:

@@ -45,7 +45,6 @@ class ToBytes(SourcewiseTransformer):
     ...                     iteration_scheme=SequentialScheme(2, 2))
     >>> next(ToBytes(stream).get_epoch_iterator())
     ([b'fu', b'el'],)
-
     """
 
     def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
@@ -93,7 +92,6 @@ def uint8_pixels_to_floatX(  # noqa: N802 - a name of old
     >>> [stage for stage, _, _ in uint8_pixels_to_floatX(('features',))]
     [<class 'fuel.transformers.ScaleAndShift'>, \
 <class 'fuel.transformers.Cast'>]
-
     """
     return (
         (ScaleAndShift, [1 / 255., 0], {'which_sources': which_sources}),
@@ -118,7 +116,6 @@ def rgb_images_from_encoded_bytes(which_sources: Sequence[str] | str) -> Any:
     >>> stages = rgb_images_from_encoded_bytes(('encoded_images',))
     >>> [stage.__name__ for stage, _, _ in stages]
     ['ToBytes', 'ImagesFromBytes']
-
     """
     # Only here, since most data sets have no encoded images.
     from fuel.transformers.image import ImagesFromBytes

@@ -30,7 +30,6 @@ class Filter(Transformer):
     >>> even = Filter(stream, lambda data: data[0] % 2 == 0)
     >>> list(even.get_epoch_iterator())
     [(2,), (4,)]
-
     """
 
     one_to_one = False

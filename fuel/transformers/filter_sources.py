@@ -42,7 +42,6 @@ class FilterSources(AgnosticTransformer):
     >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
     >>> list(FilterSources(stream, sources=('y',)).get_epoch_iterator())
     [(3,), (4,)]
-
     """
 
     def __init__(self, data_stream: StreamLike, sources: Sequence[str],

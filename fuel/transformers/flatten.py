@@ -40,7 +40,6 @@ class Flatten(SourcewiseTransformer):
     >>> batch, = next(Flatten(stream).get_epoch_iterator())
     >>> batch.shape
     (2, 6)
-
     """
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:

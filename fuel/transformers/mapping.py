@@ -55,7 +55,6 @@ class Mapping(Transformer):
     ('x', 'square')
     >>> list(squares.get_epoch_iterator())
     [(1, 1), (2, 4), (3, 9)]
-
     """
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
@@ -148,7 +147,6 @@ class SortMapping:
     >>> by_length = SortMapping(lambda example: len(example[0]))
     >>> by_length((['ccc', 'a', 'bb'], [3, 1, 2]))
     (['a', 'bb', 'ccc'], [1, 2, 3])
-
     """
 
     def __init__(self, key: Callable[[Any], Any],

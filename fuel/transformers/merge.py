@@ -53,7 +53,6 @@ class Merge(AbstractDataStream):
     ('english', 'french')
     >>> next(merged.get_epoch_iterator())
     ('Hello world!', 'Bonjour le monde!')
-
     """
 
     epoch_attributes = ('child_epoch_iterators',)
@@ -115,7 +114,6 @@ class Merge(AbstractDataStream):
             together.
         StopIteration
             If one of the streams has ended.
-
         """
         if request is not None:
             raise ValueError(

@@ -85,7 +85,6 @@ class MultiProcessing(RemoteStream, Transformer):
     >>> with MultiProcessing(stream, start_method='fork') as parallel:
     ...     list(parallel.get_epoch_iterator())
     [([1, 2],), ([3],)]
-
     """
 
     def __init__(self, data_stream: StreamLike, max_store: int = 100, *,

@@ -103,7 +103,6 @@ class GaussianNoise(NoiseStage):
     >>> noisy, = next(GaussianNoise(stream, .5).get_epoch_iterator())
     >>> round(float(noisy.std()), 1)
     0.5
-
     """
 
     def __init__(self, data_stream: StreamLike, deviation: float,
@@ -151,7 +150,6 @@ class UniformNoise(NoiseStage):
     >>> noisy, = next(UniformNoise(stream, -1, 1).get_epoch_iterator())
     >>> bool(-1 <= noisy.min() < -.9 < .9 < noisy.max() < 1)
     True
-
     """
 
     def __init__(self, data_stream: StreamLike, low: float, high: float,
@@ -202,7 +200,6 @@ class Dropout(NoiseStage):
     >>> noisy, = next(Dropout(stream, .5).get_epoch_iterator())
     >>> numpy.unique(noisy), round(float(noisy.mean()), 1)
     (array([0., 2.]), 1.0)
-
     """
 
     def __init__(self, data_stream: StreamLike, probability: float,
@@ -256,7 +253,6 @@ class SaltAndPepper(NoiseStage):
     >>> noisy, = next(SaltAndPepper(stream, .2).get_epoch_iterator())
     >>> numpy.unique(noisy)
     array([  0, 100, 255], dtype=uint8)
-
     """
 
     takes_integers = True

@@ -72,7 +72,6 @@ class Padding(Transformer):
     (array([[1, 2],
            [3, 0]]), array([[1., 1.],
            [1., 0.]]))
-
     """
 
     def __init__(self, data_stream: StreamLike,

@@ -42,7 +42,6 @@ class Rename(AgnosticTransformer):
     >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
     >>> Rename(stream, {'x': 'features'}).sources
     ('features', 'y')
-
     """
 
     def __init__(self, data_stream: StreamLike, names: dict[str, str],

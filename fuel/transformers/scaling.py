@@ -85,7 +85,6 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     >>> scaled = ScaleAndShift(stream, scale=1 / 255, shift=0)
     >>> next(scaled.get_epoch_iterator())
     (array([0. , 0.2, 1. ]),)
-
     """
 
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,

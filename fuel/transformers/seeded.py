@@ -62,7 +62,6 @@ class SeededTransformer(Transformer):
     >>> bool(total(Mask(stream, False, seed=5)) == total(
     ...     Mask(stream, False, seed=5)))
     True
-
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_key', '_item')
@@ -124,7 +123,6 @@ class SeededTransformer(Transformer):
         -------
         numpy.random.Generator
             At each call one that begins anew.
-
         """
         return numpy.random.default_rng([self._key, self._item, *more])
 

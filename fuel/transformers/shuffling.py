@@ -68,7 +68,6 @@ class ShuffleBuffer(SeededTransformer):
     >>> order = [number for number, in shuffled.get_epoch_iterator()]
     >>> sorted(order) == list(range(8)), order == list(range(8))
     (True, False)
-
     """
 
     epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
@@ -122,7 +121,6 @@ class ShuffleBuffer(SeededTransformer):
         in an order in which all are equally likely. What follows is held
         back evenly, and the earliest moment moves on with the place; so
         what is still to be read comes out later than a known moment.
-
         """
         size = self.buffer_size
         if place < size:

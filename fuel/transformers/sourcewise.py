@@ -62,7 +62,6 @@ class SourcewiseTransformer(Transformer):
     >>> upper = Upper(stream, produces_examples=True, which_sources=('x',))
     >>> list(upper.get_epoch_iterator())
     [('A', 'c'), ('B', 'd')]
-
     """
 
     which_sources: Any = None
@@ -95,7 +94,6 @@ class SourcewiseTransformer(Transformer):
         Returns
         -------
         object
-
         """
         raise NotImplementedError(missing(self, 'transform_source_example'))
 
@@ -111,7 +109,6 @@ class SourcewiseTransformer(Transformer):
         Returns
         -------
         object
-
         """
         raise NotImplementedError(missing(self, 'transform_source_batch'))
 
@@ -188,7 +185,6 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
     ...                   which_sources=('y',))
     >>> list(doubler.get_epoch_iterator())
     [(1, 6), (2, 8)]
-
     """
 
     def transform_any_source(self, source_data: Any,
@@ -203,7 +199,6 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
         Returns
         -------
         object
-
         """
         raise NotImplementedError(missing(self, 'transform_any_source'))
 

@@ -42,7 +42,6 @@ class Unpack(Transformer):
     ...                     iteration_scheme=SequentialScheme(3, 2))
     >>> list(Unpack(stream).get_epoch_iterator())
     [('a',), ('b',), ('c',)]
-
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, 'data')

@@ -42,7 +42,6 @@ class WhiteningParameters:
         Where they come from: the ``source``, how many ``examples``, their
         ``dtype``, ``epsilon``, the ``stages`` of the stream, and the
         version of ``fuel``.
-
     """
 
     kind: str
@@ -63,7 +62,6 @@ class WhiteningParameters:
         ------
         ValueError
             If the name ends otherwise.
-
         """
         name = os.fspath(path)
         if not name.endswith('.npz'):
@@ -94,7 +92,6 @@ class WhiteningParameters:
             If there is no such file.
         ValueError
             If it holds anything else.
-
         """
         name = os.fspath(path)
         try:
@@ -215,7 +212,6 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     >>> abs(numpy.cov(white.T).round(1))
     array([[1., 0.],
            [0., 1.]])
-
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be 'pca' or 'zca', got {kind!r}")
@@ -335,7 +331,6 @@ class Whitening(SourcewiseTransformer):
     -----
     With ZCA examples keep their shape; with PCA each becomes a vector of
     components. See :func:`fit_whitening` for an example.
-
     """
 
     def __init__(self, data_stream: StreamLike,

@@ -68,7 +68,6 @@ class Window(Transformer):
     >>> stream = DataStream(IterableDataset([[1, 2, 3, 4], [5, 6]]))
     >>> list(Window(1, 2, 2, True, stream).get_epoch_iterator())
     [([1, 2], [2, 3]), ([2, 3], [3, 4])]
-
     """
 
     epoch_attributes = (
@@ -188,7 +187,6 @@ class NGrams(Window):
     >>> stream = DataStream(IterableDataset([[1, 2, 3, 4], [5, 6]]))
     >>> list(NGrams(2, stream).get_epoch_iterator())
     [([1, 2], 3), ([2, 3], 4)]
-
     """
 
     def __init__(self, ngram_order: int, *args: Any, **kwargs: Any) -> None:

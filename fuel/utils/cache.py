@@ -62,7 +62,6 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
     >>> cache_file('/network/data.hdf5')
     '/network/data.hdf5'
     >>> del config.local_data_path
-
     """
     local_data_path = config.local_data_path
     if not local_data_path or not os.path.isfile(filename):
@@ -230,7 +229,6 @@ def copy_from_server_to_local(dataset_remote_dir: str,
     ...     copy_from_server_to_local(folder, local, original, copy)
     ...     os.listdir(local)
     ['copy']
-
     """
     logger.info('Copying %r from %r to %r', os.path.basename(remote_fname),
                 dataset_remote_dir, local_fname)

@@ -24,7 +24,6 @@ def disk_usage(path: str) -> tuple[int, int]:
     >>> total, used = disk_usage('.')
     >>> used <= total
     True
-
     """
     usage = shutil.disk_usage(path)
     return usage.total, usage.used
@@ -55,7 +54,6 @@ def safe_mkdir(folder_name: str, force_perm: int | None = None) -> None:
     ...     safe_mkdir(os.path.join(folder, 'a', 'b'))
     ...     os.listdir(folder)
     ['a']
-
     """
     missing = []
     folder = os.path.abspath(folder_name)
@@ -98,7 +96,6 @@ def check_enough_space(dataset_local_dir: str, remote_fname: str,
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     check_enough_space('.', file.name, 'copy', max_disk_usage=0.)
     False
-
     """
     needed = os.path.getsize(remote_fname)
     usage = shutil.disk_usage(dataset_local_dir)

@@ -48,7 +48,6 @@ def open_(filename: str | os.PathLike[str], mode: str = 'r',
     ...     with open_(path, encoding='utf-8') as file:
     ...         file.read()
     'a b'
-
     """
     if 'b' in mode and encoding is not None:
         raise ValueError(
@@ -92,7 +91,6 @@ def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
     >>> with tar_open(file) as archive:
     ...     archive.getnames()
     []
-
     """
     named = {'name': f} if isinstance(f, (str, os.PathLike)) else {
         'fileobj': f}

@@ -34,7 +34,6 @@ def lazy_property_factory(lazy_property: str) -> tuple[Getter, Setter]:
     ...         self.values = [i ** 2 for i in range(4)]
     >>> Squares().values
     [0, 1, 4, 9]
-
     """
     storage = '_' + lazy_property
 
@@ -99,7 +98,6 @@ def do_not_pickle_attributes(
     999999
     >>> numbers.__getstate__()
     {}
-
     """
     def decorate(cls: _Class) -> _Class:
         if not hasattr(cls, 'load'):

@@ -41,7 +41,6 @@ class Unlocker:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     unlocker = lock(folder, timeout=1)
     ...     unlocker.unlock()
-
     """
 
     def __init__(self, tmp_dir: str) -> None:
@@ -113,7 +112,6 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
     >>> from fuel.utils.lock import lock
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     lock(folder).unlock()
-
     """
     unlocker = Unlocker(tmp_dir)
     unlocker._lock(timeout, INTERVAL if min_wait is None else min_wait)
@@ -142,7 +140,6 @@ def refresh_lock(lock_file: str) -> str:
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     refresh_lock(file.name) == refresh_lock(file.name)
     False
-
     """
     os.utime(lock_file)
     return f'{os.getpid()}_{secrets.token_hex(8)}'
@@ -177,7 +174,6 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT,
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     get_lock(folder)
     ...     release_lock()
-
     """
     safe_mkdir(lock_dir)
     _take(os.path.join(lock_dir, 'lock'), timeout, min_wait)
@@ -190,7 +186,6 @@ def release_lock() -> None:
     ------
     RuntimeError
         If it holds none.
-
     """
     if not _held.files:
         raise RuntimeError(
@@ -226,7 +221,6 @@ def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     get_writelock(os.path.join(folder, 'data.hdf5'))
     ...     release_writelock()
-
     """
     deadline = time.monotonic() + timeout
     _take(filename + '.writelock', timeout)
@@ -249,7 +243,6 @@ def release_writelock() -> None:
     ------
     RuntimeError
         If it holds none.
-
     """
     release_lock()
 
@@ -285,7 +278,6 @@ def get_readlock(pid: int, path: str,
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = get_readlock(os.getpid(), os.path.join(folder, 'a.hdf5'))
     ...     release_readlock(name)
-
     """
     _take(path + '.writelock', timeout)
     try:
@@ -301,7 +293,6 @@ def release_readlock(lockdir_name: str) -> None:
     ----------
     lockdir_name : str
         What `get_readlock` returned.
-
     """
     file = _readers.pop(lockdir_name, None)
     if file is not None and file.is_held:

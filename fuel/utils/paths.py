@@ -32,7 +32,6 @@ def find_in_data_path(filename: str) -> str:
     >>> with tempfile.NamedTemporaryFile() as file:
     ...     find_in_data_path(file.name) == file.name
     True
-
     """
     folders = [os.path.expandvars(os.path.expanduser(folder))
                for folder in config.data_path]
@@ -65,7 +64,6 @@ def remember_cwd() -> Iterator[None]:
     ...     os.chdir(tempfile.gettempdir())
     >>> os.getcwd() == before
     True
-
     """
     before = os.getcwd()
     try:

@@ -29,7 +29,6 @@ def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:
     >>> from fuel.utils import iterable_fancy_indexing
     >>> iterable_fancy_indexing(['a', 'b', 'c'], [2, 0])
     ['c', 'a']
-
     """
     if isinstance(iterable, Sequence):
         if isinstance(request, numpy.ndarray) and request.ndim:

@@ -49,7 +49,6 @@ class Subset:
     [7, 2]
     >>> Subset([3, 4, 5], 10).list_or_slice
     slice(3, 6, None)
-
     """
 
     def __init__(self, list_or_slice: IndexList | slice,
@@ -156,7 +155,6 @@ class Subset:
         ------
         ValueError
             If the request is empty, negative, out of range, or no request.
-
         """
         if _is_everything(request):
             return self.list_or_slice
@@ -188,7 +186,6 @@ class Subset:
         >>> from fuel.utils import Subset
         >>> Subset(slice(10, 20), 100).translate([3, 1])
         array([13, 11])
-
         """
         if _is_everything(request):
             return self._as_array() if self._slice is None else self._slice
@@ -238,7 +235,6 @@ class Subset:
         >>> from fuel.utils import Subset
         >>> Subset.subset_of(Subset([0, 3, 8], 10), slice(1, 3)).list_or_slice
         [3, 8]
-
         """
         if is_integer(list_or_slice):
             raise ValueError(
@@ -334,7 +330,6 @@ class Subset:
         >>> from fuel.utils import Subset
         >>> Subset([0, 2, 4], 5).index_within_subset('abcde', [2, 1])
         ['e', 'c']
-
         """
         if self.is_empty:
             raise ValueError(
@@ -375,7 +370,6 @@ class Subset:
         >>> from fuel.utils import Subset
         >>> Subset.sorted_fancy_indexing(numpy.arange(10, 20), [3, 1, 3])
         array([13, 11, 13])
-
         """
         indices = to_index_array(request, 'request')
         if _increases(indices):
@@ -408,7 +402,6 @@ class Subset:
         >>> from fuel.utils import Subset
         >>> Subset.slice_to_numerical_args(slice(2, None), 10)
         (2, 10, 1)
-
         """
         return (0 if slice_.start is None else slice_.start,
                 num_examples if slice_.stop is None else slice_.stop,

@@ -92,7 +92,6 @@ class _Chunks:
 
         Chunks are begun in order, so whatever comes before a failed one
         was begun as well: the first failure does not depend on timing.
-
         """
         for i in self.counter:
             if i >= len(self.results) or self.errors:
@@ -144,7 +143,6 @@ def _before_fork() -> None:
 
     The lock stays held, so that no other thread makes a pool while the
     process forks.
-
     """
     global _pool
     # A thread of the pool that forks cannot wait for itself.

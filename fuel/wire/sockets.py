@@ -41,7 +41,6 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
     <...>
     <...>
     [array([0, 1, 2])]
-
     """
     if stop:
         socket.send_multipart([pack_header({'type': 'stop'})])
@@ -71,7 +70,6 @@ def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
         If the sender said that no more come.
     fuel.wire.WireError
         If the message is not one of :func:`send_arrays`.
-
     """
     header, *frames = socket.recv_multipart(copy=False)
     fields = unpack_header(header.bytes)

@@ -45,7 +45,6 @@ class BackgroundProcess:
     ([1, 2],)
     >>> background.close()
     >>> process.join()
-
     """
 
     def __init__(self, data_stream: StreamLike, max_batches: int) -> None:
@@ -78,7 +77,6 @@ class BackgroundProcess:
         ------
         fuel.exceptions.WorkerError
             If the process that should run :meth:`main` is gone.
-
         """
         if self._team is None:
             ours, theirs = self._ends

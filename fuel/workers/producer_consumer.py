@@ -92,7 +92,6 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     ...     return [socket.recv_pyobj() for _ in range(2)]
     >>> producer_consumer(produce, consume)
     [('to', 2), ('be', 2)]
-
     """
     # The process comes first: a fork copies no thread of a context then.
     other = _Producer(producer)

@@ -137,7 +137,6 @@ class H5PYDataset(SplitFormat, Dataset):
     (array([5, 2]), array([25,  4]))
     >>> train_set.close(None)
     >>> folder.cleanup()
-
     """
 
     read_hooks = ('get_data', '_in_memory_get_data',
@@ -254,7 +253,6 @@ class H5PYDataset(SplitFormat, Dataset):
         ------
         ValueError
             If there is no such source, or it is not chunked.
-
         """
         with self._reading() as h5file:
             if source is None:
@@ -382,7 +380,6 @@ class H5PYDataset(SplitFormat, Dataset):
         -------
         None
             There is no state: :meth:`get_data` opens the file if needed.
-
         """
         if not self.load_in_memory:
             self._out_of_memory_open()
@@ -393,7 +390,6 @@ class H5PYDataset(SplitFormat, Dataset):
         Parameters
         ----------
         state : None
-
         """
         if not self.load_in_memory:
             self._out_of_memory_close()
@@ -408,7 +404,6 @@ class H5PYDataset(SplitFormat, Dataset):
         Returns
         -------
         None
-
         """
         return state
 
@@ -433,7 +428,6 @@ class H5PYDataset(SplitFormat, Dataset):
         ValueError
             If the request is of another kind, empty, negative or out of
             range.
-
         """
         direct = self._direct
         if direct is not None:

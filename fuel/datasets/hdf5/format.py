@@ -47,7 +47,6 @@ class SplitFormat:
         ...      'test': {'features': (8, 10)}})
         >>> array['available'].tolist()
         [True, True, True, False]
-
         """
         return _split_array(split_dict)
 
@@ -89,7 +88,6 @@ class SplitFormat:
             Maps source names to tuples of str, one for each axis; those of
             a variable shape come from the dimension scale 'shape_labels'.
             None for a source that is a group.
-
         """
         return {source: axis_labels(h5file.get(source))
                 for source in all_sources(h5file)}

@@ -73,7 +73,6 @@ class PytablesDataset(Dataset):
     -----
     Requests are slices and lists (or arrays) of integers. What comes back
     is the caller's own. PyTables is not safe for threads.
-
     """
 
     #: The group of nodes; pickles made before there was one have the root.
@@ -113,7 +112,6 @@ class PytablesDataset(Dataset):
         Parameters
         ----------
         path : str
-
         """
         import tables
 
@@ -188,7 +186,6 @@ class PytablesDataset(Dataset):
         ValueError
             If the request is of another kind, empty, negative or out of
             range.
-
         """
         if is_batch(request):
             rows = as_batch(request, self.num_examples) + self.start

@@ -47,7 +47,6 @@ class CenterCrop(FixedSizeStage):
     >>> stream = DataStream(IterableDataset([image]))
     >>> next(CenterCrop(stream, (1, 2)).get_epoch_iterator())
     (array([[[5, 6]]]),)
-
     """
 
     shape_argument = 'window_shape'

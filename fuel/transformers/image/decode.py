@@ -96,7 +96,6 @@ class ImagesFromBytes(ImageStage):
     >>> image, = next(ImagesFromBytes(stream).get_epoch_iterator())
     >>> image.shape, image[:, 0, 0]
     ((3, 3, 4), array([255,   0,   0], dtype=uint8))
-
     """
 
     num_skipped = 0

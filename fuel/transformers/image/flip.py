@@ -58,7 +58,6 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     >>> stream = DataStream(IterableDataset([numpy.array([[[1, 2, 3]]])]))
     >>> next(RandomHorizontalFlip(stream, 1.).get_epoch_iterator())
     (array([[[3, 2, 1]]]),)
-
     """
 
     def __init__(self, data_stream: StreamLike, probability: float = .5,

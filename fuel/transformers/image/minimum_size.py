@@ -70,7 +70,6 @@ class MinimumImageDimensions(ImageStage):
     >>> image
     array([[[1, 1, 2, 2],
             [1, 1, 2, 2]]])
-
     """
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],

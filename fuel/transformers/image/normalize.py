@@ -70,7 +70,6 @@ class Normalize(ImageStage):
     >>> numbers = Normalize(stream, mean=.5, deviation=.25, scale=1 / 255)
     >>> next(numbers.get_epoch_iterator())
     (array([[[-2.,  2.]]]),)
-
     """
 
     def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,

@@ -86,7 +86,6 @@ class RandomFixedSizeCrop(ImageStage):
     ...     print(crop.tolist())
     [[[1, 2], [5, 6]]]
     [[[1, 2], [5, 6]]]
-
     """
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
@@ -206,7 +205,6 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     >>> crops = RandomResizedCrop(stream, (8, 8), seed=5)
     >>> next(crops.get_epoch_iterator())[0].shape
     (3, 8, 8)
-
     """
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],

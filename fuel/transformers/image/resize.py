@@ -54,7 +54,6 @@ class Resize(FixedSizeStage):
     >>> image, = next(Resize(stream, (2, 2)).get_epoch_iterator())
     >>> image.shape
     (3, 2, 2)
-
     """
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],

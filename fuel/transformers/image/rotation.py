@@ -69,7 +69,6 @@ class Random2DRotation(ImageStage):
     array([[[6, 9, 8],
             [3, 5, 7],
             [2, 1, 4]]])
-
     """
 
     def __init__(self, data_stream: StreamLike,
