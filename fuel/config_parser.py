@@ -43,16 +43,8 @@ from typing import Any
 
 from fuel.exceptions import ConfigurationError
 from fuel.setting_types import (
-    at_least,
-    cores,
-    directory_or_off,
-    extra_downloader_converter,
-    float_type,
-    multiple_paths_parser,
-    path_parser,
-    required,
-    seconds,
-)
+    at_least, cores, directory_or_off, extra_downloader_converter, float_type,
+    multiple_paths_parser, path_parser, required, seconds)
 from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',

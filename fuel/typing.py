@@ -7,16 +7,8 @@ of a protocol is accepted wherever the protocol is named.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import (
-    Any,
-    Literal,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    cast,
-    overload,
-    runtime_checkable,
-)
+from typing import (Any, Literal, Protocol, TypeAlias, TypeVar, cast,
+                    overload, runtime_checkable)
 
 import numpy
 from numpy.typing import NDArray

@@ -9,11 +9,7 @@ from typing import Any
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
-from fuel.downloaders.base import (
-    Options,
-    RawFile,
-    ensure_directory_exists,
-)
+from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
 
 __all__ = ['main']

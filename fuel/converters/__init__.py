@@ -3,30 +3,11 @@
 `all_converters` is a tuple of pairs of a name and a function that fills the
 parser of ``fuel-convert <name>`` and returns the converter.
 """
-from fuel.converters import (
-                             adult,
-                             binarized_mnist,
-                             caltech101_silhouettes,
-                             celeba,
-                             cifar10,
-                             cifar100,
-                             csv,
-                             dogs_vs_cats,
-                             emnist,
-                             fashion_mnist,
-                             ilsvrc2010,
-                             ilsvrc2012,
-                             image_folder,
-                             iris,
-                             kmnist,
-                             mnist,
-                             npy,
-                             omniglot,
-                             one_billion_word,
-                             stl10,
-                             svhn,
-                             youtube_audio,
-)
+from fuel.converters import (adult, binarized_mnist, caltech101_silhouettes,
+                             celeba, cifar10, cifar100, csv, dogs_vs_cats,
+                             emnist, fashion_mnist, ilsvrc2010, ilsvrc2012,
+                             image_folder, iris, kmnist, mnist, npy, omniglot,
+                             one_billion_word, stl10, svhn, youtube_audio)
 
 __version__ = '0.2'
 

@@ -5,9 +5,7 @@ from typing import Any
 import numpy
 
 from fuel.converters.output import Array
-from fuel.converters.raw.archives import (
-    MAX_IMAGE,
-)
+from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.tar import Archive, open_tar
 

@@ -14,10 +14,7 @@ from fuel.converters import _svhn_boxes
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged, write_rows
 from fuel.converters.base import progress_bar
-from fuel.converters.raw.archives import (
-    MAX_IMAGE,
-    check_size,
-)
+from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.converters.raw.tar import open_tar

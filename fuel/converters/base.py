@@ -18,15 +18,9 @@ from typing import Any, TypeVar
 import h5py
 import numpy
 
-from fuel.converters.output import (
-    ConvertedFile,
-    Layout,
-    Pieces,
-    converted_file,
-    create_source,
-    label_axes,
-    write_rows,
-)
+from fuel.converters.output import (ConvertedFile, Layout, Pieces,
+                                    converted_file, create_source, label_axes,
+                                    write_rows)
 from fuel.converters.raw.files import BadInputFile, Folder, require_files
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import MissingInputFiles

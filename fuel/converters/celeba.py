@@ -11,14 +11,8 @@ import h5py
 import numpy
 
 from fuel.converters._parallel import ordered_map
-from fuel.converters.base import (
-    Converter,
-    check_exists,
-    converted_file,
-    create_source,
-    label_axes,
-    progress_bar,
-)
+from fuel.converters.base import (Converter, check_exists, converted_file,
+                                  create_source, label_axes, progress_bar)
 from fuel.converters.output import IMAGES, Array
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths

@@ -4,13 +4,8 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.base import (
-    Part,
-    Pieces,
-    check_exists,
-    filler_of,
-    write_file,
-)
+from fuel.converters.base import (Part, Pieces, check_exists, filler_of,
+                                  write_file)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.pickles import load_arrays

@@ -7,20 +7,10 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._custom_data import (
-    Rows,
-    add_split_options,
-    advise,
-    as_classes,
-    plan_splits,
-    write_names,
-)
-from fuel.converters.base import (
-    Converter,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from fuel.converters._custom_data import (Rows, add_split_options, advise,
+                                          as_classes, plan_splits, write_names)
+from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
+                                  label_axes)
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 

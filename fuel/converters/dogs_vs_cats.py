@@ -8,15 +8,9 @@ import numpy
 
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    create_source,
-    filler_of,
-    label_axes,
-    progress_bar,
-    write_splits,
-)
+from fuel.converters.base import (check_exists, converted_file, create_source,
+                                  filler_of, label_axes, progress_bar,
+                                  write_splits)
 from fuel.converters.output import LABELS
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths

@@ -5,20 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuel.converters.base import Converter, Part, check_exists, write_file
-from fuel.converters.mnist import (
-    MNIST_IMAGE_MAGIC,
-    MNIST_LABEL_MAGIC,
-    parse_idx,
-)
+from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
+                                   parse_idx)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.archives import open_zip, read_zipped
-from fuel.converters.raw.files import (
-    MAX_UNPACKED,
-    BadInputFile,
-    Folder,
-    input_paths,
-    unpack_gzip,
-)
+from fuel.converters.raw.files import (MAX_UNPACKED, BadInputFile, Folder,
+                                       input_paths, unpack_gzip)
 
 __all__ = ['convert_emnist', 'fill_subparser']
 

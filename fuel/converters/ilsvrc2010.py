@@ -11,27 +11,13 @@ import numpy
 
 from fuel import config
 from fuel.converters._ilsvrc_images import (
-    Image,
-    extract_patch_images,
-    load_from_tar_or_patch,
-    other_images,
-    train_images,
-    write_images,
-)
-from fuel.converters._ilsvrc_metadata import (
-    Synsets,
-    classes_of,
-    read_devkit_files,
-    read_numbers,
-    synset_table,
-    wnid_classes,
-)
-from fuel.converters.base import (
-    Converter,
-    check_exists,
-    converted_file,
-    write_splits,
-)
+    Image, extract_patch_images, load_from_tar_or_patch, other_images,
+    train_images, write_images)
+from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
+                                              read_devkit_files, read_numbers,
+                                              synset_table, wnid_classes)
+from fuel.converters.base import (Converter, check_exists, converted_file,
+                                  write_splits)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
 from fuel.converters.raw.tar import Archive

@@ -8,25 +8,11 @@ import h5py
 from fuel import config
 from fuel.converters import ilsvrc2010
 from fuel.converters._ilsvrc_metadata import (
-    Synsets,
-    classes_of,
-    read_devkit_files,
-    synset_table,
-    wnid_classes,
-)
-from fuel.converters.base import (
-    Converter,
-    check_exists,
-    converted_file,
-    write_splits,
-)
-from fuel.converters.ilsvrc2010 import (
-    Splits,
-    add_seed,
-    create_sources,
-    process_other_set,
-    process_train_set,
-)
+    Synsets, classes_of, read_devkit_files, synset_table, wnid_classes)
+from fuel.converters.base import (Converter, check_exists, converted_file,
+                                  write_splits)
+from fuel.converters.ilsvrc2010 import (Splits, add_seed, create_sources,
+                                        process_other_set, process_train_set)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_matlab
 from fuel.converters.raw.tar import Archive, open_tar

@@ -12,23 +12,12 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy
 
-from fuel.converters._custom_data import (
-    add_split_options,
-    advise,
-    as_classes,
-    plan_splits,
-    write_names,
-)
+from fuel.converters._custom_data import (add_split_options, advise,
+                                          as_classes, plan_splits, write_names)
 from fuel.converters._parallel import ordered_map
 from fuel.converters._ragged import create_ragged, write_ragged
-from fuel.converters.base import (
-    Converter,
-    converted_file,
-    create_source,
-    label_axes,
-    progress_bar,
-    write_splits,
-)
+from fuel.converters.base import (Converter, converted_file, create_source,
+                                  label_axes, progress_bar, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs
 from fuel.converters.raw.files import BadInputFile, Folder, require_regular
 from fuel.converters.raw.images import MAX_PIXELS, decode

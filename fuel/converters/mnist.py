@@ -9,13 +9,8 @@ import numpy
 
 from fuel.converters.base import Converter, Part, check_exists, write_file
 from fuel.converters.output import IMAGES, LABELS
-from fuel.converters.raw.files import (
-    BadInputFile,
-    Folder,
-    input_paths,
-    read_gzip,
-    refuse_namesakes,
-)
+from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
+                                       read_gzip, refuse_namesakes)
 
 __all__ = ['convert_mnist', 'fill_subparser', 'read_mnist_images',
            'read_mnist_labels']

@@ -6,18 +6,10 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._custom_data import (
-    Rows,
-    add_split_options,
-    advise,
-    plan_splits,
-)
-from fuel.converters.base import (
-    Converter,
-    converted_file,
-    fill_hdf5_file,
-    label_axes,
-)
+from fuel.converters._custom_data import (Rows, add_split_options, advise,
+                                          plan_splits)
+from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
+                                  label_axes)
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.utils.npy_header import read_npy_header

@@ -7,14 +7,9 @@ import h5py
 import numpy
 
 from fuel.converters._parallel import ordered_map
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    fill_hdf5_file,
-    filler_of,
-    label_axes,
-    progress_bar,
-)
+from fuel.converters.base import (check_exists, converted_file,
+                                  fill_hdf5_file, filler_of, label_axes,
+                                  progress_bar)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths

@@ -5,20 +5,11 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters.base import (
-    check_exists,
-    converted_file,
-    create_source,
-    filler_of,
-    label_axes,
-    progress_bar,
-    write_splits,
-)
+from fuel.converters.base import (check_exists, converted_file, create_source,
+                                  filler_of, label_axes, progress_bar,
+                                  write_splits)
 from fuel.converters.output import IMAGES, LABELS
-from fuel.converters.raw.archives import (
-    MAX_IMAGE,
-    check_size,
-)
+from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.tar import open_tar
 

@@ -6,13 +6,8 @@ from typing import Any
 import numpy
 
 from fuel.converters._svhn_numbers import NumbersSplit, create_sources
-from fuel.converters.base import (
-    Converter,
-    check_exists,
-    converted_file,
-    write_file,
-    write_splits,
-)
+from fuel.converters.base import (Converter, check_exists, converted_file,
+                                  write_file, write_splits)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import as_bytes, read_variables

@@ -8,13 +8,8 @@ from typing import Any
 from fuel.datasets.base import Dataset
 from fuel.datasets.row_orders import Order, length, pick
 from fuel.datasets.row_readers import read_file
-from fuel.datasets.rows import (
-    as_batch,
-    as_index,
-    check_equal_lengths,
-    check_slice,
-    is_batch,
-)
+from fuel.datasets.rows import (as_batch, as_index, check_equal_lengths,
+                                check_slice, is_batch)
 from fuel.datasets.splits import order_of_splits
 from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme

@@ -10,11 +10,7 @@ from fuel.datasets.prefetch import requests_ahead
 from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import (
-    ExampleReader,
-    RequestReader,
-    note_request,
-)
+from fuel.epochs.readers import ExampleReader, RequestReader, note_request
 from fuel.kernels.batches import BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable

@@ -6,11 +6,8 @@ from typing import TypedDict
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.text_arguments import Paths, as_files, check_level
-from fuel.datasets.text_files import (
-    TextPosition,
-    check_exists,
-    ends_lines_with_a_byte,
-)
+from fuel.datasets.text_files import (TextPosition, check_exists,
+                                      ends_lines_with_a_byte)
 from fuel.datasets.vocabulary import Dictionary, as_vocabulary
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import SequentialReader

@@ -13,12 +13,8 @@ import urllib3
 from requests import Response, exceptions
 
 from fuel.downloaders._confirm import confirmed_address
-from fuel.downloaders._errors import (
-    EncodingError,
-    SourceError,
-    TransientError,
-    WrongPieceError,
-)
+from fuel.downloaders._errors import (EncodingError, SourceError,
+                                      TransientError, WrongPieceError)
 from fuel.downloaders._options import Options
 from fuel.downloaders._reply import Get, Reply
 from fuel.downloaders._timeouts import watched, within

@@ -10,14 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO
 
-from fuel.downloaders._errors import (
-    DownloadError,
-    EncodingError,
-    SlowError,
-    SourceError,
-    TransientError,
-    WrongPieceError,
-)
+from fuel.downloaders._errors import (DownloadError, EncodingError, SlowError,
+                                      SourceError, TransientError,
+                                      WrongPieceError)
 from fuel.downloaders._options import Options
 from fuel.downloaders._partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders._replies import Answer, ask

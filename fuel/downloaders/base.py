@@ -3,12 +3,7 @@ import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import (
-    AbstractContextManager,
-    ExitStack,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from typing import IO, Any
 
 import requests
@@ -19,12 +14,7 @@ from fuel.downloaders._options import DEFAULT, Options
 from fuel.downloaders._replies import BLOCK, HEADERS, ask, close, request
 from fuel.downloaders._reply import Reply
 from fuel.downloaders._transfer import BarMaker, fetch
-from fuel.downloaders.registry import (
-    RawFile,
-    known_file,
-    raw_files,
-    set_files,
-)
+from fuel.downloaders.registry import RawFile, known_file, raw_files, set_files
 from fuel.exceptions import NeedURLPrefix
 from fuel.utils.progress import Bar, progress
 

@@ -2,12 +2,8 @@
 from argparse import ArgumentParser
 
 from fuel.downloaders._options import DEFAULT
-from fuel.downloaders.base import (
-    Downloader,
-    Options,
-    default_downloader,
-    raw_files,
-)
+from fuel.downloaders.base import (Downloader, Options, default_downloader,
+                                   raw_files)
 
 __all__ = ['fill_subparser', 'silhouettes_downloader']
 

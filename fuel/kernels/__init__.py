@@ -2,13 +2,8 @@
 try:
     from fuel.kernels.padding import pad_sequences
     from fuel.kernels.pixels import convert_images
-    from fuel.kernels.rows import (
-        as_indices,
-        native,
-        own_record,
-        take,
-        take_row,
-    )
+    from fuel.kernels.rows import (as_indices, native, own_record, take,
+                                   take_row)
     from fuel.kernels.windows import crop_windows, mirror_images
 except ImportError as error:
     raise ImportError(

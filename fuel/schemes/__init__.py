@@ -1,28 +1,13 @@
 """Iteration schemes: which examples to visit, and in which order."""
-from fuel.schemes.base import (
-    BatchScheme,
-    BatchSizeScheme,
-    IndexScheme,
-    IterationScheme,
-)
-from fuel.schemes.computed import (
-    ComputedShuffledExampleScheme,
-    ComputedShuffledScheme,
-)
+from fuel.schemes.base import (BatchScheme, BatchSizeScheme, IndexScheme,
+                               IterationScheme)
+from fuel.schemes.computed import (ComputedShuffledExampleScheme,
+                                   ComputedShuffledScheme)
 from fuel.schemes.ordered import (
-    ConcatenatedScheme,
-    ConstantScheme,
-    SequentialExampleScheme,
-    SequentialScheme,
-    ShuffledExampleScheme,
-    ShuffledScheme,
-    cross_validation,
-)
-from fuel.schemes.sampling import (
-    BalancedScheme,
-    BlockShuffledScheme,
-    WeightedScheme,
-)
+    ConcatenatedScheme, ConstantScheme, SequentialExampleScheme,
+    SequentialScheme, ShuffledExampleScheme, ShuffledScheme, cross_validation)
+from fuel.schemes.sampling import (BalancedScheme, BlockShuffledScheme,
+                                   WeightedScheme)
 
 __all__ = [
     'BalancedScheme', 'BatchScheme', 'BatchSizeScheme',

@@ -6,29 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fuel.schemes.base import (
-    BatchScheme,
-    BatchSizeScheme,
-    IndexScheme,
-    IterationScheme,
-    default_rng,
-    load_no_state,
-    load_rng_state,
-    no_state,
-    rng_state,
-    scheme_state,
-)
-from fuel.schemes.iterator_requests import (
-    ConcatenatedRequests,
-    OneShotRequests,
-)
-from fuel.schemes.requests import (
-    BatchRequests,
-    BatchSizeRequests,
-    ExampleRequests,
-    ShuffledBatchRequests,
-    ShuffledExampleRequests,
-    num_batches,
-)
+    BatchScheme, BatchSizeScheme, IndexScheme, IterationScheme, default_rng,
+    load_no_state, load_rng_state, no_state, rng_state, scheme_state)
+from fuel.schemes.iterator_requests import (ConcatenatedRequests,
+                                            OneShotRequests)
+from fuel.schemes.requests import (BatchRequests, BatchSizeRequests,
+                                   ExampleRequests, ShuffledBatchRequests,
+                                   ShuffledExampleRequests, num_batches)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 

@@ -7,17 +7,10 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.schemes.base import (
-    BatchScheme,
-    default_rng,
-    load_rng_state,
-    rng_state,
-)
-from fuel.schemes.sampling_requests import (
-    BalancedRequests,
-    BlockRequests,
-    WeightedRequests,
-)
+from fuel.schemes.base import (BatchScheme, default_rng, load_rng_state,
+                               rng_state)
+from fuel.schemes.sampling_requests import (BalancedRequests, BlockRequests,
+                                            WeightedRequests)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import positive
 from fuel.utils.rng_state import is_generator

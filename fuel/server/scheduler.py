@@ -9,15 +9,8 @@ from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch, Item, Member
 from fuel.server.ledger import ALL
-from fuel.server.pipeline import (
-    BATCH,
-    BROKEN,
-    END,
-    FAILURE,
-    OPENED,
-    Pipeline,
-    Result,
-)
+from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
+                                  Pipeline, Result)
 from fuel.transport.slots import SlotPool
 from fuel.wire.header import Fields, get_field, numbers_of
 from fuel.wire.index_sets import from_ranges

@@ -14,13 +14,8 @@ from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
 from fuel.storage.filter_lengths import check_lengths
 from fuel.storage.filters import decode
-from fuel.storage.layout import (
-    Layout,
-    fill_value,
-    is_known,
-    name_of,
-    stored_type,
-)
+from fuel.storage.layout import (Layout, fill_value, is_known, name_of,
+                                 stored_type)
 from fuel.storage.mapped import DirectReader
 from fuel.storage.prefetch import Background
 from fuel.storage.raw_file import raw_file

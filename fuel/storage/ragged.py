@@ -9,13 +9,8 @@ from numpy.typing import NDArray
 
 from fuel.storage.decoded import DecodedReader
 from fuel.storage.global_heap import Heap, addressing
-from fuel.storage.layout import (
-    FILLED,
-    Layout,
-    elements_of,
-    name_of,
-    native_type,
-)
+from fuel.storage.layout import (FILLED, Layout, elements_of, name_of,
+                                 native_type)
 from fuel.storage.mapped import map_dataset
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader

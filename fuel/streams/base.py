@@ -8,14 +8,8 @@ from typing import Any
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
-from fuel.epochs.state import (
-    FINISHED,
-    NOT_STARTED,
-    RUNNING,
-    as_state,
-    position_of,
-    state_between_epochs,
-)
+from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
+                               position_of, state_between_epochs)
 from fuel.epochs.state_check import DAMAGE, check_state, sealed
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator

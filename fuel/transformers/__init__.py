@@ -18,10 +18,8 @@ from fuel.transformers.padding import Padding
 from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.sourcewise import (
-    AgnosticSourcewiseTransformer,
-    SourcewiseTransformer,
-)
+from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
+                                          SourcewiseTransformer)
 from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:

@@ -10,13 +10,7 @@ from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
-from fuel.typing import (
-    Batch,
-    EpochReader,
-    Request,
-    StreamLike,
-    returns_epochs,
-)
+from fuel.typing import Batch, EpochReader, Request, StreamLike, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
 

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import (
-    Transformation,
-    check_count,
-)
+from fuel.transformers.base import Transformation, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources

@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from fuel.epochs.runtime import runtime_of
-from fuel.transformers.base import (
-    Transformation,
-    Transformer,
-    as_tuple,
-    check_count,
-)
+from fuel.transformers.base import (Transformation, Transformer, as_tuple,
+                                    check_count)
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 

@@ -28,10 +28,8 @@ from fuel.kernels.convert import scale_and_shift
 from fuel.transformers.base import Transformation
 from fuel.transformers.ragged import as_array, is_ragged, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.transformers.sourcewise import (
-    AgnosticSourcewiseTransformer,
-    transform_chosen,
-)
+from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
+                                          transform_chosen)
 from fuel.typing import Batch, StreamLike
 
 FLOAT64 = numpy.dtype(numpy.float64)

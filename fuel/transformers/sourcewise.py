@@ -5,17 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import (
-    Transformation,
-    Transformer,
-    check_count,
-    missing,
-)
-from fuel.transformers.source_names import (
-    as_names,
-    as_tuple_of_names,
-    check_known,
-)
+from fuel.transformers.base import (Transformation, Transformer, check_count,
+                                    missing)
+from fuel.transformers.source_names import (as_names, as_tuple_of_names,
+                                            check_known)
 from fuel.typing import Batch, StreamLike
 
 if TYPE_CHECKING:

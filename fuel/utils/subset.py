@@ -4,15 +4,9 @@ from typing import Any
 
 import numpy
 
-from fuel.utils.indices import (
-    IndexArray,
-    IndexList,
-    check_bounds,
-    check_integer,
-    is_integer,
-    plain_slice,
-    to_index_array,
-)
+from fuel.utils.indices import (IndexArray, IndexList, check_bounds,
+                                check_integer, is_integer, plain_slice,
+                                to_index_array)
 from fuel.utils.sequences import iterable_fancy_indexing
 
 

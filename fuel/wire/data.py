@@ -9,13 +9,8 @@ from typing import Any, Literal
 import numpy
 from numpy.typing import NDArray
 
-from fuel.wire.dtypes import (
-    LONGEST_AXIS,
-    check_shape,
-    check_text,
-    describe,
-    rebuild,
-)
+from fuel.wire.dtypes import (LONGEST_AXIS, check_shape, check_text, describe,
+                              rebuild)
 from fuel.wire.header import LIMITS, Limits, WireError, get_field
 
 # Where NumPy keeps it depends on the version.

@@ -7,15 +7,8 @@ from typing import Any
 import numpy
 
 from fuel.wire.data import Buffers, Decoder, encode_array
-from fuel.wire.header import (
-    Fields,
-    Limits,
-    WireError,
-    get_field,
-    numbers_of,
-    pack_header,
-    unpack_header,
-)
+from fuel.wire.header import (Fields, Limits, WireError, get_field,
+                              numbers_of, pack_header, unpack_header)
 
 _LIMITS = Limits(depth=32)
 _LENGTH = struct.Struct('<I')

@@ -17,13 +17,8 @@ from typing import Any
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.transport.batches import load
-from fuel.transport.channel import (
-    Channel,
-    ChannelClosed,
-    Message,
-    Peer,
-    close_in_children,
-)
+from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
+                                    close_in_children)
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.typing import Batch, StreamLike

@@ -15,13 +15,8 @@ from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.row_readers import read_collections, read_file
 from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
-from fuel.datasets.rows import (
-    as_batch,
-    as_index,
-    check_slice,
-    get_rows,
-    is_batch,
-)
+from fuel.datasets.rows import (as_batch, as_index, check_slice, get_rows,
+                                is_batch)
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.batches import Batches

@@ -7,11 +7,7 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets.hdf5.open_files import (
-    OpenFile,
-    external_file,
-    shared_file,
-)
+from fuel.datasets.hdf5.open_files import OpenFile, external_file, shared_file
 from fuel.utils import find_in_data_path
 
 logger = logging.getLogger(__name__)

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.hdf5.labels import axis_labels, scale
 from fuel.datasets.hdf5.split_table import (
-    all_sources,
-    all_splits,
-    checked_names,
-    provided_sources,
-    split_subsets,
-)
+    all_sources, all_splits, checked_names, provided_sources, split_subsets)
 from fuel.utils import Subset
 from fuel.utils.hdf5_errors import names_file
 

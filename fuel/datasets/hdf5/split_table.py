@@ -7,14 +7,8 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.datasets.row_orders import (
-    Order,
-    as_subset,
-    concatenate,
-    length,
-    same,
-    simplify,
-)
+from fuel.datasets.row_orders import (Order, as_subset, concatenate, length,
+                                      same, simplify)
 from fuel.suggestions import did_you_mean
 from fuel.utils import Subset
 from fuel.utils.hdf5_errors import names_file

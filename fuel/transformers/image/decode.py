@@ -11,13 +11,8 @@ import numpy
 from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
 from fuel.transformers.base import length_of
-from fuel.transformers.image.base import (
-    BATCH_AXES,
-    IMAGE_AXES,
-    ImageStage,
-    as_shape,
-    map_images,
-)
+from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
+                                          as_shape, map_images)
 from fuel.transformers.provenance import name_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, StreamLike

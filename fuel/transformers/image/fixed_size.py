@@ -7,17 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fuel.transformers.image.base import (
-    BATCH_AXES,
-    IMAGE_AXES,
-    Image,
-    Images,
-    ImageStage,
-    as_shape,
-    check_image,
-    images_of,
-    map_images,
-    new_stack,
-)
+    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, check_image,
+    images_of, map_images, new_stack)
 from fuel.typing import StreamLike
 
 

@@ -6,17 +6,9 @@ from typing import Any
 import numpy
 
 from fuel.kernels import mirror_images
-from fuel.transformers.image.base import (
-    BATCH_AXES,
-    IMAGE_AXES,
-    Image,
-    Images,
-    ImageStage,
-    check_image,
-    images_of,
-    in_form_of,
-    is_stacked,
-)
+from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
+                                          Images, ImageStage, check_image,
+                                          images_of, in_form_of, is_stacked)
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import StreamLike
 

@@ -6,20 +6,10 @@ from typing import Any
 
 import numpy
 
-from fuel.transformers.image.base import (
-    IMAGE_AXES,
-    Image,
-    Images,
-    ImageStage,
-    as_shape,
-    map_images,
-)
-from fuel.transformers.image.resampling import (
-    RESIZE_FILTERS,
-    check_filter,
-    check_size,
-    resize_image,
-)
+from fuel.transformers.image.base import (IMAGE_AXES, Image, Images,
+                                          ImageStage, as_shape, map_images)
+from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
+                                                check_size, resize_image)
 from fuel.transformers.source_names import as_labels
 from fuel.typing import StreamLike
 

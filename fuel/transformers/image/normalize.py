@@ -9,17 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.image.base import (
-    BATCH_AXES,
-    IMAGE_AXES,
-    Image,
-    Images,
-    ImageStage,
-    check_image,
-    images_of,
-    in_form_of,
-    is_stacked,
-    map_images,
-)
+    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, check_image, images_of,
+    in_form_of, is_stacked, map_images)
 from fuel.typing import StreamLike
 
 

@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 from fuel.transformers.image.base import Image
 from fuel.transformers.image.fixed_size import FixedSizeStage
-from fuel.transformers.image.resampling import (
-    RESIZE_FILTERS,
-    check_filter,
-    resize_image,
-)
+from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
+                                                resize_image)
 from fuel.typing import StreamLike
 
 

@@ -6,23 +6,12 @@ from typing import Any
 
 import numpy
 
-from fuel.transformers.image.base import (
-    BATCH_AXES,
-    IMAGE_AXES,
-    Image,
-    Images,
-    ImageStage,
-    check_image,
-    images_of,
-    in_form_of,
-    map_images,
-)
+from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
+                                          Images, ImageStage, check_image,
+                                          images_of, in_form_of, map_images)
 from fuel.transformers.image.legacy_draws import default_rng, draw_uniform
-from fuel.transformers.image.resampling import (
-    ROTATION_FILTERS,
-    check_filter,
-    rotate_image,
-)
+from fuel.transformers.image.resampling import (ROTATION_FILTERS,
+                                                check_filter, rotate_image)
 from fuel.typing import RandomGenerator, StreamLike
 
 
