@@ -72,10 +72,6 @@ class DataIterator(EpochIterator):
 
         To be called before the first item is read.  What comes converted is
         in `converted` afterwards.
-
-        Parameters
-        ----------
-        conversions : dict of str to Conversion
         """
         request = getattr(self.data_stream, 'request_conversions', None)
         if request is not None:

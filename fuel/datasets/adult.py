@@ -16,14 +16,7 @@ class Adult(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (30,162 examples) and 'test' (15,060).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``adult.hdf5``; ``fuel-download
-        adult`` and ``fuel-convert adult`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'adult.hdf5'

@@ -20,13 +20,7 @@ class BinarizedMNIST(BuiltInDataset):
     load_in_memory : bool, optional
         Default True.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``binarized_mnist.hdf5``; ``fuel-download
-        binarized_mnist`` and ``fuel-convert binarized_mnist`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'binarized_mnist.hdf5'

@@ -44,12 +44,15 @@ class BuiltInDataset(H5PYDataset):
     filename : str
         Name of the file; it may be replaced on a class.
     fits_in_memory : bool
-        Class attribute: default of `load_in_memory`.
+        Class attribute: default of `load_in_memory`. True for Adult,
+        Binarized MNIST, CalTech 101 Silhouettes, CIFAR, EMNIST, Fashion-MNIST,
+        Iris, KMNIST, MNIST and Omniglot.
 
     Raises
     ------
     FileNotFoundError
-        If the data path has no such file.
+        If the data path has no such file; ``fuel-download`` and
+        ``fuel-convert`` with the name of the data set make it.
     """
 
     fits_in_memory: ClassVar[bool] = False

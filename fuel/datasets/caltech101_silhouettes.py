@@ -26,16 +26,12 @@ class CalTech101Silhouettes(BuiltInDataset):
     load_in_memory : bool, optional
         Default True.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
 
     Raises
     ------
     ValueError
         If there is no such size.
-    FileNotFoundError
-        If the data path has no ``caltech101_silhouettes<size>.hdf5``;
-        ``fuel-download caltech101_silhouettes`` and ``fuel-convert
-        caltech101_silhouettes`` with the size make it.
     """
 
     filename = ''

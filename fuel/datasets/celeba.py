@@ -25,13 +25,7 @@ class CelebA(DatasetInFormats):
         Among 'train' (162,770 examples), 'valid' (19,867) and 'test'
         (19,962).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no such file; ``fuel-download celeba`` and
-        ``fuel-convert celeba`` with the format make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     _filename = 'celeba_{}.hdf5'

@@ -22,14 +22,7 @@ class CIFAR10(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (50,000 examples) and 'test' (10,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``cifar10.hdf5``; ``fuel-download
-        cifar10`` and ``fuel-convert cifar10`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'cifar10.hdf5'

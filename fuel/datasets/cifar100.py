@@ -21,14 +21,7 @@ class CIFAR100(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (50,000 examples) and 'test' (10,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``cifar100.hdf5``; ``fuel-download
-        cifar100`` and ``fuel-convert cifar100`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'cifar100.hdf5'

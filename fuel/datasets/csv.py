@@ -39,7 +39,6 @@ class CSVDataset(Dataset):
 
     Parameters
     ----------
-    path : str or path-like
     columns : dict, optional
         Maps sources to a column or a list of columns, by name or by number
         from 0. Several columns become the second axis of a batch. Defaults
@@ -177,15 +176,6 @@ class CSVDataset(Dataset):
     def get_data(self, state: Any = None, request: Any = None,
                  ) -> tuple[Any, ...]:
         """Return the examples of a request.
-
-        Parameters
-        ----------
-        state : None
-        request : int, slice, list of int or integer numpy.ndarray
-
-        Returns
-        -------
-        tuple of numpy.ndarray
 
         Raises
         ------

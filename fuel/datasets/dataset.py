@@ -111,26 +111,12 @@ class Dataset:
         self._example_iteration_scheme = scheme
 
     def get_example_stream(self) -> DataStream:
-        """Return a stream of single examples.
-
-        Returns
-        -------
-        DataStream
-        """
+        """Return a stream of single examples."""
         return DataStream(
             self, iteration_scheme=self.example_iteration_scheme)
 
     def apply_default_transformers(self, stream: Any) -> Any:
-        """Return a stream with the default transformers on top.
-
-        Parameters
-        ----------
-        stream : AbstractDataStream
-
-        Returns
-        -------
-        AbstractDataStream
-        """
+        """Return a stream with the default transformers on top."""
         for cls, args, kwargs in self.default_transformers:
             stream = cls(stream, *args, **self._restrict(kwargs, stream))
         return stream
@@ -154,10 +140,6 @@ class Dataset:
     def next_epoch(self, state: Any) -> Any:
         """Return the state for the next epoch.
 
-        Parameters
-        ----------
-        state : object
-
         Returns
         -------
         object
@@ -166,26 +148,12 @@ class Dataset:
         return self.reset(state)
 
     def reset(self, state: Any) -> Any:
-        """Close a state and return a fresh one.
-
-        Parameters
-        ----------
-        state : object
-
-        Returns
-        -------
-        object
-        """
+        """Close a state and return a fresh one."""
         self.close(state)
         return self.open()
 
     def close(self, state: Any) -> None:
-        """Close a state, such as an open file.
-
-        Parameters
-        ----------
-        state : object
-        """
+        """Close a state, such as an open file."""
 
     def __enter__(self) -> Any:
         return self
@@ -235,10 +203,6 @@ class Dataset:
             Wishes of the stages that read the stream.
         state : object, optional
             What :meth:`open` returned.
-
-        Returns
-        -------
-        EpochReader
 
         Examples
         --------

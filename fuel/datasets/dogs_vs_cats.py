@@ -20,13 +20,7 @@ class DogsVsCats(BuiltInDataset):
         Among 'train' (25,000 examples) and 'test' (12,500, without
         targets).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``dogs_vs_cats.hdf5``; ``fuel-download
-        dogs_vs_cats`` and ``fuel-convert dogs_vs_cats`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'dogs_vs_cats.hdf5'

@@ -25,14 +25,7 @@ class EMNIST(DatasetInFormats):
     which_sets : tuple of str
         Among 'train' and 'test'.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``emnist_<which_format>.hdf5``;
-        ``fuel-download emnist`` and ``fuel-convert emnist`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     _filename = 'emnist_{}.hdf5'

@@ -22,14 +22,7 @@ class FashionMNIST(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (60,000 examples) and 'test' (10,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``fashion_mnist.hdf5``; ``fuel-download
-        fashion_mnist`` and ``fuel-convert fashion_mnist`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'fashion_mnist.hdf5'

@@ -20,13 +20,7 @@ class ILSVRC2010(BuiltInDataset):
         Among 'train' (1,261,406 examples), 'valid' (50,000) and 'test'
         (150,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``ilsvrc2010.hdf5``; ``fuel-download
-        ilsvrc2010`` and ``fuel-convert ilsvrc2010`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'ilsvrc2010.hdf5'
@@ -49,13 +43,7 @@ class ILSVRC2012(BuiltInDataset):
         Among 'train' (1,281,167 examples), 'valid' (50,000) and 'test'
         (100,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``ilsvrc2012.hdf5``; ``fuel-download
-        ilsvrc2012`` and ``fuel-convert ilsvrc2012`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'ilsvrc2012.hdf5'

@@ -120,7 +120,6 @@ class IndexableDataset(Dataset):
 
         Parameters
         ----------
-        state : None
         request : int, slice, list of int or integer numpy.ndarray
             An integer gives a single example.
 

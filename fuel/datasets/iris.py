@@ -17,14 +17,7 @@ class Iris(BuiltInDataset):
     which_sets : tuple of str
         The only split is 'all'.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``iris.hdf5``; ``fuel-convert iris`` makes
-        it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'iris.hdf5'

@@ -167,10 +167,6 @@ class IterableDataset(Dataset):
         request : None
             An iterable takes no requests.
 
-        Returns
-        -------
-        tuple
-
         Raises
         ------
         ValueError

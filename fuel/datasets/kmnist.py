@@ -21,14 +21,7 @@ class KMNIST(BuiltInDataset):
     which_sets : tuple of str
         Among 'train' (60,000 examples) and 'test' (10,000).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``kmnist.hdf5``; ``fuel-download
-        kmnist`` and ``fuel-convert kmnist`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'kmnist.hdf5'

@@ -124,15 +124,6 @@ class NPYDataset(Dataset):
                  ) -> tuple[Any, ...]:
         """Return the examples of a request.
 
-        Parameters
-        ----------
-        state : None
-        request : int, slice, list of int or integer numpy.ndarray
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-
         Raises
         ------
         ValueError

@@ -18,14 +18,7 @@ class Omniglot(BuiltInDataset):
     which_sets : tuple of str
         Among 'background' (19,280 examples) and 'evaluation' (13,180).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`; `load_in_memory`
-        defaults to True.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``omniglot.hdf5``; ``fuel-download
-        omniglot`` and ``fuel-convert omniglot`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'omniglot.hdf5'

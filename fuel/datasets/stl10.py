@@ -23,13 +23,7 @@ class STL10(BuiltInDataset):
         (100,000, without targets), and 'fold_0' to 'fold_9', 1,000 examples
         of 'train' each.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``stl10.hdf5``; ``fuel-download
-        stl10`` and ``fuel-convert stl10`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = 'stl10.hdf5'

@@ -29,13 +29,7 @@ class SVHN(DatasetInFormats):
         Among 'train' (33,402 examples of format 1, 73,257 of format 2),
         'test' (13,068, 26,032) and 'extra' (202,353, 531,131).
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no such file; ``fuel-download svhn`` and
-        ``fuel-convert svhn`` with the format make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     _filename = 'svhn_format_{}.hdf5'

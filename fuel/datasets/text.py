@@ -170,10 +170,6 @@ class TextFile(Dataset):
         request : None
             Text is read in order.
 
-        Returns
-        -------
-        tuple of (list of int,)
-
         Raises
         ------
         ValueError

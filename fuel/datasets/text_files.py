@@ -43,7 +43,6 @@ def check_exists(path: str, kind: str) -> None:
 
     Parameters
     ----------
-    path : str
     kind : str
         What it should be.
 

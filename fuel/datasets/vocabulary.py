@@ -63,7 +63,6 @@ def build_vocabulary(
     minimum_count : int, optional
         Leave out tokens that occur less often. Defaults to 1.
     level : {'word', 'character'}, optional
-    preprocess : callable, optional
     encoding : str, optional
         As for :class:`~fuel.datasets.text.TextFile`.
     special_tokens : tuple of str, optional
@@ -152,7 +151,6 @@ def save_vocabulary(dictionary: Mapping[str, int],
 
     Parameters
     ----------
-    dictionary : dict
     path : str
         Ends in ``.json``.
 

@@ -20,13 +20,7 @@ class YouTubeAudio(BuiltInDataset):
     which_sets : tuple of str, optional
         The only split is 'train'.
     **kwargs
-        For :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the data path has no ``<youtube_id>.hdf5``; ``fuel-download
-        youtube_audio`` and ``fuel-convert youtube_audio`` make it.
+        For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
     filename = ''

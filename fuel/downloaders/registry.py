@@ -108,10 +108,6 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
     *names : str
         Names of some of its files, in the order wanted. Default: all.
 
-    Returns
-    -------
-    list of RawFile
-
     Examples
     --------
     >>> raw_files('iris')

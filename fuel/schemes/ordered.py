@@ -82,7 +82,6 @@ class ConstantScheme(BatchSizeScheme):
 
     Parameters
     ----------
-    batch_size : int
     num_examples : int, optional
         Stop when the sizes add up to this; the last is smaller if need be.
     times : int, optional
@@ -278,7 +277,6 @@ def cross_validation(scheme_class: Any, num_examples: int, num_folds: int,
         Called with a list of indices and `kwargs`.
     num_examples : int
         Number of examples in the data set.
-    num_folds : int
     strict : bool, optional
         Whether `num_examples` must be a multiple of `num_folds`, so that
         all validation sets have the same size.  Defaults to True.

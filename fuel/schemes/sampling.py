@@ -98,10 +98,6 @@ class BlockShuffledScheme(BatchScheme):
             The source whose chunks count. Defaults to the compressed one
             with the largest examples.
 
-        Returns
-        -------
-        BlockShuffledScheme
-
         Raises
         ------
         ValueError

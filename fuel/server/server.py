@@ -41,7 +41,6 @@ class Server:
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     port : int, optional
         Defaults to 5557; 0 takes a free one, see :attr:`address`.
     hwm : int, optional

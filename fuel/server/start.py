@@ -27,7 +27,6 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     port : int, optional
         Defaults to 5557.
     hwm : int, optional

@@ -55,10 +55,6 @@ class Description:
 def describe(dataset: h5py.Dataset) -> Description:
     """Tell how a data set is stored and how Fuel would read it.
 
-    Parameters
-    ----------
-    dataset : h5py.Dataset
-
     Returns
     -------
     Description

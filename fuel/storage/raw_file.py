@@ -79,7 +79,6 @@ class RawFile:
 
     Parameters
     ----------
-    path : str
     descriptor : int
         Copied; the caller's may be closed.
 
@@ -133,10 +132,6 @@ class RawFile:
     def read(self, address: int, nbytes: int) -> bytes:
         """Return bytes of the file.
 
-        Parameters
-        ----------
-        address, nbytes : int
-
         Returns
         -------
         bytes
@@ -158,7 +153,6 @@ class RawFile:
         ----------
         buffer : memoryview
             At most as many bytes are read.
-        address : int
 
         Returns
         -------
@@ -206,10 +200,6 @@ class RawFile:
 
     def is_cached(self, address: int) -> bool:
         """Tell whether a byte of the file is in memory.
-
-        Parameters
-        ----------
-        address : int
 
         Returns
         -------

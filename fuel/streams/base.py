@@ -169,10 +169,6 @@ class AbstractDataStream:
         ----------
         as_dict : bool, optional
             See :meth:`get_epoch_iterator`.
-
-        Yields
-        ------
-        DataIterator
         """
         while True:
             yield self.get_epoch_iterator(as_dict=as_dict)
@@ -266,10 +262,6 @@ class AbstractDataStream:
 
         That is the position of the epoch iterator made last: counts and
         states of generators, a few kilobytes, never data.
-
-        Returns
-        -------
-        dict
 
         Raises
         ------
@@ -382,10 +374,6 @@ class AbstractDataStream:
 
         Called when the child's iterator has been put back to where it stood
         *before* the batch that the left-overs came from.
-
-        Parameters
-        ----------
-        leftover : object
         """
         raise NotImplementedError(
             f'{type(self).__name__} has get_leftover() but no '
@@ -411,10 +399,6 @@ class AbstractDataStream:
         A hook for one-to-one stages that count their items; requests are
         counted already. They call this method too, which skips items of the
         streams that are read.
-
-        Parameters
-        ----------
-        count : int
         """
         for iterator in child_iterators(self):
             skip(iterator, count)

@@ -81,13 +81,8 @@ class DataStream(AbstractDataStream):
 
         Parameters
         ----------
-        dataset : Dataset
         **kwargs
             Arguments of the stream.
-
-        Returns
-        -------
-        AbstractDataStream
         """
         return dataset.apply_default_transformers(cls(dataset, **kwargs))
 
@@ -197,10 +192,6 @@ class DataStream(AbstractDataStream):
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return the reader of an epoch.
 
-        Parameters
-        ----------
-        epoch : Epoch
-
         Returns
         -------
         EpochReader or None
@@ -215,13 +206,7 @@ class DataStream(AbstractDataStream):
     def request_conversions(
             self, epoch: Epoch, conversions: Mapping[str, Conversion]
             ) -> None:
-        """Pass the wishes of a stage on to the data set's reader.
-
-        Parameters
-        ----------
-        epoch : Epoch
-        conversions : dict of str to Conversion
-        """
+        """Pass the wishes of a stage on to the data set's reader."""
         # A stream may give its sources other names.
         if '_sources' not in vars(self):
             epoch.options = replace(epoch.options, conversions=conversions)

@@ -93,11 +93,6 @@ class ReplayProcess:
         ----------
         build : callable
             Makes the stream.  It must pickle, as functions of modules do.
-        positions : list of Saved
-
-        Returns
-        -------
-        list of Followed
 
         Raises
         ------

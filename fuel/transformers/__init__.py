@@ -1,4 +1,18 @@
-"""Stages that transform the data of streams."""
+"""Stages that transform the data of streams.
+
+Arguments that mean the same for all stages that take them:
+
+- ``data_stream``, the stream that the stage reads;
+- ``which_sources``, a tuple of names, or one name: the sources to transform,
+  while the others pass through. Defaults to all;
+- ``seed``, an int: what random stages draw depends on it, on the epoch and on
+  the number of the batch. Default is ``config.default_seed``;
+- ``num_threads``, an int: how many threads to use at most. Default is what
+  ``config.num_threads`` is when a batch is transformed;
+- ``iteration_scheme``, ``axis_labels`` and ``produces_examples``: see
+  :class:`AbstractDataStream` and :class:`Transformer`. Axis labels default to
+  those of ``data_stream`` where the stage keeps the axes.
+"""
 from typing import TYPE_CHECKING, Any
 
 from fuel.exceptions import AxisLabelsMismatchError as AxisLabelsMismatchError

@@ -17,8 +17,6 @@ class AgnosticTransformer(Transformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
-    produces_examples : bool, optional
     **kwargs
         See :class:`Transformer`.
 
@@ -41,10 +39,6 @@ class AgnosticTransformer(Transformer):
         ----------
         data : tuple
             The data of each source.
-
-        Returns
-        -------
-        tuple
         """
         raise NotImplementedError(missing(self, 'transform_any'))
 

@@ -33,7 +33,6 @@ class ExpectsAxisLabels:
 
         Parameters
         ----------
-        expected : tuple of str
         actual : tuple of str or None
             If None, a warning is logged, since nothing can be checked.
         source_name : str

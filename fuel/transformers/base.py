@@ -143,10 +143,6 @@ class Transformer(AbstractDataStream):
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return a reader of an epoch that does what :meth:`get_data` does.
 
-        Parameters
-        ----------
-        epoch : Epoch
-
         Returns
         -------
         EpochReader or None
@@ -207,10 +203,6 @@ class Transformer(AbstractDataStream):
         ----------
         example : tuple
             The data of each source.
-
-        Returns
-        -------
-        tuple
         """
         raise NotImplementedError(missing(self, 'transform_example'))
 
@@ -221,10 +213,6 @@ class Transformer(AbstractDataStream):
         ----------
         batch : tuple
             The data of each source.
-
-        Returns
-        -------
-        tuple
         """
         raise NotImplementedError(missing(self, 'transform_batch'))
 

@@ -93,10 +93,6 @@ class Batch(Transformer):
         request : int
             How many examples it should have.
 
-        Returns
-        -------
-        tuple of numpy.ndarray
-
         Raises
         ------
         ValueError

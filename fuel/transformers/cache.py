@@ -30,8 +30,7 @@ class Cache(Transformer):
     iteration_scheme : BatchSizeScheme
         Says how many examples to return.
     **kwargs
-        See :class:`~fuel.transformers.Transformer`. The axis labels default
-        to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Attributes
     ----------

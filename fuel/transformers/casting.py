@@ -54,14 +54,11 @@ class Cast(_Caster):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     dtype : dtype
         Anything that NumPy takes for a type, or ``'floatX'`` for what
         ``fuel.config.floatX`` is when the stage is built.
     **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Attributes
     ----------
@@ -109,11 +106,8 @@ class ForceFloatX(_Caster):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Attributes
     ----------

@@ -23,7 +23,6 @@ class ToBytes(SourcewiseTransformer):
 
     Parameters
     ----------
-    stream : AbstractDataStream
     **kwargs
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
@@ -77,10 +76,6 @@ def _to_bytes(example: object) -> bytes:
 def uint8_pixels_to_floatX(  # noqa: N802 - a name of old
         which_sources: Sequence[str] | str) -> Any:
     """Return stages that make floatX from 0 to 1 of pixels from 0 to 255.
-
-    Parameters
-    ----------
-    which_sources : tuple of str
 
     Returns
     -------

@@ -14,13 +14,11 @@ class Filter(Transformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     predicate : callable
         Takes a tuple with the data of each source, and returns whether to
         keep them.
     **kwargs
-        See :class:`~fuel.transformers.Transformer`. The axis labels default
-        to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Examples
     --------

@@ -19,13 +19,11 @@ class FilterSources(AgnosticTransformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     sources : tuple of str
         Those to keep. Their order does not matter: they come in that of
         `data_stream`.
     **kwargs
-        See :class:`~fuel.transformers.Transformer`. The axis labels default
-        to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -18,7 +18,6 @@ class Flatten(SourcewiseTransformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     **kwargs
         `which_sources` and others; see
         :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels

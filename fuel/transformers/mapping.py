@@ -22,7 +22,6 @@ class Mapping(Transformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     mapping : callable
         Takes a tuple with the data of each source, and returns one. It may
         change the data in place.
@@ -33,7 +32,7 @@ class Mapping(Transformer):
         With dict, the function takes and returns a dict whose keys are
         names of sources. Defaults to list, which means a tuple.
     **kwargs
-        See :class:`~fuel.transformers.Transformer`.
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -103,10 +103,6 @@ class Merge(AbstractDataStream):
         request : None
             There are no requests.
 
-        Returns
-        -------
-        tuple
-
         Raises
         ------
         ValueError

@@ -74,14 +74,10 @@ class GaussianNoise(NoiseStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     deviation : float
         The standard deviation.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------
@@ -126,14 +122,10 @@ class UniformNoise(NoiseStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     low, high : float
         The noise is from `low` to below `high`.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------
@@ -173,17 +165,13 @@ class Dropout(NoiseStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     probability : float
         That a number becomes zero; below 1.
     rescale : bool, optional
         Whether to divide what is left by ``1 - probability``, so that means
         stay what they were. Defaults to True.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------
@@ -225,17 +213,13 @@ class SaltAndPepper(NoiseStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     probability : float
         That a number is changed; half of those become `low`.
     low, high : float, optional
         The extremes. Default to 0 and, for integers, the largest of their
         type, for floating-point numbers 1.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

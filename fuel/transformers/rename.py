@@ -18,7 +18,6 @@ class Rename(AgnosticTransformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     names : dict
         Maps present names to new ones. Names may be swapped.
     on_non_existent : {'raise', 'ignore', 'warn'}, optional

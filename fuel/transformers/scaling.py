@@ -45,14 +45,10 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
-    scale : int or float
     shift : int or float
         The result is ``data * scale + shift``.
     **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to those of `data_stream`.
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -38,11 +38,8 @@ class ShuffleBuffer(SeededTransformer):
     buffer_size : int
         How many examples are held at most. Behind the first ones of an
         epoch it is half of that on average.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    **kwargs
-        See :class:`~fuel.transformers.Transformer`. The axis labels default
-        to those of `data_stream`.
+    seed, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -26,7 +26,6 @@ class SourcewiseTransformer(Transformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     produces_examples : bool
         See :class:`Transformer`.
     which_sources : tuple of str or str, optional
@@ -77,32 +76,12 @@ class SourcewiseTransformer(Transformer):
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:
-        """Return one source of an example, transformed.
-
-        Parameters
-        ----------
-        source_example : object
-        source_name : str
-
-        Returns
-        -------
-        object
-        """
+        """Return one source of an example, transformed."""
         raise NotImplementedError(missing(self, 'transform_source_example'))
 
     def transform_source_batch(self, source_batch: Any,
                                source_name: str) -> Any:
-        """Return one source of a batch, transformed.
-
-        Parameters
-        ----------
-        source_batch : object
-        source_name : str
-
-        Returns
-        -------
-        object
-        """
+        """Return one source of a batch, transformed."""
         raise NotImplementedError(missing(self, 'transform_source_batch'))
 
     def transform_example(self, example: Batch) -> Any:
@@ -160,9 +139,6 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
-    produces_examples : bool
-    which_sources : tuple of str, optional
     **kwargs
         See :class:`SourcewiseTransformer`.
 
@@ -182,17 +158,7 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
 
     def transform_any_source(self, source_data: Any,
                              source_name: str) -> Any:
-        """Return one source of an example or a batch, transformed.
-
-        Parameters
-        ----------
-        source_data : object
-        source_name : str
-
-        Returns
-        -------
-        object
-        """
+        """Return one source of an example or a batch, transformed."""
         raise NotImplementedError(missing(self, 'transform_any_source'))
 
     def _transformation(self, epoch: Epoch) -> Transformation:

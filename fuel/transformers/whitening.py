@@ -78,14 +78,6 @@ class WhiteningParameters:
     def load(cls, path: str | os.PathLike[str]) -> WhiteningParameters:
         """Load what :meth:`save` saved.
 
-        Parameters
-        ----------
-        path : str
-
-        Returns
-        -------
-        WhiteningParameters
-
         Raises
         ------
         FileNotFoundError
@@ -186,10 +178,6 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
         about 0.06.
     num_components : int, optional
         How many components of largest variance to keep. Defaults to all.
-
-    Returns
-    -------
-    WhiteningParameters
 
     Raises
     ------
@@ -307,7 +295,6 @@ class Whitening(SourcewiseTransformer):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     parameters : WhiteningParameters or str
         From :func:`fit_whitening`, or the name of the file that they were
         saved in.

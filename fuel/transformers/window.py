@@ -169,7 +169,7 @@ class NGrams(Window):
     target_source : str, optional
         What to call the item that follows. Defaults to ``'targets'``.
     **kwargs
-        See :class:`~fuel.transformers.Transformer`.
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -16,7 +16,6 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
 
     Parameters
     ----------
-    socket : zmq.Socket
     arrays : sequence of numpy.ndarray or None
         Of any type but object.  Lists are sent too: a rectangular one
         arrives as an array, a ragged one as a list of arrays.
@@ -54,10 +53,6 @@ def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
 
 def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
     """Receive what :func:`send_arrays` sent.
-
-    Parameters
-    ----------
-    socket : zmq.Socket
 
     Returns
     -------

@@ -380,26 +380,12 @@ class H5PYDataset(SplitFormat, Dataset):
             self._out_of_memory_open()
 
     def close(self, state: Any) -> None:
-        """Close the file, unless another data set reads it as well.
-
-        Parameters
-        ----------
-        state : None
-        """
+        """Close the file, unless another data set reads it as well."""
         if not self.load_in_memory:
             self._out_of_memory_close()
 
     def reset(self, state: Any) -> Any:
-        """Return the state for a fresh start; the file stays open.
-
-        Parameters
-        ----------
-        state : None
-
-        Returns
-        -------
-        None
-        """
+        """Return the state for a fresh start; the file stays open."""
         return state
 
     def get_data(self, state: Any = None,
@@ -408,7 +394,6 @@ class H5PYDataset(SplitFormat, Dataset):
 
         Parameters
         ----------
-        state : None, optional
         request : int, slice, list of int or integer numpy.ndarray
             Which examples, from 0 to ``num_examples - 1``.
 

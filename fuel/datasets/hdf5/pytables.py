@@ -107,12 +107,7 @@ class PytablesDataset(Dataset):
         self.num_examples = self.stop - self.start
 
     def open_file(self, path: str) -> None:
-        """Open a file and find the nodes in it.
-
-        Parameters
-        ----------
-        path : str
-        """
+        """Open a file and find the nodes in it."""
         import tables
 
         if not os.path.exists(path):
@@ -172,7 +167,6 @@ class PytablesDataset(Dataset):
 
         Parameters
         ----------
-        state : None, optional
         request : slice, list of int or integer numpy.ndarray
             Which examples, counted from `start`.
 

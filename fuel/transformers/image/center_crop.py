@@ -18,14 +18,10 @@ class CenterCrop(FixedSizeStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     window_shape : (int, int)
         Height and width.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

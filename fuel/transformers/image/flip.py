@@ -18,16 +18,10 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     probability : float, optional
         That an image is flipped. Defaults to 0.5.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -19,18 +19,14 @@ class MinimumImageDimensions(ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     minimum_shape : (int, int)
         The height and the width that every image has at least afterwards.
         Images that are large enough pass through as they are.
     resample : str, optional
         The filter: ``'nearest'`` (the default), ``'box'``, ``'bilinear'``,
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -22,7 +22,6 @@ class Normalize(ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     mean : float or sequence of float, optional
         One for all channels, or one for each. Defaults to 0.
     deviation : float or sequence of float, optional
@@ -33,11 +32,8 @@ class Normalize(ImageStage):
     dtype : {'floatX', 'float32', 'float64'}, optional
         Type of the results. Defaults to ``'floatX'``, which is what
         ``config.floatX`` is when the stage is built.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

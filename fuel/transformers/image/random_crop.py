@@ -30,7 +30,6 @@ class RandomFixedSizeCrop(ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     window_shape : (int, int)
         Height and width of the crops.
     stack : bool, optional
@@ -40,11 +39,8 @@ class RandomFixedSizeCrop(ImageStage):
         Where random numbers come from. A :class:`numpy.random.Generator` or
         a :class:`random.Random` will do. Default is a new
         ``RandomState(config.default_seed)``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------
@@ -152,7 +148,6 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     shape : (int, int)
         Height and width of the results.
     scale : (float, float), optional
@@ -161,13 +156,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
         Least and largest ratio of width to height. Defaults to (3/4, 4/3).
     resample : str, optional
         The filter, as for :class:`Resize`. Defaults to ``'bilinear'``.
-    seed : int, optional
-        Default is ``config.default_seed``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    seed, num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -18,18 +18,14 @@ class Resize(FixedSizeStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     shape : (int, int)
         Height and width. Proportions are not kept; for that, put
         :class:`MinimumImageDimensions` and :class:`CenterCrop` in its place.
     resample : str, optional
         The filter: ``'nearest'``, ``'box'``, ``'bilinear'`` (the default),
         ``'hamming'``, ``'bicubic'`` or ``'lanczos'``.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------

@@ -20,18 +20,14 @@ class Random2DRotation(ImageStage):
 
     Parameters
     ----------
-    data_stream : AbstractDataStream
     maximum_rotation : float, optional
         The largest angle, in radians, in either direction. Defaults to pi.
     resample : {'nearest', 'bilinear', 'bicubic'}, optional
         The filter.
     rng : numpy.random.RandomState, optional
         Where random numbers come from; see :class:`RandomFixedSizeCrop`.
-    num_threads : int, optional
-        Default is ``config.num_threads``.
-    **kwargs
-        `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`.
+    num_threads, **kwargs
+        See :mod:`fuel.transformers`.
 
     Raises
     ------
