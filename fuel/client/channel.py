@@ -47,21 +47,10 @@ class Delivery(NamedTuple):
 class Options(NamedTuple):
     """How to connect.
 
-    Attributes
-    ----------
-    address : str
-    sources : int
-    examples : bool or None
-    hwm : int
-    rank : int or None
-    timeout : float
-        Seconds to wait for a server that is not there yet.
-    reconnect : float
-        Seconds to wait for the successor of one that vanished.
-    stalled : float
-        Seconds without a batch after which the pipeline counts as stalled.
-    shared_memory : bool
-    curve : path or None
+    `timeout`: seconds to wait for a server that is not there yet.
+    `reconnect`: seconds to wait for the successor of one that vanished.
+    `stalled`: seconds without a batch after which the pipeline counts as
+        stalled.
     """
 
     address: str

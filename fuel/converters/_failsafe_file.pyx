@@ -19,17 +19,9 @@ cdef class Sink:
     What is written after it is kept in memory, for HDF5 to find it again,
     unless it is large.
 
-    Parameters
-    ----------
-    path : str
-        An existing file, which is emptied.
-
-    Attributes
-    ----------
-    error : BaseException or None
-        Why a write failed.
-    end : int
-        Bytes that the file has, or would have.
+    `path`: an existing file, which is emptied.
+    `error`: why a write failed.
+    `end`: bytes that the file has, or would have.
     """
 
     cdef public object error

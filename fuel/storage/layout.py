@@ -45,13 +45,8 @@ LAYOUT_NAMES = {
 class Filter:
     """One filter of the pipeline that chunks went through.
 
-    Attributes
-    ----------
-    code : int
-        As registered with the HDF Group.
-    name : str
-    options : tuple of int
-        The filter's own numbers.
+    `code`: as registered with the HDF Group.
+    `options`: the filter's own numbers.
     """
 
     code: int

@@ -77,17 +77,9 @@ class RawFile:
     it was cut or rewritten in place raise an error. A file that was
     replaced (a new one was renamed onto it) goes on being read as it was.
 
-    Parameters
-    ----------
-    descriptor : int
-        Copied; the caller's may be closed.
-
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    identity : tuple of int
-        Device, inode, size and time of the last change: equal for two
+    `descriptor`: copied; the caller's may be closed.
+    `size`: bytes.
+    `identity`: device, inode, size and time of the last change: equal for two
         handles of one file in one state.
     """
 
@@ -114,13 +106,7 @@ class RawFile:
         return self._memory
 
     def open(self) -> IO[bytes]:
-        """Open the file again, for reading from its beginning.
-
-        Raises
-        ------
-        DamagedFileError
-            If another file has its name, or it is in another state.
-        """
+        """Open the file again, for reading from its beginning."""
         stream = open(self.path, 'rb')  # noqa: SIM115 (the caller's)
         if identity_of(os.fstat(stream.fileno())) != self.identity:
             stream.close()
@@ -130,13 +116,7 @@ class RawFile:
         return stream
 
     def read(self, address: int, nbytes: int) -> bytes:
-        """Return bytes of the file.
-
-        Returns
-        -------
-        bytes
-            Fewer than `nbytes` at the end of the file.
-        """
+        """Return bytes of the file."""
         data = os.pread(self._descriptor, nbytes, address)
         while 0 < len(data) < nbytes:
             more = os.pread(self._descriptor, nbytes - len(data),
@@ -149,15 +129,7 @@ class RawFile:
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes of the file into memory of the caller's.
 
-        Parameters
-        ----------
-        buffer : memoryview
-            At most as many bytes are read.
-
-        Returns
-        -------
-        int
-            How many bytes were read.
+        Returns: how many bytes were read.
         """
         if hasattr(os, 'preadv'):
             return os.preadv(self._descriptor, [buffer], address)
@@ -169,11 +141,6 @@ class RawFile:
         """Raise an error if the file is not what it was when opened.
 
         Called after bytes were read and before they are handed out.
-
-        Raises
-        ------
-        DamagedFileError
-            If it was cut, or written to.
         """
         state = file_state(self._descriptor)
         if state == self._state:
@@ -189,22 +156,13 @@ class RawFile:
             f'a file in use, rename the new one onto it)')
 
     def watch(self, rows: MappedRows) -> None:
-        """Let rows of this file's map be checked as :meth:`check` does.
-
-        Parameters
-        ----------
-        rows : MappedRows
-            Used while this object lives.
-        """
+        """Let rows of this file's map be checked as :meth:`check` does."""
         rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:
         """Tell whether a byte of the file is in memory.
 
-        Returns
-        -------
-        bool
-            True also where the system does not tell.
+        Returns: true also where the system does not tell.
         """
         if not hasattr(os, 'RWF_NOWAIT'):
             return True
