@@ -11,6 +11,7 @@ import glob
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -37,7 +38,8 @@ DISTRIBUTIONS = 'fuel-distributions'
 GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
 
 
-def prepare(name, extras, constraints=None, fresh=False):
+def prepare(name, extras, constraints=None, fresh=False, before=(),
+            interpreter=None, share_wheel=False):
     """Make an environment with the package in it, or bring it up to date.
 
     Parameters
@@ -50,14 +52,22 @@ def prepare(name, extras, constraints=None, fresh=False):
         A file of pip constraints for all requirements.
     fresh : bool, optional
         Throw an environment of that name away first.
+    before : list of str, optional
+        What is installed before the package: the arguments of one ``pip
+        install`` each.
+    interpreter : str, optional
+        The interpreter. Default: that of the environment variable PYTHON.
+    share_wheel : bool, optional
+        Install the wheel that another environment was made from, if there is
+        one of these sources, rather than build it again.
 
     Returns
     -------
     pathlib.Path
         The environment's interpreter.
-
     """
-    base, version = find_python(os.environ.get('PYTHON', 'python3'))
+    base, version = find_python(
+        interpreter or os.environ.get('PYTHON', 'python3'))
     suffix = '-' + Path(constraints).stem if constraints else ''
     directory = ROOT / f'{name}-{version}{suffix}'
     python = directory / (
@@ -65,22 +75,26 @@ def prepare(name, extras, constraints=None, fresh=False):
     files = [ROOT / name for name in REQUIREMENT_FILES]
     if constraints:
         files.append(Path(constraints).resolve())
-    stamp = {'requirements': digest(files, base, *extras),
+    stamp = {'requirements': digest(files, base, *extras, *before),
              'package': digest(ROOT / name for name in BUILD_INPUTS)}
     with locked(directory.with_name(directory.name + '.lock')):
         found = read_stamp(directory)
+        wheel = find_wheel(directory, version, stamp) if share_wheel else None
         if fresh or found.get('requirements') != stamp['requirements']:
             say(f'Making {directory.name} (this takes a minute or two) ...')
             shutil.rmtree(directory, ignore_errors=True)
             run(base, '-m', 'venv', str(directory))
             options = ['-c', str(files[-1])] if constraints else []
-            install(python, options, extras)
+            for step in before:
+                pip(python, 'install', *options, *shlex.split(step))
+            install(python, options, extras, wheel)
         elif found.get('package') != stamp['package']:
             say(f'Installing the package again in {directory.name} ...')
             # A stamp without the package: if this is interrupted, the next
             # run installs it again.
             write_stamp(directory, {**stamp, 'package': None})
-            install(python, ['--no-deps', '--force-reinstall'], extras)
+            install(python, ['--no-deps', '--force-reinstall'], extras,
+                    wheel)
         write_stamp(directory, stamp)
     return python
 
@@ -90,7 +104,6 @@ def find_python(command):
 
     A command such as ``python3.13`` that is not on the path is also looked
     for among the versions that pyenv installed.
-
     """
     root = os.environ.get('PYENV_ROOT', os.path.expanduser('~/.pyenv'))
     version = Path(command).name.removeprefix('python')
@@ -109,8 +122,21 @@ def find_python(command):
              f'environment variable PYTHON')
 
 
-def install(python, options, extras):
-    """Build the package away from the checkout and install it."""
+def find_wheel(directory, version, stamp):
+    """Return a wheel of these sources that another environment has."""
+    for folder in sorted(ROOT.glob(f'.venv*-{version}*/{DISTRIBUTIONS}')):
+        found = read_stamp(folder.parent)
+        if folder.parent != directory and (
+                found.get('package') == stamp['package']):
+            return next(folder.glob('*.whl'), None)
+    return None
+
+
+def install(python, options, extras, wheel=None):
+    """Install the package from a wheel, or build it away from the checkout."""
+    if wheel is not None:
+        pip(python, 'install', *options, f'{wheel}[{",".join(extras)}]')
+        return
     with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
         keep = 'test' in extras
         copy_sources(SOURCES if keep else BUILD_INPUTS, build)
@@ -136,7 +162,6 @@ def build_distributions(python, source):
     -------
     pathlib.Path
         The wheel, in a folder of the environment.
-
     """
     folder = python.parents[1] / DISTRIBUTIONS
     shutil.rmtree(folder, ignore_errors=True)
@@ -163,7 +188,6 @@ def call(command):
 
     Ctrl-C ends it with all that it started, and without their tracebacks:
     it is in a session of its own, which the terminal does not interrupt.
-
     """
     with subprocess.Popen(command, start_new_session=True) as process:
         try:

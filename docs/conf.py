@@ -1,4 +1,6 @@
 """Settings of the manual; ``python -m sphinx -W docs docs/_build``."""
+from importlib.util import find_spec
+
 from fuel.version import version
 
 project = 'Fuel'
@@ -23,6 +25,9 @@ autodoc_default_options = {
     'members': True,
     'show-inheritance': True,
 }
+# The libraries of bridges, where they are not installed.
+autodoc_mock_imports = [
+    name for name in ('torch',) if find_spec(name) is None]
 autodoc_member_order = 'bysource'
 # The docstrings give the types in words; the signatures stay readable.
 autodoc_typehints = 'none'

@@ -35,9 +35,13 @@ STDERR = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser):
-    """Add ``--full``."""
+    """Add ``--full`` and ``--with``."""
     parser.addoption('--full', action='store_true',
                      help='also run the long forms of heavy tests')
+    parser.addoption('--with', action='append', default=[], dest='bridges',
+                     metavar='NAME', help=(
+                         'run the tests of the bridge to another library, '
+                         'which is installed here'))
 
 
 def pytest_configure(config):

@@ -3,20 +3,17 @@ import doctest
 from pathlib import Path
 
 import pytest
-from support.doctest_sessions import run_examples
+from support import bridges
+from support.doctest_sessions import run_page
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [
-    ROOT / 'README.rst', *(ROOT / 'docs').rglob('*.rst')])
 
 
-@pytest.mark.parametrize('page', PAGES)
+@pytest.mark.parametrize('page', bridges.pages())
 def test_page_examples_print_what_the_page_says(page, tmp_path, monkeypatch):
     """The examples of a page are one session, in an empty directory."""
     monkeypatch.chdir(tmp_path)
-    run_examples(doctest.DocTestParser().get_doctest(
-        (ROOT / page).read_text('utf-8'), {'__name__': '__main__'}, page,
-        str(ROOT / page), 0))
+    run_page(page)
 
 
 @pytest.mark.parametrize('page, least', [
@@ -28,7 +25,9 @@ def test_page_of_the_old_manual_has_its_examples(page, least):
     assert least <= len(doctest.DocTestParser().get_examples(text))
 
 
-@pytest.mark.parametrize('page', PAGES)
+@pytest.mark.parametrize('page', [
+    *bridges.pages(), *(page for bridge in bridges.BRIDGES
+                        for page in bridges.pages(bridge))])
 def test_page_has_no_skipped_example(page):
     """Examples that are not run would rot."""
     assert 'doctest: +SKIP' not in (ROOT / page).read_text('utf-8')

@@ -25,6 +25,8 @@ PROBE = """
 
 
 @pytest.mark.parametrize('arguments, processes, full, line', [
+    (['tests', '--with=sundial'], None, False,
+     '4 min in one process; --full adds 10 min'),
     (['tests'], None, False,
      '2 min in one process; --full adds 10 min'),
     (['tests'], 2, False, '60 s in 2 processes; --full adds 5 min'),
@@ -38,12 +40,18 @@ def test_estimate_is_printed_for_what_is_run(
     path = tmp_path / 'tests' / 'durations.json'
     path.parent.mkdir()
     path.write_text('{"tests/one/test_a.py": [100, 600],\n'
-                    '"tests/test_b.py": [20, 0]}')
+                    '"tests/test_b.py": [20, 0],\n'
+                    '"tests/interop/sundial/test_c.py": [120, 0]}')
+    bridge = path.parent / 'interop' / 'sundial'
+    bridge.mkdir(parents=True)
+    (bridge / 'environment.cfg').touch()
     monkeypatch.setattr(durations, 'TABLE', path)
     config = SimpleNamespace(
         args=arguments, invocation_params=SimpleNamespace(dir=tmp_path),
         option=SimpleNamespace(numprocesses=processes),
-        getoption={'full': full}.get)
+        getoption={'full': full, 'bridges': [
+            name.partition('=')[2] for name in arguments
+            if '--with' in name]}.get)
     assert f'estimated time: {line}' == durations.pytest_report_header(config)
 
 

@@ -77,6 +77,41 @@ def test_environment_of_tests_is_installed_from_its_wheel(environment):
     assert ['install', 'build', 'reinstall'] == steps(environment)
 
 
+def test_environment_of_a_bridge_shares_the_wheel_of_the_tests(environment):
+    """What it needs first is installed first, and nothing is built twice."""
+    environment.prepare('.venv-test', ['test'])
+    wheel, = environment.ROOT.glob('.venv-test-*/*/*.whl')
+    steps(environment)
+    needed = ['numpy<1.24', "--no-build-isolation 'chainer == 7'"]
+    for _ in range(2):
+        python = environment.prepare(
+            '.venv-test-chainer', ['test'], before=needed, share_wheel=True)
+    assert [['install', 'numpy<1.24'],
+            ['install', '--no-build-isolation', 'chainer == 7'],
+            ['install', f'{wheel}[test]']] == [
+        command[command.index('install'):]
+        for command in environment.commands if 'install' in command]
+    assert not (python.parents[1] / environment.DISTRIBUTIONS).exists()
+    steps(environment)
+    environment.prepare('.venv-test-chainer', ['test'], before=needed[:1],
+                        share_wheel=True)
+    assert ['make', 'install', 'install'] == steps(environment)
+
+
+def test_environment_of_a_bridge_builds_what_nobody_has_built(environment):
+    """The tests of a bridge run by themselves too, also anew."""
+    for _ in range(2):
+        environment.prepare('.venv-test-torch', ['test', 'torch'],
+                            fresh=True, share_wheel=True)
+        assert ['make', 'install', 'build', 'install'] == steps(environment)
+    (environment.ROOT / 'fuel' / 'streams.py').write_text('changed')
+    environment.prepare('.venv-test', ['test'])
+    steps(environment)
+    environment.prepare('.venv-test-torch', ['test', 'torch'],
+                        share_wheel=True)
+    assert ['reinstall'] == steps(environment)
+
+
 def test_environment_after_a_change_of_sources_is_reinstalled(environment):
     """Requirements are left alone, generated files do not matter."""
     environment.prepare('.venv', [])

@@ -96,13 +96,16 @@ def selected_files(config):
     """Return the function that finds whether a file is among the arguments.
 
     A test in a file, or an expression, chooses less than the file: then the
-    estimate is an upper bound.
+    estimate is an upper bound. Tests of a bridge run with `--with` only.
     """
     folder = config.invocation_params.dir
     paths = [(folder / argument.partition('::')[0]).resolve()
              for argument in config.args]
+    asked = config.getoption('bridges', [])
     return lambda file: any(
-        path == file or path in file.parents for path in paths)
+        path == file or path in file.parents for path in paths) and (
+        file.parent.name in asked
+        or not (file.parent / 'environment.cfg').exists())
 
 
 def in_words(seconds):

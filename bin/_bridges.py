@@ -1,0 +1,72 @@
+"""What the tests of each bridge to another library are run with.
+
+A folder of tests/interop that has an ``environment.cfg`` is tested by
+``bin/test --with FOLDER`` alone, in an environment of its own.  The file has
+one section, ``[environment]``; all of its entries may be missing:
+
+extras
+   extras of Fuel, one a line
+install
+   what is installed before Fuel: the arguments of one ``pip install`` a line
+python
+   the only version of Python that all of it runs on, such as 3.11
+pages
+   pages of the manual whose examples are run with it, one a line
+
+A ``constraints.txt`` beside it bounds the versions of all that is installed.
+"""
+import configparser
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+FOLDER = 'tests/interop'
+FILE = 'environment.cfg'
+ENTRIES = {'extras', 'install', 'python', 'pages'}
+
+
+class Bridge(NamedTuple):
+    """What one bridge is tested with."""
+
+    name: str
+    folder: Path
+    extras: list
+    install: list
+    pages: list
+    python: str
+
+    @property
+    def constraints(self):
+        """The path of the file with bounds of versions, None without one."""
+        path = self.folder / 'constraints.txt'
+        return str(path) if path.exists() else None
+
+
+def find_bridges(root):
+    """Return the bridges that are tested by themselves, by name."""
+    return {path.parent.name: read_bridge(path)
+            for path in sorted(Path(root, FOLDER).glob(f'*/{FILE}'))}
+
+
+def read_bridge(path):
+    """Return what one file says."""
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read(path, encoding='utf-8')
+    entries = dict(parser['environment'])
+    unknown = entries.keys() - ENTRIES
+    if unknown:
+        sys.exit(f'{path}: unknown entries {sorted(unknown)}, '
+                 f'known are {sorted(ENTRIES)}')
+    lines = {name: list(filter(None, entries.get(name, '').split('\n')))
+             for name in ('extras', 'install', 'pages')}
+    return Bridge(path.parent.name, path.parent, **lines,
+                  python=entries.get('python', ''))
+
+
+def choose(root, name):
+    """Return a bridge; end with the names of all if there is none."""
+    bridges = find_bridges(root)
+    if name not in bridges:
+        sys.exit(f'--with {name}: there is no {FOLDER}/{name}/{FILE}; '
+                 f'there is one for {", ".join(bridges)}')
+    return bridges[name]

@@ -1,0 +1,6 @@
+"""Bridges between Fuel and other libraries, one module for each.
+
+Importing this package loads none of them.  A bridge to a library that is an
+optional dependency is installed with an extra of the same name: ``pip install
+"fuel[torch]"`` for :mod:`fuel.interop.torch`.
+"""

@@ -1,0 +1,26 @@
+"""Tests of a bridge run in an environment that has the other library."""
+import pytest
+from support import bridges
+
+from fuel.testing import ReplayProcess
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out the bridges that were not asked for by ``--with``."""
+    return bridges.is_left_out(
+        collection_path, config.getoption('bridges')) or None
+
+
+def pytest_generate_tests(metafunc):
+    """Give a test what the bridges asked for document with examples."""
+    if 'documented' in metafunc.fixturenames:
+        metafunc.parametrize('documented', [
+            part for bridge in metafunc.config.getoption('bridges')
+            for part in (*bridges.modules(bridge), *bridges.pages(bridge))])
+
+
+@pytest.fixture(scope='session')
+def another_process():
+    """Return the process in which contracts continue what they saved."""
+    with ReplayProcess() as process:
+        yield process

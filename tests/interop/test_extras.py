@@ -1,0 +1,30 @@
+"""A package that is missing is reported with the extra that installs it."""
+import importlib
+import sys
+
+import pytest
+from support import bridges
+
+from fuel.interop.extras import from_extra
+
+
+@pytest.mark.parametrize('name', [
+    name for name, bridge in bridges.BRIDGES.items() if name in bridge.extras])
+def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
+    """Whoever imports it learns what to install, and sees one error."""
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError) as caught:
+        importlib.import_module(f'fuel.interop.{name}')
+    assert f'pip install "fuel[{name}]"' in str(caught.value)
+    assert caught.value.__suppress_context__
+    assert 'fuel.interop.' + name not in sys.modules
+
+
+def test_other_import_errors_pass():
+    """An extra is named for its own packages only."""
+    with pytest.raises(ModuleNotFoundError, match='no_such_module'):
+        with from_extra('sundial', 'gnomon'):
+            importlib.import_module('no_such_module')
+    with pytest.raises(ImportError, match='cannot import name'):
+        with from_extra('sundial', 'gnomon'):
+            from math import gnomon  # noqa: F401

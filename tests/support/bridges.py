@@ -1,0 +1,91 @@
+"""Which tests, modules and pages need a library that a bridge leads to.
+
+They are run by ``bin/test --with NAME``, and by no other run.
+"""
+import importlib.util
+import pkgutil
+from pathlib import Path
+
+import fuel
+
+ROOT = Path(__file__).parents[2]
+
+
+def read_bridges():
+    """Return what ``bin/test --with`` knows of each bridge, by name."""
+    spec = importlib.util.spec_from_file_location(
+        '_bridges', ROOT / 'bin' / '_bridges.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.find_bridges(ROOT)
+
+
+BRIDGES = read_bridges()
+
+
+def of_module(name):
+    """Return the bridge without whose extra a module cannot be imported.
+
+    Returns
+    -------
+    str or None
+    """
+    parts = name.split('.')
+    bridge = BRIDGES.get(parts[2] if parts[1:2] == ['interop'] and parts[2:]
+                         else None)
+    return bridge.name if bridge and bridge.name in bridge.extras else None
+
+
+def modules(bridge=None):
+    """Return the names of all modules that need a bridge, or that need none.
+
+    Parameters
+    ----------
+    bridge : str, optional
+        Default: modules that can be imported without any extra.
+
+    Returns
+    -------
+    list of str
+    """
+    names = ['fuel', *(module.name for module in pkgutil.walk_packages(
+        fuel.__path__, 'fuel.'))]
+    return sorted(name for name in names if of_module(name) == bridge)
+
+
+def pages(bridge=None):
+    """Return the pages whose examples need a bridge, or that need none.
+
+    Returns
+    -------
+    list of str
+        Paths, relative to the checkout.
+    """
+    if bridge is not None:
+        return BRIDGES[bridge].pages
+    others = {page for one in BRIDGES.values() for page in one.pages}
+    paths = [ROOT / 'README.rst', *(ROOT / 'docs').rglob('*.rst')]
+    return sorted({path.relative_to(ROOT).as_posix() for path in paths}
+                  - others)
+
+
+def is_left_out(path, asked):
+    """Return whether a run leaves out a file or folder of tests.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    asked : list of str
+        The names after ``--with``.  With any, only their tests are run.
+
+    Returns
+    -------
+    bool
+    """
+    folder = ROOT / 'tests' / 'interop'
+    if folder not in path.parents:
+        return False
+    part = path.relative_to(folder).parts[0]
+    if part in BRIDGES:
+        return part not in asked
+    return bool(asked) != (part == 'test_documentation.py')
