@@ -136,6 +136,7 @@ class Admission:
         if self.epoch is None:
             return False
         ledger = self.epoch.ledger
+        position = self._usable(position)
         if position is None:
             account = ledger.accounts.get(client)
             return account is not None and not account.has_left \
@@ -147,15 +148,25 @@ class Admission:
                     and position.client in ledger.accounts)
         return position.epoch == ledger.number
 
+    def _usable(self, position: Position | None) -> Position | None:
+        """Return a position; None for one that cannot be continued.
+
+        In another epoch than the present one there is nothing to go on from
+        without a state, which some pipelines do not have.
+        """
+        present = (None if self.epoch is None
+                   else (self.run, self.epoch.ledger.number))
+        if position is None or position.state is not None \
+                or position.is_over \
+                or (position.run, position.epoch) == present:
+            return position
+        return None
+
     def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
         """Let one client join; return whether it could."""
         connection, _, position = joiner
         self._decide_about_journal(position)
-        if position is not None and position.state is None \
-                and not position.is_over \
-                and not self._continues(connection.client, position):
-            # Of a pipeline without states: nothing can be continued.
-            position = None
+        position = self._usable(position)
         if self._continues(connection.client, position):
             self._join(connection, position)
             return True

@@ -95,20 +95,53 @@ def test_successor_after_the_deadline_gets_what_was_lost(tmp_path, sharing):
     assert_once(world, successor, other)
 
 
-def test_late_successor_repeats_at_most_what_was_not_acknowledged(tmp_path):
+def assert_few_twice(world, *clients):
+    """Check that each got what is its own, and at most `hwm` twice."""
+    everything = set(range(COUNT))
+    if world.sharing == 'all':
+        for client in clients:
+            assert everything == set(numbers(client))
+    else:
+        assert everything == set(numbers(*clients))
+    for got in ([numbers(client) for client in clients]
+                if world.sharing == 'all' else [numbers(*clients)]):
+        assert len(got) - COUNT <= (
+            # Its batches are for nobody else.
+            world.hwm if world.sharing == 'split' else 0)
+
+
+@SHARING
+def test_late_successor_repeats_at_most_what_was_not_acknowledged(
+        tmp_path, sharing):
     """Its acknowledgement died with the client, and another got the batch."""
-    world, one, other = begin(tmp_path, 'split')
+    world, one, other = begin(tmp_path, sharing)
     one.next()
     saved = one.save()
     one.kill(received=0)
     world.pass_time(HOLD + 1)
     finish_some(world, other)
-    successor = world.add_client(saved)
+    successor = world.add_client(saved, rank=0)
     finish(world, successor, other)
-    twice = [number for number in set(numbers(successor, other))
-             if numbers(successor, other).count(number) > 1]
-    assert set(range(COUNT)) == set(numbers(successor, other))
-    assert len(twice) <= world.hwm
+    assert_few_twice(world, successor, other)
+
+
+@SHARING
+def test_late_successor_after_the_server_died_too_repeats_as_few(
+        tmp_path, sharing):
+    """Server and client killed; the client's successor comes too late."""
+    world, one, other = begin(tmp_path, sharing)
+    one.next()
+    saved = one.save()
+    one.next()
+    one.kill(received=0)
+    world.kill_server()
+    world.start_server()
+    other.next()
+    world.pass_time(HOLD + 1)
+    finish_some(world, other)
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor, other)
+    assert_few_twice(world, successor, other)
 
 
 @SHARING
@@ -121,40 +154,46 @@ def test_successor_after_the_next_epoch_began_has_lost_what_was_not_saved(
     lost = set(numbers(one)) - {number for _, number in saved[1]}
     one.kill(received=5)
     world.pass_time(HOLD + 1)
-    stand_in = None
-    if sharing == 'rank':
-        # The batches of its rank are for nobody else.
-        stand_in = world.add_client(saved, rank=0)
-        finish(world, stand_in, other)
+    # The batches of a rank are for nobody else than a client of that rank.
+    others = [other, *(
+        [world.add_client(rank=0)] if sharing == 'rank' else [])]
+    finish(world, *others)
+    for client in others:
+        client.next_epoch()
+    if sharing != 'rank':
+        others.append(world.add_client(rank=0))
+    others[1].next()
+    for client in others:
+        assert client.next()
+    successor = world.add_client(saved, rank=0)
+    successor.next()
+    assert successor.has_ended
+    if sharing == 'all':
+        assert numbers(successor) == sorted(number for _, number in saved[1])
+        assert numbers(other) == list(range(COUNT))
         return
-    finish(world, other)
-    other.next_epoch()
-    if sharing == 'split':
-        world.add_client(rank=0).next()
-        assert other.next()
-        successor = world.add_client(saved, rank=0)
-        successor.next()
-        assert successor.has_ended
-        missing = set(range(COUNT)) - set(numbers(successor, other))
-        assert missing == lost
-        assert len(set(numbers(successor, other))) == len(
-            numbers(successor, other))
+    got = numbers(successor, *others)
+    assert set(range(COUNT)) - set(got) == lost
+    assert len(set(got)) == len(got)
 
 
 @SHARING
 def test_killed_client_that_saved_nothing_loses_what_it_delivered(
         tmp_path, sharing):
-    """And no more: the others get the rest."""
+    """And no more: the others get the rest, or a client of its rank."""
     world, one, other = begin(tmp_path, sharing)
     one.kill()
     world.pass_time(HOLD + 1)
-    if sharing == 'split':
-        finish(world, other)
-        assert not set(numbers(one)) & set(numbers(other))
-        assert list(range(COUNT)) == numbers(one, other)
-    elif sharing == 'all':
-        finish(world, other)
+    others = [other]
+    if sharing == 'rank':
+        finish_some(world, other)
+        assert not other.has_ended
+        others.append(world.add_client(rank=0))
+    finish(world, *others)
+    if sharing == 'all':
         assert list(range(COUNT)) == numbers(other)
+        return
+    assert list(range(COUNT)) == numbers(one, *others)
 
 
 @SHARING
@@ -196,33 +235,34 @@ def test_successor_does_not_get_batches_of_one_that_has_finished(
     saved = one.save()
     one.kill(received=5)
     world.pass_time(HOLD + 1)
-    if sharing == 'rank':
-        assert not other.has_ended
-        return
-    finish(world, other)
+    finish_some(world, other)
+    # The epoch lasts as long as batches of some rank are left.
+    assert other.has_ended == (sharing != 'rank')
     world.kill_server()
     world.start_server()
     successor = world.add_client(saved, rank=0)
-    finish(world, successor)
+    finish(world, successor, other)
     assert_once(world, successor, other)
 
 
 @SHARING
 def test_server_without_a_journal_loses_nothing(tmp_path, sharing):
-    """It repeats what other clients delivered after the first position."""
+    """It repeats what one client delivered, but for another alone."""
     world, one, other = begin(tmp_path, sharing, journal=False)
-    before = len(one.history) + len(other.history)
+    before = set(numbers(one, other))
     world.kill_server()
     world.start_server()
     one.next()
     other.next()
     finish(world, one, other)
+    if sharing != 'split':
+        assert_once(world, one, other)
+        return
     got = numbers(one, other)
     assert set(range(COUNT)) == set(got)
-    if sharing == 'split':
-        assert len(got) - COUNT <= before
-    elif sharing == 'all':
-        assert_once(world, one, other)
+    assert {number for number in got if got.count(number) > 1} <= before
+    for client in (one, other):
+        assert len(set(numbers(client))) == len(numbers(client))
 
 
 def test_sole_client_of_a_server_without_a_journal_repeats_nothing(tmp_path):
@@ -255,31 +295,41 @@ def stateless():
     return Stateless(DataStream(IterableDataset([1])), produces_examples=True)
 
 
-def test_pipeline_without_states_loses_what_was_not_saved(tmp_path):
+@SHARING
+def test_pipeline_without_states_loses_what_was_not_saved(tmp_path, sharing):
     """What its client delivered after the state was saved."""
-    world = World(tmp_path / 'journal', COUNT, make_stream=stateless)
-    client = world.add_client()
-    for _ in range(4):
-        client.next()
-    saved = client.save()
-    client.next()
-    client.kill(received=9)
-    successor = world.add_client(saved)
-    finish(world, successor)
-    assert [0, 1, 2, 3, *range(5, COUNT)] == numbers(successor)
+    world, one, other = begin(tmp_path, sharing, make_stream=stateless)
+    saved = one.save()
+    one.next()
+    lost = set(numbers(one)) - {number for _, number in saved[1]}
+    one.kill(received=9)
+    finish_some(world, other)
+    successor = world.add_client(saved, rank=0)
+    finish(world, successor, other)
+    everything = set(range(COUNT))
+    if sharing == 'all':
+        assert numbers(other) == sorted(everything)
+        assert numbers(successor) == sorted(everything - lost)
+    else:
+        assert numbers(successor, other) == sorted(everything - lost)
 
 
+@SHARING
 def test_pipeline_without_states_begins_again_when_its_server_is_killed(
-        tmp_path):
+        tmp_path, sharing):
     """Nothing is lost, and what was delivered comes again."""
-    world = World(tmp_path / 'journal', COUNT, make_stream=stateless)
-    client = world.add_client()
-    for _ in range(4):
-        client.next()
+    world, one, other = begin(tmp_path, sharing, make_stream=stateless)
+    before = {client: numbers(client) for client in (one, other)}
     world.kill_server()
     world.start_server()
-    finish(world, client)
-    assert numbers(client) == sorted([*range(4), *range(COUNT)])
+    finish(world, one, other)
+    everything = list(range(COUNT))
+    if sharing == 'all':
+        for client in (one, other):
+            assert numbers(client) == sorted(before[client] + everything)
+    else:
+        assert numbers(one, other) == sorted(
+            before[one] + before[other] + everything)
 
 
 def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
