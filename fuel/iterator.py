@@ -113,7 +113,11 @@ class DataIterator(EpochIterator):
             If some part of the pipeline cannot tell its position; the text
             names it and what it lacks.
         """
-        return sealed(self.data_stream._state_of(self.epoch))
+        return sealed(self.data_stream, self._state())
+
+    def _state(self) -> Any:
+        """Return the state as the pipeline itself carries it."""
+        return self.data_stream._state_of(self.epoch)
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {

@@ -1,9 +1,12 @@
-"""Positions of epochs, and saved states: the positions as plain data."""
+"""Positions of epochs, and states: the positions as plain data.
+
+A state that stays with its pipeline does not say which one it is of; a saved
+one does (see :mod:`fuel.epochs.state_check`).
+"""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from fuel.epochs.fingerprint import FORMAT, fingerprint
 from fuel.epochs.pipeline import child_streams
 from fuel.schemes.base import scheme_state
 from fuel.utils import rng_state
@@ -70,8 +73,6 @@ def as_state(position: Any) -> dict[str, Any]:
         return position
     _checked(position)
     return {
-        'format': FORMAT,
-        'stream': fingerprint(position.stream),
         'epoch': RUNNING,
         **dict(position_fields(position)),
         'children': [as_state(child) for child in position.children],
@@ -96,8 +97,6 @@ def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
     position = (dataset_position(stream, vars(stream))
                 if epoch == FINISHED else None)
     return {
-        'format': FORMAT,
-        'stream': fingerprint(stream),
         'epoch': epoch,
         'position': 0,
         'requested': 0,
@@ -124,6 +123,14 @@ def generator_state(rng: Any) -> Any:
     if not rng_state.is_generator(rng):
         return None
     return rng_state.get_state(rng)
+
+
+def present_state(owner: Any) -> dict[str, Any]:
+    """Return the state of a stream or an epoch iterator, without what it is
+    a state of."""
+    state: dict[str, Any] = (
+        owner._state() if hasattr(owner, '_state') else owner.state_dict())
+    return state
 
 
 def position_of(iterator: Any) -> Any:

@@ -28,15 +28,27 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError)
 
 
-def sealed(state: State) -> State:
-    """Return a copy of a state with its checksum."""
-    state = copy.deepcopy(unsealed(state))
+def sealed(stream: Any, state: State) -> State:
+    """Return a copy of a state to be saved: with what it is a state of, and
+    its checksum."""
+    state = copy.deepcopy(stream._identified(state))
     return {**state, 'crc': _checksum(state)}
 
 
-def unsealed(state: State) -> State:
-    """Return a state without its checksum, which only the whole has."""
-    return {key: value for key, value in state.items() if key != 'crc'}
+def identified(stream: Any, state: State) -> State:
+    """Return a state with the fingerprint of each stage of its pipeline."""
+    streams = child_streams(stream)
+    if len(streams) != len(state['children']):
+        raise TypeError(
+            f'{type(stream).__name__} reads {len(streams)} data streams, but '
+            f'has {len(state["children"])} epoch iterators of them, so its '
+            'position cannot be told: keep them in child_epoch_iterator or '
+            'child_epoch_iterators')
+    return {
+        'format': FORMAT, 'stream': fingerprint(stream), **state,
+        'children': [
+            child._identified(part) if hasattr(child, '_identified') else part
+            for child, part in zip(streams, state['children'], strict=True)]}
 
 
 def _checksum(state: State) -> int:
@@ -45,20 +57,21 @@ def _checksum(state: State) -> int:
 
 
 def check_state(stream: Any, state: object) -> State:
-    """Return a copy of a state that fits a stream, every field checked."""
+    """Return a copy of a saved state that fits a stream, every field checked,
+    without what identified it."""
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '
             f"'format', got {type(state).__name__}")
-    whole, state = state, unsealed(state)
+    crc, state = state.get('crc', ...), {
+        key: value for key, value in state.items() if key != 'crc'}
     _check_frame(stream, state)
     _check_fingerprint(stream, state)
     _check_fields(stream, state)
     children = _checked_children(stream, state)
-    if 'crc' in whole:
+    if crc is not ...:
         try:
-            is_intact = (type(whole['crc']) is int
-                         and whole['crc'] == _checksum(state))
+            is_intact = type(crc) is int and crc == _checksum(state)
         except (TypeError, ValueError, RecursionError):
             is_intact = False
         if not is_intact:
@@ -66,7 +79,9 @@ def check_state(stream: Any, state: object) -> State:
                 "the field 'crc' of the state is not the checksum of the "
                 'others, which were changed or damaged since it was saved: '
                 'take an older state')
-    return copy.deepcopy({**state, 'children': children})
+    return copy.deepcopy({
+        key: children if key == 'children' else value
+        for key, value in state.items() if key not in ('format', 'stream')})
 
 
 def _checked_children(stream: Any, state: State) -> list[State]:

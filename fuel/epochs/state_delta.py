@@ -4,8 +4,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fuel.epochs.state import Position, as_state, position_fields
-from fuel.epochs.state_check import unsealed
+from fuel.epochs.state import (
+    Position,
+    as_state,
+    position_fields,
+    present_state,
+)
 from fuel.typing import State
 from fuel.utils.seams import fault_point
 
@@ -104,17 +108,16 @@ class StateDelta:
                 position = iterator.get_position()
                 if _streams_of(position) == self._streams:
                     return changes(self.base, position)
-            return changes(self.base, unsealed(iterator.state_dict()))
+            return changes(self.base, present_state(iterator))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             return error
 
 
 def _state_of(iterator: DataIterator) -> State | Exception:
     try:
-        state: State = unsealed(iterator.state_dict())
+        return present_state(iterator)
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
         return error
-    return state
 
 
 def _streams_of(position: object) -> list[object]:

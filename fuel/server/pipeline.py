@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from fuel.epochs.state_check import identified
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
@@ -81,17 +82,27 @@ class Pipeline:
         # Its iterator must be gone before the next is made.
         self._maker = None
         try:
+            stream: Any = self.stream
+            state = request['state']
+            if state is not None:
+                state = stream._check_state(state)
             self._maker = BatchMaker(
-                self.stream, self._encode, state=request['state'],
+                self.stream, self._encode, state=state,
                 after=request['after'], expected=sizes)
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
-        base: State | Exception | None = self._maker.base
-        why = None
+        base, why = self._maker.base, None
         if isinstance(base, Exception):
-            base, why = None, str(base)
-        return Result(OPENED, request, {'base': base, 'why': why}, [])
+            why = str(base)
+        return Result(
+            OPENED, request, {'base': self._saved(base), 'why': why}, [])
+
+    def _saved(self, state: State | Exception | None) -> State | None:
+        """Return a state as clients save it; None if there is none."""
+        if state is None or isinstance(state, Exception):
+            return None
+        return identified(self.stream, state)
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""
@@ -110,8 +121,7 @@ class Pipeline:
         changes = (None if isinstance(made.changes, Exception)
                    else made.changes)
         if made.outcome is Outcome.END:
-            state = None if isinstance(made.state, Exception) else made.state
-            return Result(END, request, {'state': state}, [],
+            return Result(END, request, {'state': self._saved(made.state)}, [],
                           placement=made.placement)
         if made.error is not None:
             return Result(

@@ -10,7 +10,7 @@ from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
                                position_of, state_between_epochs)
-from fuel.epochs.state_check import DAMAGE, check_state, sealed
+from fuel.epochs.state_check import DAMAGE, check_state, identified, sealed
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
 from fuel.schemes.base import scheme_state
@@ -285,14 +285,24 @@ class AbstractDataStream:
         >>> list(restored.get_epoch_iterator()) == list(epoch)
         True
         """
+        with runtime_of(self).lock:
+            return sealed(self, self._state())
+
+    def _state(self) -> State:
+        """Return the state as the pipeline itself carries it: without what
+        identifies it."""
         runtime = runtime_of(self)
         with runtime.lock:
             if runtime.pending is not None:
-                return sealed(runtime.pending)
+                return runtime.pending
             if runtime.epoch is None:
                 self._check_not_started()
-                return sealed(self._state_between_epochs(NOT_STARTED))
-            return sealed(self._state_of(runtime.epoch))
+                return self._state_between_epochs(NOT_STARTED)
+            return self._state_of(runtime.epoch)
+
+    def _identified(self, state: State) -> State:
+        """Return a state with what it is a state of."""
+        return identified(self, state)
 
     def _check_not_started(self) -> None:
         """Refuse to call an epoch not started that nothing is known of."""

@@ -12,8 +12,8 @@ from fuel import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one, child_streams, skip
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.fingerprint import fingerprint
 from fuel.epochs.state import RUNNING, state_between
+from fuel.epochs.state_check import identified
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
 from fuel.transformers.base import Transformer
@@ -151,9 +151,6 @@ class MultiProcessing(RemoteStream, Transformer):
             after = None
         else:
             after = last.last_state()
-            if after is not None:
-                # The user may have changed a stage since.
-                after = {**after, 'stream': fingerprint(self.data_stream)}
         self._leave_idle_sessions()
         session = WorkerSession(after, after=True, calls=self._calls)
         session.begin(self._get_team(), last)
@@ -241,6 +238,9 @@ class MultiProcessing(RemoteStream, Transformer):
     def _check_state(self, state: object) -> State:
         checked: State = self.data_stream._check_state(state)
         return checked
+
+    def _identified(self, state: State) -> State:
+        return identified(self.data_stream, state)
 
     def _load_checked(self, state: State) -> None:
         # The wrapped stream runs in the worker, and so it is loaded there.

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.state import RUNNING
+from fuel.epochs.state import RUNNING, present_state
 from fuel.epochs.state_delta import Changes, StateDelta
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
@@ -65,7 +65,8 @@ class BatchMaker(Generic[Description]):
 
     `encode`: returns the description of a batch, and its large arrays and
         bytes.
-    `state`: state to go on from.  Defaults to None: the stream's present one.
+    `state`: state to go on from, checked.  Defaults to None: the stream's
+        present one.
     `after`: whether that is the state of the epoch before, so that the one
         that follows is made.  Defaults to False.
     `calls`: methods of the stream to call before: reset, next_epoch.
@@ -175,7 +176,7 @@ class BatchMaker(Generic[Description]):
         self.ended = True
         state: State | Exception
         try:
-            state = self.stream.state_dict()
+            state = present_state(self.stream)
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = error
         return Made(Outcome.END, self.number, [], state=state,
@@ -207,7 +208,7 @@ def open_epoch(stream: Any, state: State | None = None, after: bool = False,
                calls: Sequence[str] = ()) -> Any:
     """Return an iterator of the epoch that begins at, or after, a state."""
     if state is not None:
-        stream.load_state_dict(state)
+        stream._load_checked(state)
         if after and state['epoch'] == RUNNING:
             # That epoch was left; the one that follows is wanted.
             stream.get_epoch_iterator()

@@ -69,6 +69,18 @@ def test_iterator_over_a_reiterable_pickles_twice_without_reading(protocol):
     assert [(2,), (3,), (4,), (5,)] == list(iterator)
 
 
+@pytest.mark.parametrize('num_read', [0, 2])
+def test_iterator_that_is_read_once_pickles_twice_without_reading(num_read):
+    """What was read before is gone from it, and is not left out again."""
+    iterator = DataStream(IterableDataset({
+        'x': iter(range(6)), 'y': iter([*range(6)])})).get_epoch_iterator()
+    for _ in range(num_read):
+        next(iterator)
+    for _ in range(3):
+        iterator = pickle.loads(pickle.dumps(iterator))
+    assert [(n, n) for n in range(num_read, 6)] == list(iterator)
+
+
 def test_pickled_subset_that_is_not_ascending_keeps_its_order(tmp_path):
     """Where sources have lists of their own, whose pairs must stay pairs."""
     path = str(tmp_path / 'data.hdf5')

@@ -21,6 +21,7 @@ from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
 from fuel.server import Server
+from fuel.server.dispatch import Epoch, Item
 from fuel.server.journal import Journal, pack
 from fuel.server.ledger import Ledger
 from fuel.streams import DataStream, ServerDataStream
@@ -264,6 +265,56 @@ def test_slot_of_a_batch_of_an_epoch_that_was_left_is_free_again():
         assert sum(1 for _ in client.get_epoch_iterator()) == 20
         # Those of the last batches, which the client has just released.
         assert len(server.scheduler.pool.used) <= 6
+
+
+def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
+    """Its client begins the next epoch while the pipeline is busy."""
+    busy, gate = threading.Event(), threading.Event()
+
+    def hold(data):
+        if data[0][0, 0] == 3:
+            busy.set()
+            gate.wait(20)
+        return data
+
+    numbers = numpy.arange(8).repeat(1 << 15).reshape(8, -1)
+    stream = Mapping(DataStream(
+        IndexableDataset({'x': numbers}),
+        iteration_scheme=SequentialScheme(8, 1)), hold)
+    with Server(stream, port=0, hwm=1) as server, \
+            ServerDataStream(('x',), port=server.port) as client:
+        for cycle in range(1, 9):
+            gate.clear()
+            epoch = client.get_epoch_iterator()
+            first = [int(next(epoch)[0][0, 0]) for _ in range(3)]
+            assert [0, 1, 2] == first
+            assert busy.wait(20)
+            busy.clear()
+            epoch = client.get_epoch_iterator()
+            reader = threading.Thread(target=next, args=(epoch,))
+            reader.start()
+            while server.scheduler.epoch.ledger.number < 2 * cycle:
+                time.sleep(0.01)
+            gate.set()
+            reader.join(20)
+            assert 7 == sum(1 for _ in epoch)
+        assert len(server.scheduler.pool.used) <= 4
+
+
+def test_batch_that_was_delivered_meanwhile_is_freed():
+    """The pipeline went back, and makes it again."""
+    freed = []
+    epoch = Epoch(Ledger(1), freed.append)
+    epoch.join('client', 3)
+    for index in range(2):
+        epoch.ledger.send('client', index)
+    epoch.ledger.acknowledge('client', [0])
+    items = [Item(index, {}, []) for index in range(3)]
+    for item in items:
+        epoch.add(item)
+    assert items[:1] == freed
+    assert {1: items[1]} == epoch.under_way
+    assert {2: items[2]} == epoch.free
 
 
 HOLDER = """

@@ -392,3 +392,21 @@ def test_cache_examples_of_pieces_share_no_memory_with_the_childs_batch():
                 assert not any(numpy.shares_memory(row, own)
                                for own in example)
             assert not numpy.shares_memory(part, number)
+
+
+def test_cache_examples_of_lists_share_no_memory_with_the_childs_batch():
+    """Where a batch is a list of arrays."""
+    seen = []
+
+    def as_list(data):
+        batch = [numpy.full(3, n) for n in data[0]]
+        seen.extend(batch)
+        return (batch,)
+
+    cache = Cache(Mapping(DataStream(
+        IndexableDataset({'x': numpy.arange(9)}),
+        iteration_scheme=SequentialScheme(9, 3)), as_list),
+        iteration_scheme=ConstantScheme(4))
+    for batch, in cache.get_epoch_iterator():
+        assert not any(numpy.shares_memory(row, own)
+                       for row in seen for own in batch)

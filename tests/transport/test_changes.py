@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pipelines import PIPELINES, build, write_files
 
-from fuel.epochs.state_check import unsealed
+from fuel.epochs.state import present_state
 from fuel.epochs.state_delta import StateDelta, changed, changes
 
 STATES = st.recursive(
@@ -55,4 +55,4 @@ def test_course_follows_every_pipeline(name, tmp_path):
     course = StateDelta(iterator)
     for _ in zip(iterator, range(6), strict=False):
         assert (json.dumps(changed(course.base, course.changes(iterator)))
-                == json.dumps(unsealed(iterator.state_dict())))
+                == json.dumps(present_state(iterator)))
