@@ -399,7 +399,7 @@ def test_cache_examples_of_lists_share_no_memory_with_the_childs_batch():
     seen = []
 
     def as_list(data):
-        batch = [numpy.full(3, n) for n in data[0]]
+        batch = [numpy.full(1 + n % 3, n) for n in data[0]]
         seen.extend(batch)
         return (batch,)
 
