@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Never
 
+from fuel.datasets.reading import Readable
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
 from fuel.schemes.iterator_requests import as_requests
@@ -11,13 +12,16 @@ from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader
+from fuel.utils.arguments import unknown_argument
 from fuel.utils.overrides import covers
 
 
-class Dataset:
+class Dataset(Readable):
     """A data set: the interface to some data.
 
-    Data sets hold no position: what iterates over them (a stream) keeps the
+    ``len(dataset)`` is the number of examples, ``dataset[3]`` and
+    ``dataset[2:5]`` are copies of some, and a loop over a data set visits
+    all in order.  Data sets hold no position: what iterates over them (a stream) keeps the
     state that :meth:`open` returns and hands it back.  So one data set may
     serve several streams at once.
 
@@ -37,6 +41,15 @@ class Dataset:
         they call this constructor.
     sources : tuple of str
         The sources that :meth:`get_data` returns.
+    num_examples : int, float or None
+        Number of examples, where it is known.
+    takes_requests : bool or None
+        Class attribute: whether :meth:`get_data` needs a request, so that
+        it is an error to read the data set without an iteration scheme, or
+        refuses one.  Defaults to None: not known.
+    class_names : tuple of str or None
+        Names of the classes, so that ``class_names[number]`` is that of a
+        class, where they are known.
     axis_labels : dict or None
     default_transformers : tuple
         The usual stages for these data, as tuples of a
@@ -73,7 +86,10 @@ class Dataset:
     default_transformers: Any = ()
     axis_labels: Any = None
 
-    def __init__(self, sources: Any = None, axis_labels: Any = None) -> None:
+    def __init__(self, sources: Any = None, axis_labels: Any = None,
+                 **unknown: Never) -> None:
+        if unknown:
+            raise unknown_argument(type(self), unknown)
         if not self.provides_sources:
             raise ValueError(
                 f'{type(self).__name__} must set provides_sources to the '
@@ -154,12 +170,6 @@ class Dataset:
 
     def close(self, state: Any) -> None:
         """Close a state, such as an open file."""
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close(None)
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the data of a request.

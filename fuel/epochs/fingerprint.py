@@ -6,7 +6,6 @@ say where data lie or how fast they come.
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 import weakref
 import zlib
@@ -18,6 +17,7 @@ import numpy
 
 from fuel.typing import State
 from fuel.utils import rng_state
+from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
 
 FORMAT = 2
@@ -25,7 +25,7 @@ FORMAT = 2
 # Arguments that decide neither values nor their order, or are described
 # apart: data and streams by their numbers and names, generators by states.
 _LEFT_OUT = frozenset({
-    'self', 'args', 'kwargs', 'data_stream', 'data_streams', 'dataset',
+    'args', 'kwargs', 'data_stream', 'data_streams', 'dataset',
     'iteration_scheme', 'axis_labels', 'sources', 'produces_examples', 'rng',
     'indexables', 'iterables', 'path', 'paths', 'file_or_path', 'files',
     'driver', 'load_in_memory', 'sort_indices', 'cache_bytes', 'cache_size',
@@ -102,16 +102,9 @@ def _argument(owner: object, attribute: str) -> Any:
 
 @functools.lru_cache(512)
 def _arguments(cls: type) -> tuple[str, ...]:
-    """Return the names of the arguments of a class and its bases."""
-    names: dict[str, None] = {}
-    for base in cls.__mro__:
-        if '__init__' in vars(base) and base is not object:
-            try:
-                parameters = inspect.signature(vars(base)['__init__'])
-            except (TypeError, ValueError):
-                continue
-            names.update(dict.fromkeys(parameters.parameters))
-    return tuple(sorted(names.keys() - _LEFT_OUT))
+    """Return the names of the arguments that a state must fit."""
+    return tuple([name for name in parameters_of(cls)
+                  if name not in _LEFT_OUT])
 
 
 def _cached(owner: object, name: str, value: Any) -> Any:

@@ -1,0 +1,198 @@
+"""Examples of a data set by number, and all of them in order."""
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from fuel.schemes import SequentialExampleScheme
+from fuel.utils.overrides import covers
+
+if TYPE_CHECKING:
+    from fuel.datasets.dataset import Dataset
+
+
+def takes_requests(dataset: object) -> bool | None:
+    """Return whether a data set needs requests; None if it is not known.
+
+    It is where `get_data` is Fuel's, or the class that overrides it says.
+    """
+    if covers(dataset, 'takes_requests', ('get_data',)):
+        known: bool | None = getattr(dataset, 'takes_requests', None)
+        return known
+    return None
+
+
+def length_of(dataset: object) -> int | None:
+    """Return the number of examples of a data set; None if not known."""
+    count = getattr(dataset, 'num_examples', None)
+    try:
+        # Not NaN, which stands for a number that is not known.
+        return None if count is None else operator.index(count)
+    except TypeError:
+        return None
+
+
+def is_sequential(dataset: Any) -> bool:
+    """Return whether a data set is read in order, without requests."""
+    known = takes_requests(dataset)
+    if known is not None:
+        return not known
+    missing = object()
+    scheme = getattr(dataset, 'example_iteration_scheme', missing)
+    if scheme is missing:
+        return length_of(dataset) is None and not _has_own_length(dataset)
+    return scheme is None
+
+
+def _has_own_length(dataset: object) -> bool:
+    return getattr(type(dataset), '__len__', None) is not Readable.__len__
+
+
+def all_examples(dataset: Dataset) -> Iterator[tuple[Any, ...]]:
+    """Yield the examples of a data set in order."""
+    requests = None
+    if not is_sequential(dataset):
+        requests = SequentialExampleScheme(
+            len(dataset)).get_request_iterator()
+    state = dataset.open()
+    reader = dataset.open_epoch(requests, state=state)
+    try:
+        while True:
+            try:
+                example = tuple(reader.read())
+            except StopIteration:
+                return
+            yield example
+    finally:
+        reader.close()
+        if state is not None:
+            dataset.close(state)
+
+
+def examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
+    """Return the example, or the batch of examples, at an index."""
+    name = type(dataset).__name__
+    if is_sequential(dataset):
+        raise TypeError(
+            f'{name} is read in order and takes no index, got {index!r:.80}: '
+            'iterate over it, or put the examples that are needed often into '
+            'an IndexableDataset')
+    if isinstance(index, slice):
+        rows: int | list[int] = list(range(*index.indices(len(dataset))))
+    elif _is_number(index):
+        rows = _checked(dataset, index)
+    elif isinstance(index, (Sequence, numpy.ndarray)) and not isinstance(
+            index, (str, bytes)):
+        rows = [_checked(dataset, row) for row in _as_rows(name, index)]
+    else:
+        raise TypeError(
+            f'an index of {name} is an integer, a slice or a list of '
+            f'integers, got {index!r:.80} ({type(index).__name__})')
+    if rows == []:
+        return tuple([part[:0] for part in _read(dataset, [0])])
+    return _read(dataset, rows)
+
+
+def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
+    state = dataset.open()
+    try:
+        return tuple(dataset.get_data(state, request))
+    finally:
+        if state is not None:
+            dataset.close(state)
+
+
+def _is_number(index: object) -> bool:
+    return hasattr(index, '__index__') and not isinstance(
+        index, (bool, numpy.bool_, numpy.ndarray))
+
+
+def _as_rows(name: str, index: Iterable[Any]) -> list[Any]:
+    """Return the numbers in a list or an array; masks are refused."""
+    rows = index.tolist() if isinstance(index, numpy.ndarray) else list(index)
+    if not isinstance(rows, list):
+        rows = [rows]
+    for row in rows:
+        if isinstance(row, (bool, numpy.bool_)):
+            raise TypeError(
+                f'{name} takes numbers of examples, not a mask of booleans: '
+                'write dataset[numpy.flatnonzero(mask)]')
+        if not _is_number(row):
+            raise TypeError(
+                f'{name} takes a flat list of integers, and {row!r:.80} '
+                f'({type(row).__name__}) is none')
+    return rows
+
+
+def _checked(dataset: Dataset, index: Any) -> int:
+    """Return the number of an example, counted from the end if negative."""
+    number = operator.index(index)
+    count = length_of(dataset)
+    if count is None:
+        if number >= 0:
+            return number
+        # Raises a TypeError that says why.
+        count = len(dataset)
+    if not -count <= number < count:
+        raise IndexError(
+            f'{type(dataset).__name__} has the examples 0 to {count - 1}, '
+            f'and {number} is none of them')
+    return number % count
+
+
+class Readable:
+    """The base of data sets: lengths, indices, loops and contexts."""
+
+    #: Whether `get_data` needs a request; None where it is not known.
+    takes_requests: bool | None = None
+    num_examples: Any = None
+
+    def __len__(self: Any) -> int:
+        """Return the number of examples."""
+        count = length_of(self)
+        if count is None:
+            raise TypeError(
+                f'{type(self).__name__} does not know how many examples it '
+                'has before it was read')
+        return count
+
+    def __bool__(self) -> bool:
+        # A data set without examples is a data set all the same.
+        return True
+
+    def __getitem__(self: Any, index: object) -> tuple[Any, ...]:
+        """Return one example, or several as a batch.
+
+        Parameters
+        ----------
+        index : int, slice, list of int or integer numpy.ndarray
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        tuple
+            A copy of the data of each of `sources`, in that order.
+
+        Raises
+        ------
+        IndexError
+            If there is no such example.
+        TypeError
+            For anything else, such as a mask of booleans, and for data sets
+            that are read in order.
+
+        """
+        return examples_at(self, index)
+
+    def __iter__(self: Any) -> Iterator[tuple[Any, ...]]:
+        """Return an iterator over the examples in order."""
+        return all_examples(self)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self: Any, *_: object) -> None:
+        self.close(None)
