@@ -36,7 +36,8 @@ class DataIterator(EpochIterator):
     data.  So several iterators of one stream do not disturb each other.  One
     iterator belongs to one thread at a time.
 
-    An iterator pickles, and goes on where it stood.
+    An iterator pickles, and goes on where it stood.  Where the length of the
+    epoch is known, ``len(iterator)`` is how many items are left.
     """
 
     epoch: Epoch
@@ -56,6 +57,23 @@ class DataIterator(EpochIterator):
     def request_iterator(self) -> Iterator[Any] | None:
         """The requests of the epoch (iterator), or None."""
         return self.epoch.request_iterator
+
+    def __bool__(self) -> bool:
+        # Also at the end of an epoch.
+        return True
+
+    def __len__(self) -> int:
+        """Return how many items are left of the epoch."""
+        if self.epoch.finished:
+            return 0
+        length: int | None = getattr(
+            self.data_stream, '_length', lambda: None)()
+        if length is None or self.epoch.has_own_requests:
+            raise TypeError(
+                'how many items are left of an epoch of '
+                f'{type(self.data_stream).__name__} is not known before it '
+                'is over')
+        return max(0, length - self.epoch.requested)
 
     def read_next(self) -> Any:
         """Return the next data, where no compiled reader has them."""

@@ -43,3 +43,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     module = import_module(f'{__name__}.{_LATER[name]}')
     return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    # With what is loaded on demand.
+    return sorted({*globals(), *__all__})

@@ -26,5 +26,8 @@ class CIFAR10(BuiltInDataset):
     """
 
     filename = 'cifar10.hdf5'
+    class_names = (
+        'airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog',
+        'horse', 'ship', 'truck')
     fits_in_memory = True
     default_transformers = uint8_pixels_to_floatX(('features',))

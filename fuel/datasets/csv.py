@@ -98,6 +98,8 @@ class CSVDataset(Dataset):
 
     records: CSVFile
 
+    takes_requests = True
+
     def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  header: bool | None = None,

@@ -24,6 +24,7 @@ class DogsVsCats(BuiltInDataset):
     """
 
     filename = 'dogs_vs_cats.hdf5'
+    class_names = ('cat', 'dog')
     default_transformers = (
         (ScaleAndShift, [1 / 255., 0],
          {'which_sources': ('image_features',)}),)

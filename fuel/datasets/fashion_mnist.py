@@ -26,5 +26,8 @@ class FashionMNIST(BuiltInDataset):
     """
 
     filename = 'fashion_mnist.hdf5'
+    class_names = (
+        'T-shirt', 'trouser', 'pullover', 'dress', 'coat', 'sandal', 'shirt',
+        'sneaker', 'bag', 'ankle boot')
     fits_in_memory = True
     default_transformers = uint8_pixels_to_floatX(('features',))

@@ -53,6 +53,7 @@ class IndexableDataset(Dataset):
 
     indexables: list[Any]
     read_hooks = ('get_data', 'sources', '_get_indexable')
+    takes_requests = True
 
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:
@@ -79,6 +80,9 @@ class IndexableDataset(Dataset):
             return self._get_indexable(name)
         raise AttributeError(
             f'{type(self).__name__!r} object has no attribute {name!r}')
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(vars(self).get('_names') or ())})
 
     def _get_indexable(self, source: str) -> Any:
         """Return the indexable of a source, in whatever order they are."""

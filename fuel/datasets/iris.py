@@ -21,4 +21,5 @@ class Iris(BuiltInDataset):
     """
 
     filename = 'iris.hdf5'
+    class_names = ('setosa', 'versicolor', 'virginica')
     fits_in_memory = True

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -101,6 +102,7 @@ class IterableDataset(Dataset):
     """
 
     example_iteration_scheme = None
+    takes_requests = False
 
     def __init__(self, iterables: Any, **kwargs: Any) -> None:
         self.provides_sources, self.iterables = as_named(iterables)
@@ -117,7 +119,8 @@ class IterableDataset(Dataset):
     def num_examples(self) -> Any:
         """Number of examples (int), or NaN if it is not known."""
         for iterable in self.iterables:
-            if hasattr(iterable, '__len__'):
+            # Some have a length, but do not know it.
+            with suppress(TypeError):
                 return len(iterable)
         return float('nan')
 

@@ -25,5 +25,6 @@ class KMNIST(BuiltInDataset):
     """
 
     filename = 'kmnist.hdf5'
+    class_names = ('o', 'ki', 'su', 'tsu', 'na', 'ha', 'ma', 'ya', 're', 'wo')
     fits_in_memory = True
     default_transformers = uint8_pixels_to_floatX(('features',))

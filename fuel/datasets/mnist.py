@@ -25,5 +25,6 @@ class MNIST(BuiltInDataset):
     """
 
     filename = 'mnist.hdf5'
+    class_names = (*'0123456789',)
     fits_in_memory = True
     default_transformers = uint8_pixels_to_floatX(('features',))

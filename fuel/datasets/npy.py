@@ -79,6 +79,7 @@ class NPYDataset(Dataset):
     """
 
     readers: dict[str, Reader]
+    takes_requests = True
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,

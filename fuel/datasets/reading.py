@@ -35,16 +35,14 @@ def length_of(dataset: object) -> int | None:
         return None
 
 
-def is_sequential(dataset: Any) -> bool:
-    """Return whether a data set is read in order, without requests."""
+def is_sequential(dataset: Any) -> bool | None:
+    """Return whether a data set is read in order; None if not known."""
     known = takes_requests(dataset)
     if known is not None:
         return not known
     missing = object()
     scheme = getattr(dataset, 'example_iteration_scheme', missing)
-    if scheme is missing:
-        return length_of(dataset) is None and not _has_own_length(dataset)
-    return scheme is None
+    return None if scheme is missing else scheme is None
 
 
 def _has_own_length(dataset: object) -> bool:
@@ -54,7 +52,13 @@ def _has_own_length(dataset: object) -> bool:
 def all_examples(dataset: Dataset) -> Iterator[tuple[Any, ...]]:
     """Yield the examples of a data set in order."""
     requests = None
-    if not is_sequential(dataset):
+    in_order = is_sequential(dataset)
+    if in_order is None:
+        in_order = length_of(dataset) is None and not _has_own_length(dataset)
+    if not in_order:
+        if not hasattr(dataset, 'example_iteration_scheme'):
+            yield from (_read(dataset, row) for row in range(len(dataset)))
+            return
         requests = SequentialExampleScheme(
             len(dataset)).get_request_iterator()
     state = dataset.open()
@@ -97,9 +101,13 @@ def examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
 
 
 def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
+    # All take batches; those that name a scheme for examples take these.
+    is_alone = isinstance(request, int) and not hasattr(
+        dataset, 'example_iteration_scheme')
     state = dataset.open()
     try:
-        return tuple(dataset.get_data(state, request))
+        data = dataset.get_data(state, [request] if is_alone else request)
+        return tuple([part[0] for part in data] if is_alone else data)
     finally:
         if state is not None:
             dataset.close(state)
@@ -149,6 +157,7 @@ class Readable:
     #: Whether `get_data` needs a request; None where it is not known.
     takes_requests: bool | None = None
     num_examples: Any = None
+    class_names: Any = None
 
     def __len__(self: Any) -> int:
         """Return the number of examples."""

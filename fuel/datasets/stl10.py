@@ -27,4 +27,7 @@ class STL10(BuiltInDataset):
     """
 
     filename = 'stl10.hdf5'
+    class_names = (
+        '', 'airplane', 'bird', 'car', 'cat', 'deer', 'dog', 'horse',
+        'monkey', 'ship', 'truck')
     default_transformers = uint8_pixels_to_floatX(('features',))

@@ -102,6 +102,7 @@ class TextFile(Dataset):
 
     provides_sources = ('features',)
     example_iteration_scheme = None
+    takes_requests = False
 
     def __init__(self, files: Paths, dictionary: Dictionary,
                  bos_token: str | None = '<S>',  # noqa: S107 (no password)

@@ -35,6 +35,9 @@ class Epoch(EpochPosition):
         delivered before the state was saved that was taken up.
     """
 
+    # Whether the requests are not those of the stream's scheme.
+    has_own_requests = False
+
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
             None if request_iterator is None

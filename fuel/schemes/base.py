@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Never
 
 import numpy
 
 from fuel import config
 from fuel.schemes.requests import num_batches
 from fuel.utils import rng_state as rng_state_
+from fuel.utils.arguments import unknown_argument
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import defines_together
 
@@ -74,6 +75,10 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
 
 def as_examples(examples: object) -> Any:
     """Return `examples` as something to iterate over, checked."""
+    if hasattr(examples, 'get_data'):
+        raise TypeError(
+            'examples must be a number of examples or a list of indices, got '
+            f'the {type(examples).__name__} itself: pass its num_examples')
     if isinstance(examples, Iterable) and not (
             isinstance(examples, numpy.ndarray) and examples.ndim == 0):
         return examples
@@ -137,7 +142,10 @@ class IndexScheme(_Examples, IterationScheme):
 
     requests_examples = True
 
-    def __init__(self, examples: int | Iterable[Any]) -> None:
+    def __init__(self, examples: int | Iterable[Any],
+                 **unknown: Never) -> None:
+        if unknown:
+            raise unknown_argument(type(self), unknown)
         self._set_examples(examples)
 
     @property
@@ -164,12 +172,17 @@ class BatchScheme(_Examples, IterationScheme):
         As given; a range if a number was given.
     num_examples : int or None
         How many there are; None for an iterator.
+    drop_last : bool
+        Whether a last batch of fewer examples is left out.
     """
 
     requests_examples = False
+    drop_last = False
 
-    def __init__(self, examples: int | Iterable[Any],
-                 batch_size: int) -> None:
+    def __init__(self, examples: int | Iterable[Any], batch_size: int,
+                 **unknown: Never) -> None:
+        if unknown:
+            raise unknown_argument(type(self), unknown)
         self._set_examples(examples)
         self.batch_size = positive('batch_size', batch_size)
 
@@ -178,7 +191,8 @@ class BatchScheme(_Examples, IterationScheme):
         """Number of requests in an epoch (int), or None if not known."""
         if self.num_examples is None:
             return None
-        return num_batches(self.num_examples, self.batch_size)
+        return num_batches(
+            self.num_examples, self.batch_size, self.drop_last)
 
 
 class BatchSizeScheme(IterationScheme):
@@ -189,6 +203,15 @@ class BatchSizeScheme(IterationScheme):
     """
 
     requests_examples = False
+
+
+def num_requests_of(scheme: object) -> int | None:
+    """Return how many requests an epoch of a scheme makes, if known."""
+    if 'num_requests' not in vars(scheme) and not defines_together(
+            type(scheme), 'get_request_iterator', 'num_requests'):
+        return None
+    count: int | None = getattr(scheme, 'num_requests', None)
+    return count
 
 
 def scheme_state(scheme: Any) -> Any:

@@ -64,9 +64,11 @@ class OneShotRequests(RequestIterator):
     """Requests made from an iterator that can be read only once."""
 
     def __init__(self, examples: Iterator[Any],
-                 batch_size: int | None = None) -> None:
+                 batch_size: int | None = None,
+                 drop_last: bool = False) -> None:
         self.examples = examples
         self.batch_size = batch_size
+        self.drop_last = drop_last
         self.num_requests = math.inf
 
     def __next__(self) -> Any:
@@ -74,7 +76,8 @@ class OneShotRequests(RequestIterator):
             request = next(self.examples)
         else:
             request = list(islice(self.examples, self.batch_size))
-            if not request:
+            if not request or (
+                    self.drop_last and len(request) < self.batch_size):
                 raise StopIteration
         self.position += 1
         return request

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Never
 
 from fuel.schemes.base import (
     BatchScheme, BatchSizeScheme, IndexScheme, IterationScheme, default_rng,
@@ -147,6 +147,8 @@ class SequentialScheme(BatchScheme):
         See :class:`BatchScheme`.
     batch_size : int
         See :class:`BatchScheme`.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples.  Defaults to False.
 
     Examples
     --------
@@ -154,11 +156,18 @@ class SequentialScheme(BatchScheme):
     [[0, 1], [2, 3], [4]]
     """
 
+    def __init__(self, examples: int | Iterable[Any], batch_size: int, *,
+                 drop_last: bool = False, **unknown: Never) -> None:
+        super().__init__(examples, batch_size, **unknown)
+        self.drop_last = drop_last
+
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         if isinstance(self.indices, Iterator):
-            return OneShotRequests(self._iterable(), self.batch_size)
-        return BatchRequests(self._sequence(), self.batch_size)
+            return OneShotRequests(
+                self._iterable(), self.batch_size, self.drop_last)
+        return BatchRequests(
+            self._sequence(), self.batch_size, self.drop_last)
 
     state_dict = no_state
     load_state_dict = load_no_state
@@ -180,6 +189,9 @@ class ShuffledScheme(BatchScheme):
         :class:`random.Random` or anything else with a method ``shuffle``
         will do.  Defaults to a new ``RandomState(config.default_seed)``, so
         two schemes made alike give the same order.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples; others in each epoch.
+        Defaults to False.
 
     Notes
     -----
@@ -194,15 +206,18 @@ class ShuffledScheme(BatchScheme):
 
     def __init__(self, examples: Any, batch_size: int, *,
                  sorted_indices: bool = False,
-                 rng: RandomGenerator | None = None) -> None:
-        super().__init__(examples, batch_size)
+                 rng: RandomGenerator | None = None,
+                 drop_last: bool = False, **unknown: Never) -> None:
+        super().__init__(examples, batch_size, **unknown)
         self.sorted_indices = sorted_indices
+        self.drop_last = drop_last
         self.rng = default_rng() if rng is None else rng
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         return ShuffledBatchRequests(
-            self._sequence(), self.batch_size, self.rng, self.sorted_indices)
+            self._sequence(), self.batch_size, self.rng, self.sorted_indices,
+            self.drop_last)
 
     state_dict = rng_state
     load_state_dict = load_rng_state
@@ -249,8 +264,9 @@ class ShuffledExampleScheme(IndexScheme):
     """
 
     def __init__(self, examples: Any, *,
-                 rng: RandomGenerator | None = None) -> None:
-        super().__init__(examples)
+                 rng: RandomGenerator | None = None,
+                 **unknown: Never) -> None:
+        super().__init__(examples, **unknown)
         self.rng = default_rng() if rng is None else rng
 
     def get_request_iterator(self) -> Iterator[Any]:

@@ -130,10 +130,11 @@ class ExampleRequests(IndexRequests):
 class BatchRequests(RequestIterator):
     """Lists of up to `batch_size` indices after each other."""
 
-    def __init__(self, indices: Sequence[Any], batch_size: int) -> None:
+    def __init__(self, indices: Sequence[Any], batch_size: int,
+                 drop_last: bool = False) -> None:
         self.indices = indices
         self.batch_size = batch_size
-        self.num_requests = num_batches(len(indices), batch_size)
+        self.num_requests = num_batches(len(indices), batch_size, drop_last)
 
     def _request(self, position: int) -> list[Any]:
         return list(self._part(position))
@@ -151,7 +152,9 @@ class BatchRequests(RequestIterator):
 
     def plain_order(self) -> range | list[Any] | None:
         """Return the indices."""
-        return _as_order(self.indices)
+        order = _as_order(self.indices)
+        stop = int(self.num_requests) * self.batch_size
+        return order[:stop] if order and stop < len(order) else order
 
 
 class _Shuffled(RequestIterator):
@@ -227,10 +230,10 @@ class ShuffledBatchRequests(_Shuffled):
     """Lists of up to `batch_size` indices, in shuffled order."""
 
     def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
-                 sorted_indices: bool) -> None:
+                 sorted_indices: bool, drop_last: bool = False) -> None:
         self.batch_size = batch_size
         self.sorted_indices = sorted_indices
-        self.num_requests = num_batches(len(indices), batch_size)
+        self.num_requests = num_batches(len(indices), batch_size, drop_last)
         self._shuffle(indices, rng)
 
     def _request(self, position: int) -> list[Any]:
@@ -253,7 +256,7 @@ class ShuffledBatchRequests(_Shuffled):
     def plain_order(self) -> NDArray[Any] | None:
         """Return the indices if batches are consecutive parts of them."""
         if self._is_identity and not self.sorted_indices:
-            return self._drawn()
+            return self._drawn()[:int(self.num_requests) * self.batch_size]
         return None
 
 
@@ -290,8 +293,11 @@ def _as_order(indices: Sequence[Any]) -> range | list[Any] | None:
     return None
 
 
-def num_batches(num_examples: int, batch_size: int) -> int:
-    """Return how many batches hold all examples."""
+def num_batches(num_examples: int, batch_size: int,
+                drop_last: bool = False) -> int:
+    """Return how many batches hold all examples; or are full."""
+    if drop_last:
+        return num_examples // batch_size
     return -(-num_examples // batch_size)
 
 

@@ -21,3 +21,8 @@ def __getattr__(name: str) -> Any:
         from fuel.client.stream import ServerDataStream
         return ServerDataStream
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    # With what is loaded on demand.
+    return sorted({*globals(), *__all__})

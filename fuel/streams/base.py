@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Never
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
@@ -13,15 +13,18 @@ from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
 from fuel.epochs.state_check import DAMAGE, check_state, identified, sealed
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
-from fuel.schemes.base import scheme_state
+from fuel.schemes.base import num_requests_of, scheme_state
 from fuel.schemes.iterator_requests import as_requests
+from fuel.streams.arguments import check_scheme
+from fuel.streams.protocols import StreamProtocols
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils import rng_state
+from fuel.utils.arguments import unknown_argument
 from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
 
 
-class AbstractDataStream:
+class AbstractDataStream(StreamProtocols):
     """A stream of examples or batches, separated into epochs.
 
     Parameters
@@ -65,7 +68,11 @@ class AbstractDataStream:
     _produces_examples: bool | None = None
 
     def __init__(self, iteration_scheme: SchemeLike | None = None,
-                 axis_labels: AxisLabels | None = None) -> None:
+                 axis_labels: AxisLabels | None = None,
+                 **unknown: Never) -> None:
+        if unknown:
+            raise unknown_argument(type(self), unknown)
+        check_scheme(self, iteration_scheme)
         self.iteration_scheme = iteration_scheme
         self.axis_labels = axis_labels
 
@@ -120,28 +127,10 @@ class AbstractDataStream:
     def next_epoch(self) -> None:
         """Switch to the next epoch."""
 
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __bool__(self) -> bool:
-        # A stream without batches is a stream all the same.
-        return True
-
-    def __len__(self) -> int:
-        """Return the number of batches or examples of an epoch."""
-        length = self._length()
-        if length is None:
-            raise TypeError(
-                f'the length of an epoch of {type(self).__name__} is not '
-                'known before it is over')
-        return length
-
     def _length(self) -> int | None:
         """Return the length of an epoch, or None if it is not known."""
-        return getattr(self.iteration_scheme, 'num_requests', None)
+        scheme = self.iteration_scheme
+        return None if scheme is None else num_requests_of(scheme)
 
     @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
@@ -211,6 +200,7 @@ class AbstractDataStream:
             epoch.start, runtime.start = runtime.start, None
             if epoch.request_iterator is not None and epoch.start is None:
                 # Whoever built the iterator chose the requests.
+                epoch.has_own_requests = True
                 epoch.start = TypeError(
                     'the position among requests that were passed to '
                     'DataIterator cannot be saved nor taken up as plain '

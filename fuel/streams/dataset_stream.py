@@ -4,7 +4,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Never
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
@@ -13,6 +13,7 @@ from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
+from fuel.streams.arguments import refuse_positional, scheme_of
 from fuel.streams.base import AbstractDataStream
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.overrides import covers
@@ -25,9 +26,28 @@ class DataStream(AbstractDataStream):
     ----------
     dataset : Dataset
         Where the data come from.
+    batch_size : int, optional
+        Instead of an iteration scheme: how many examples make a batch.
+        Defaults to None: single examples, if `shuffle` is True.
+    shuffle : bool, optional
+        Instead of an iteration scheme: whether examples come in a new
+        random order each epoch, that of
+        :class:`~fuel.schemes.ShuffledScheme` under ``config.default_seed``.
+        Defaults to False: in order.
+    drop_last : bool, optional
+        With `batch_size`: whether a last batch of fewer examples is left
+        out.  Defaults to False.
     **kwargs
-        Arguments of :class:`AbstractDataStream`.  The axis labels default
-        to the data set's.
+        Arguments of :class:`AbstractDataStream`, such as
+        `iteration_scheme`.  The axis labels default to the data set's.
+
+    Raises
+    ------
+    TypeError
+        If `dataset` is none, or another argument has no name.
+    ValueError
+        For `batch_size` or `shuffle` beside an iteration scheme, or with a
+        data set that is read in order.
 
     Examples
     --------
@@ -37,6 +57,10 @@ class DataStream(AbstractDataStream):
     ...                     iteration_scheme=SequentialScheme(3, 2))
     >>> list(stream.get_epoch_iterator())
     [([1, 2],), ([3],)]
+    >>> for batch in DataStream(IndexableDataset([1, 2, 3]), batch_size=2):
+    ...     print(batch)
+    ([1, 2],)
+    ([3],)
     """
 
     epoch_attributes = ('data_state',)
@@ -44,12 +68,22 @@ class DataStream(AbstractDataStream):
     # Asked for hooks that not every data set has.
     dataset: Any
 
-    def __init__(self, dataset: DatasetLike, **kwargs: Any) -> None:
+    def __init__(self, dataset: DatasetLike, *args: Never,
+                 batch_size: int | None = None, shuffle: bool = False,
+                 drop_last: bool = False, **kwargs: Any) -> None:
+        refuse_positional(self, args)
         if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
             raise TypeError(
                 'dataset must be a Dataset, or have its open() and '
                 f'get_data(), got {type(dataset).__name__}: put arrays and '
                 'lists into an IndexableDataset')
+        made = scheme_of(dataset, batch_size, shuffle, drop_last)
+        if made is not None:
+            if kwargs.get('iteration_scheme') is not None:
+                raise ValueError(
+                    'pass iteration_scheme, or batch_size and shuffle, from '
+                    'which one is made; not both')
+            kwargs['iteration_scheme'] = made
         axis_labels = getattr(dataset, 'axis_labels', None)
         if axis_labels:
             kwargs.setdefault('axis_labels', axis_labels.copy())

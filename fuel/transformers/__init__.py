@@ -66,3 +66,8 @@ def __getattr__(name: str) -> Any:
         background if name == 'BackgroundProcess' else multiprocessing, name)
     value.__module__ = __name__
     return value
+
+
+def __dir__() -> list[str]:
+    # With what is loaded on demand.
+    return sorted({*globals(), *__all__})

@@ -1,6 +1,7 @@
 """A data set in an HDF5 file that h5py reads."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from fuel.datasets.base import Dataset
 from fuel.datasets.direct import direct_batches
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
+from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.row_readers import read_collections, read_file
 from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
@@ -136,6 +138,7 @@ class H5PYDataset(SplitFormat, Dataset):
 
     read_hooks = ('get_data', '_in_memory_get_data',
                   '_out_of_memory_get_data')
+    takes_requests = True
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
@@ -198,6 +201,12 @@ class H5PYDataset(SplitFormat, Dataset):
         if self._selection is None:
             return self._select().num_examples
         return self._selection.num_examples
+
+    @functools.cached_property
+    def class_names(self) -> Any:
+        """Names of the classes in the file (tuple of str), or None."""
+        with self._reading() as h5file:
+            return class_names(h5file, self.sources)
 
     @property
     def subsets(self) -> list[Subset]:

@@ -5,7 +5,8 @@ it is damaged they end the process instead of raising an error.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import h5py
@@ -16,6 +17,7 @@ from fuel.utils.hdf5_errors import naming_file
 LABELS = 'DIMENSION_LABELS'
 SCALES = 'DIMENSION_LIST'
 NAME = 'NAME'
+CLASS_NAMES = 'class_names'
 
 
 def axis_labels(node: Any) -> tuple[str, ...] | None:
@@ -31,6 +33,24 @@ def axis_labels(node: Any) -> tuple[str, ...] | None:
         if names is None:
             return labels + ('',) * int(shapes.shape[1])
         return labels + tuple(_texts(names[...].tolist()))
+
+
+def class_names(h5file: h5py.File,
+                sources: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the names of classes in a file, first those of 'targets'."""
+    for source in sorted(sources, key=lambda name: name != 'targets'):
+        node = h5file[source]
+        with naming_file(h5file.filename, source):
+            if not isinstance(node, h5py.Dataset) or (
+                    CLASS_NAMES not in node.attrs):
+                continue
+            check_attribute(node, CLASS_NAMES)
+            names = json.loads(_text(node.attrs[CLASS_NAMES]))
+            if not isinstance(names, list):
+                raise ValueError(f'the attribute {CLASS_NAMES!r} must hold '
+                                 'a list of names as JSON')
+            return tuple(map(str, names))
+    return None
 
 
 def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:

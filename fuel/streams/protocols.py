@@ -1,0 +1,91 @@
+"""What Python's syntax does with a stream: loops, lengths, contexts."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fuel.utils.arguments import parameters_of
+from fuel.utils.overrides import is_own
+
+Applied = TypeVar('Applied')
+
+
+class StreamProtocols:
+    """The base of streams: loops over epochs, lengths, contexts, stages."""
+
+    def __iter__(self: Any) -> Any:
+        """Return an iterator over a new epoch.
+
+        Each loop is an epoch of its own, also in another and after
+        ``break``; after
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict`, the rest
+        of the one that was saved.
+        """
+        return self.get_epoch_iterator()
+
+    def __bool__(self) -> bool:
+        # A stream without batches is a stream all the same.
+        return True
+
+    def __len__(self: Any) -> int:
+        """Return the number of batches or examples of an epoch."""
+        length: int | None = self._length()
+        if length is None:
+            raise TypeError(
+                f'the length of an epoch of {type(self).__name__} is not '
+                'known before it is over')
+        return length
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self: Any, *_: object) -> None:
+        self.close()
+
+    def apply(self, stage: Callable[..., Applied], *args: Any,
+              **kwargs: Any) -> Applied:
+        """Return a stage that reads this stream.
+
+        Parameters
+        ----------
+        stage : type or callable
+            The class of a stage, or a function that takes a stream.
+        *args, **kwargs
+            Its other arguments.
+
+        Returns
+        -------
+        object
+            ``stage(stream, *args, **kwargs)``.  A class that takes its
+            stream elsewhere, such as
+            :class:`~fuel.transformers.sequences.NGrams`, gets it there.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> from fuel.transformers import Cast, ScaleAndShift
+        >>> dataset = IndexableDataset([1, 2, 3])
+        >>> stream = (DataStream(dataset, batch_size=2)
+        ...           .apply(ScaleAndShift, 10, 0.5)
+        ...           .apply(Cast, 'float32'))
+        >>> [batch.tolist() for batch, in stream]
+        [[10.5, 20.5], [30.5]]
+
+        """
+        if isinstance(stage, type) and _takes_stream_later(stage):
+            kwargs['data_stream'] = self
+            applied: Applied = stage(*args, **kwargs)
+            return applied
+        return stage(self, *args, **kwargs)
+
+
+def _takes_stream_later(stage: type) -> bool:
+    """Return whether the stream is not the first argument of a class."""
+    try:
+        names = list(inspect.signature(stage).parameters)
+    except (TypeError, ValueError):
+        return False
+    known: Any = parameters_of(stage) if is_own(stage) else names
+    return names[:1] != ['data_stream'] and 'data_stream' in known
