@@ -20,6 +20,7 @@ from fuel.datasets import (
     TextFile,
 )
 from fuel.datasets.hdf5 import PytablesDataset
+from fuel.exceptions import DamagedFileError
 from fuel.schemes import SequentialScheme
 
 N = 7
@@ -275,7 +276,7 @@ def test_damaged_class_names_are_an_error(tmp_path, written):
     dataset.close(None)
     with h5py.File(tmp_path / 'data.hdf5', 'r+') as file:
         file['y'].attrs['class_names'] = written
-    with pytest.raises(ValueError, match='data.hdf5'):
+    with pytest.raises(DamagedFileError, match='data.hdf5'):
         _ = H5PYDataset(tmp_path / 'data.hdf5', ('train',)).class_names
 
 
