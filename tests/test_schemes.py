@@ -22,7 +22,7 @@ from fuel.schemes import (
     ShuffledScheme,
     cross_validation,
 )
-from fuel.schemes.base import scheme_state
+from fuel.schemes.iteration_scheme import scheme_state
 from fuel.schemes.iterator_requests import advance
 
 

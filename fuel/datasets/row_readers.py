@@ -79,7 +79,7 @@ class FileReader(RequestReader):
             if not self._is_open:
                 self._open()
             if self._prefetch is not None:
-                self._prefetch(number)
+                self._prefetch(number // requests.step)
             data: Batch = self.dataset.get_data(None, request)
         except Exception as error:
             note_request(error, request)
@@ -90,8 +90,15 @@ class FileReader(RequestReader):
         """Look at what should be prefetched, now that the file is needed."""
         requests: Any = self.requests
         readers, orders = zip(*self._find_parts(), strict=True)
+        # A rank counts its own requests.
+        step = requests.step
+        first = requests.position % step
+
+        def upcoming(number: int) -> Any:
+            return requests.compact_at(first + number * step)
+
         self._prefetch = requests_ahead(
-            requests.compact_at, readers, orders, self.dataset.num_examples)
+            upcoming, readers, orders, self.dataset.num_examples)
         self._is_open = True
         if self.compiled is not None:
             self.compiled.is_open = self._prefetch is None

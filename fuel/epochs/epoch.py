@@ -55,7 +55,13 @@ class Epoch(EpochPosition):
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
-            **vars(self), 'position': self.position}
+            **vars(self), 'position': self.position, 'step': self.step}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        self.position = state.pop('position')
+        self.step = state.pop('step', 1)
+        vars(self).update(state)
 
     @property
     def requested(self) -> int:
@@ -80,9 +86,9 @@ class Epoch(EpochPosition):
     def skip(self, count: int) -> None:
         """Count items as delivered that are left out."""
         self.drop_prefetched()
-        self.position += count
+        self.position += count * self.step
         if self.request_iterator is not None:
-            self.request_iterator.advance(count)
+            self.request_iterator.advance(count * self.request_iterator.step)
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""
@@ -104,7 +110,7 @@ class Epoch(EpochPosition):
             if number in self.skipped:
                 self._count_failure(number)
                 continue
-            self.position += 1
+            self.position += self.step
             return data
 
     def _read(self, stream: Any) -> Any:
@@ -138,7 +144,7 @@ class Epoch(EpochPosition):
     def _count_failure(self, number: int) -> bool:
         """Record a read whose exception is delivered, or was before."""
         if self.request_iterator is None:
-            self._num_failed += 1
+            self._num_failed += self.step
         elif self.request_iterator.position == number:
             # The scheme failed: there was no request.
             return False

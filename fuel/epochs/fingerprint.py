@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy
 
+from fuel.epochs.sharding import bound_shard
+from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.typing import State
 from fuel.utils import rng_state
 from fuel.utils.arguments import parameters_of
@@ -48,7 +50,13 @@ def fingerprint(stream: Any) -> State:
     described: State = {
         'class': name_of(type(stream)), 'sources': list(stream.sources)}
     scheme = getattr(stream, 'iteration_scheme', None)
+    if isinstance(scheme, ShardedScheme):
+        # A state is that of the whole order.
+        scheme = scheme.scheme
     dataset = getattr(stream, 'dataset', None)
+    shard = bound_shard(stream)
+    if shard is not None:
+        described['shard'] = [shard.rank, shard.num_shards]
     _describe_object(described, '', stream)
     if scheme is not None:
         described['scheme'] = name_of(type(scheme))

@@ -90,7 +90,8 @@ class ExampleReader(PrefetchReader):
         except Exception:  # noqa: BLE001 (asked again, it raises)
             # Asked for one at a time, those before the bad request are
             # answered and the bad one raises.
-            self._single_until = position + self._count
+            self._single_until = (
+                position + self._count * self.requests.step)
             return
         if batch:
             self.fill(zip(*batch, strict=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from fuel.epochs.pipeline import child_streams
-from fuel.schemes.base import scheme_state
+from fuel.schemes.iteration_scheme import scheme_state
 from fuel.utils import rng_state
 from fuel.utils.overrides import defines_together
 

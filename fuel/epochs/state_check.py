@@ -11,7 +11,7 @@ from fuel.epochs.fingerprint import FORMAT, fingerprint
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING
 from fuel.exceptions import StateMismatchError
-from fuel.schemes.base import scheme_state
+from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
 from fuel.typing import State
 from fuel.utils import rng_state
 from fuel.utils.overrides import is_own
@@ -129,6 +129,7 @@ def _check_frame(stream: object, state: State) -> None:
 
 def _check_fingerprint(stream: object, state: State) -> None:
     saved, present = state['stream'], fingerprint(stream)
+    _check_shard(stream, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
@@ -139,6 +140,24 @@ def _check_fingerprint(stream: object, state: State) -> None:
                 f'here it is {present.get(key)!r:.200} (stage '
                 f'{type(stream).__name__}): build the stream as it was when '
                 'the state was saved')
+
+
+def _check_shard(stream: object, saved: object, present: object) -> None:
+    """Refuse the state that another rank has of what depends on the data."""
+    if not is_same(saved, present):
+        raise StateMismatchError(
+            f'the order of stage {type(stream).__name__} depends on the data, '
+            'so its state belongs to one rank: it was saved by '
+            f'{_rank_of(saved)}, but here it is {_rank_of(present)}. Each '
+            'rank of the same number of them takes up its own state; if the '
+            'stage comes before what is sharded, which shard() of the whole '
+            'pipeline sees to where it can, any number does')
+
+
+def _rank_of(shard: object) -> str:
+    if isinstance(shard, list) and len(shard) == 2:
+        return f'rank {shard[0]!r:.20} of {shard[1]!r:.20}'
+    return 'a stream that is not sharded'
 
 
 def is_same(one: object, other: object) -> bool:
@@ -200,6 +219,8 @@ def _check_scheme(stream: Any, state: State) -> None:
             _refuse(stream, 'requested', state['requested'],
                     f'at least the position, {state["position"]}')
         return
+    if isinstance(scheme, ShardedScheme):
+        scheme = scheme.scheme
     count = getattr(scheme, 'num_requests', None)
     if isinstance(count, int) and state['requested'] > count:
         _refuse(stream, 'requested', state['requested'],

@@ -11,6 +11,7 @@ class PendingItem:
 
 class EpochPosition:
     position: int
+    step: int
     reader: EpochReader | None
     pending_item: PendingItem | None
 

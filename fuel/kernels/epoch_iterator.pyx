@@ -41,11 +41,16 @@ cdef class EpochPosition:
     `reader`: what reads the data; None before the first, and where the stream
         reads them itself.
     `pending_item`: if the data come from another process.
+    `step`: how many items of the order one of them stands for, which is the
+        number of ranks that share it.
     """
 
-    cdef public Py_ssize_t position
+    cdef public Py_ssize_t position, step
     cdef public object reader
     cdef public PendingItem pending_item
+
+    def __cinit__(self, *args, **kwargs):
+        self.step = 1
 
 
 @cython.auto_pickle(False)
@@ -67,7 +72,7 @@ cdef class EpochIterator:
         if isinstance(epoch.reader, CompiledReader):
             data = (<CompiledReader>epoch.reader).take()
             if data is not None:
-                epoch.position += 1
+                epoch.position += epoch.step
                 return self.name_sources(data) if self.as_dict else data
         if epoch.pending_item is not None:
             return self._claim_next(epoch.pending_item)

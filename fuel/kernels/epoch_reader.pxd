@@ -5,7 +5,7 @@ from fuel.kernels.converter cimport Converter
 
 
 cdef class RequestPosition:
-    cdef public Py_ssize_t position
+    cdef public Py_ssize_t position, step, offset, limit
 
 
 cdef class CompiledReader:

@@ -5,6 +5,9 @@ from fuel.typing import Batch, EpochReader
 
 class RequestPosition:
     position: int
+    step: int
+    offset: int
+    limit: int
 
 class CompiledReader:
     requests: Any

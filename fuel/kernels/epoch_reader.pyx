@@ -11,6 +11,7 @@ from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.long cimport PyLong_AsSsize_t, PyLong_CheckExact
 from cpython.object cimport PyObject
+from cpython.pyport cimport PY_SSIZE_T_MAX
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport (
     PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM)
@@ -28,7 +29,17 @@ cnp.import_array()
 
 @cython.auto_pickle(False)
 cdef class RequestPosition:
-    """Number of requests that were made: the only position of an epoch."""
+    """Number of requests that were made: the only position of an epoch.
+
+    Of an order that ranks share, a request moves the position by `step`, and
+    the next one lies `offset` behind it. From the position `limit` on, the
+    requests have to be asked themselves.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.step = 1
+        self.offset = 0
+        self.limit = PY_SSIZE_T_MAX
 
     def __reduce__(self):
         return new_object, (type(self),), self.__getstate__()
@@ -95,7 +106,7 @@ cdef class PrefetchReader(CompiledReader):
             return None
         if self.requests.position == self.expected:
             for item in self.items:
-                self.expected += 1
+                self.expected += self.requests.step
                 self.requests.position = self.expected
                 return item
         self.items = None
@@ -199,8 +210,11 @@ cdef class IndexReader(CompiledReader):
 
     cdef cnp.ndarray batch(self, Py_ssize_t position):
         """Return the indices of a batch, None if they are not known."""
+        if position >= self.requests.limit:
+            return None
         if self.order is not None:
-            return self.order.batch(position, self.batch_size)
+            return self.order.batch(
+                position + self.requests.offset, self.batch_size)
         request = self.requests.compact_at(position)
         if type(request) is not cnp.ndarray or (
                 request.dtype != numpy.intp or not request.size):
@@ -214,7 +228,7 @@ cdef class IndexReader(CompiledReader):
     cdef object finish(self, data):
         """Count data as read, if they are."""
         if data is not None:
-            self.requests.position += 1
+            self.requests.position += self.requests.step
         self.converted = NOTHING if data is None else self.wanted
         return data
 
@@ -280,16 +294,20 @@ cdef class ArrayReader(IndexReader):
 
     cdef tuple take_example(self, Py_ssize_t position):
         cdef Py_ssize_t index, place, count = PyTuple_GET_SIZE(self.parts)
-        cdef Py_ssize_t coming = -1
+        cdef Py_ssize_t coming = -1, next
         cdef tuple data
+        if position >= self.requests.limit:
+            return None
         if self.order is None:
             index = self.ask_for_index(position)
-        elif position >= self.order.size:
-            return None
         else:
+            position += self.requests.offset
+            if position >= self.order.size:
+                return None
             index = self.order.at(position)
-            if position + AHEAD < self.order.size:
-                coming = self.order.at(position + AHEAD)
+            next = position + AHEAD * self.requests.step
+            if next < self.order.size:
+                coming = self.order.at(next)
         data = PyTuple_New(count)
         for place in range(count):
             value = self.element(

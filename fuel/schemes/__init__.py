@@ -1,21 +1,22 @@
 """Iteration schemes: which examples to visit, and in which order."""
-from fuel.schemes.base import (BatchScheme, BatchSizeScheme, IndexScheme,
-                               IterationScheme)
+from fuel.schemes.base import BatchScheme, BatchSizeScheme, IndexScheme
 from fuel.schemes.computed import (ComputedShuffledExampleScheme,
                                    ComputedShuffledScheme)
+from fuel.schemes.iteration_scheme import IterationScheme, ShardedScheme
 from fuel.schemes.ordered import (
     ConcatenatedScheme, ConstantScheme, SequentialExampleScheme,
     SequentialScheme, ShuffledExampleScheme, ShuffledScheme, cross_validation)
 from fuel.schemes.sampling import (BalancedScheme, BlockShuffledScheme,
                                    WeightedScheme)
+from fuel.schemes.shard import Shard
 
 __all__ = [
     'BalancedScheme', 'BatchScheme', 'BatchSizeScheme',
     'BlockShuffledScheme', 'ComputedShuffledExampleScheme',
     'ComputedShuffledScheme', 'ConcatenatedScheme', 'ConstantScheme',
     'IndexScheme', 'IterationScheme', 'SequentialExampleScheme',
-    'SequentialScheme', 'ShuffledExampleScheme', 'ShuffledScheme',
-    'WeightedScheme', 'cross_validation']
+    'SequentialScheme', 'Shard', 'ShardedScheme', 'ShuffledExampleScheme',
+    'ShuffledScheme', 'WeightedScheme', 'cross_validation']
 
 # Classes are pickled, and shown, under the name that users import.
 for _name in __all__:

@@ -8,48 +8,11 @@ from typing import Any, Never
 import numpy
 
 from fuel import config
+from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import num_batches
 from fuel.utils import rng_state as rng_state_
 from fuel.utils.arguments import unknown_argument
 from fuel.utils.checks import not_negative, positive
-from fuel.utils.overrides import defines_together
-
-
-class IterationScheme:
-    """An iteration scheme: decides which requests an epoch makes.
-
-    Subclasses implement :meth:`get_request_iterator` and set
-    `requests_examples`.
-
-    Attributes
-    ----------
-    requests_examples : bool
-        Whether requests are for single examples (as opposed to batches).
-
-    Notes
-    -----
-    A scheme may also offer two hooks, which let a stream that uses it save
-    its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
-
-    ``state_dict()``
-        returns, as plain data ready for JSON, what the *next* request
-        iterator will be made from, such as the state of a generator, and
-    ``load_state_dict(state)``
-        puts the scheme back to where it was.
-
-    The requests that had been made are then left out.  A class that
-    overrides :meth:`get_request_iterator` overrides the hooks too, or has
-    none.  Random schemes should not be shared by streams, since one stream
-    would then change the order of the other.
-    """
-
-    requests_examples: bool
-
-    def get_request_iterator(self) -> Iterator[Any]:
-        """Return an iterator over the requests of a new epoch."""
-        raise NotImplementedError(
-            f'{type(self).__name__} must implement get_request_iterator')
-
 
 # The hooks are assigned in each class beside its get_request_iterator,
 # not inherited: a subclass with other requests must not pass for exact.
@@ -203,27 +166,7 @@ class BatchSizeScheme(IterationScheme):
     """
 
     requests_examples = False
-
-
-def num_requests_of(scheme: object) -> int | None:
-    """Return how many requests an epoch of a scheme makes, if known."""
-    if 'num_requests' not in vars(scheme) and not defines_together(
-            type(scheme), 'get_request_iterator', 'num_requests'):
-        return None
-    count: int | None = getattr(scheme, 'num_requests', None)
-    return count
-
-
-def scheme_state(scheme: Any) -> Any:
-    """Return ``scheme.state_dict()``, or say which hooks are missing."""
-    if not defines_together(type(scheme), 'get_request_iterator',
-                            'state_dict'):
-        raise TypeError(
-            f'the position of the iteration scheme {type(scheme).__name__} '
-            'cannot be saved as plain data: give the class the hooks '
-            'state_dict() and load_state_dict(state), or pickle the epoch '
-            'iterator instead')
-    return scheme.state_dict()
+    chooses_examples = False
 
 
 def default_rng() -> numpy.random.RandomState:

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Never
 
 from fuel.schemes.base import (
-    BatchScheme, BatchSizeScheme, IndexScheme, IterationScheme, default_rng,
-    load_no_state, load_rng_state, no_state, rng_state, scheme_state)
+    BatchScheme, BatchSizeScheme, IndexScheme, default_rng, load_no_state,
+    load_rng_state, no_state, rng_state)
+from fuel.schemes.iteration_scheme import IterationScheme, scheme_state
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
                                             OneShotRequests)
 from fuel.schemes.requests import (BatchRequests, BatchSizeRequests,

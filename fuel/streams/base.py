@@ -8,15 +8,17 @@ from typing import Any, Never
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.sharding import begin_sharded
 from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
                                position_of, state_between_epochs)
 from fuel.epochs.state_check import DAMAGE, check_state, identified, sealed
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
-from fuel.schemes.base import num_requests_of, scheme_state
+from fuel.schemes.iteration_scheme import num_requests_of, scheme_state
 from fuel.schemes.iterator_requests import as_requests
 from fuel.streams.arguments import check_scheme
 from fuel.streams.protocols import StreamProtocols
+from fuel.streams.sharding import Shardable
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.arguments import unknown_argument
@@ -24,7 +26,7 @@ from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
 
 
-class AbstractDataStream(StreamProtocols):
+class AbstractDataStream(StreamProtocols, Shardable):
     """A stream of examples or batches, separated into epochs.
 
     Parameters
@@ -215,6 +217,7 @@ class AbstractDataStream(StreamProtocols):
                     self._take_leftover(resumed['leftover'])
             runtime.pending = None
             epoch.unbind(self)
+            begin_sharded(self, epoch)
 
     def _take_leftover(self, leftover: Any) -> None:
         try:

@@ -11,8 +11,10 @@ from fuel.epochs.pipeline import SourceExamples
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import take_share
 from fuel.epochs.state import NOT_STARTED, RUNNING
 from fuel.iterator import DataIterator
+from fuel.schemes.shard import as_shard
 from fuel.streams.arguments import refuse_positional, scheme_of
 from fuel.streams.base import AbstractDataStream
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
@@ -37,6 +39,11 @@ class DataStream(AbstractDataStream):
     drop_last : bool, optional
         With `batch_size`: whether a last batch of fewer examples is left
         out.  Defaults to False.
+    shard : tuple, Shard or str, optional
+        The share of the order that this rank takes: ``(rank, num_shards)``,
+        or ``'auto'`` for what the launcher's variables say.  Defaults to
+        None, all of it.  See :meth:`AbstractDataStream.shard`, which shares
+        the order of a whole pipeline.
     **kwargs
         Arguments of :class:`AbstractDataStream`, such as
         `iteration_scheme`.  The axis labels default to the data set's.
@@ -70,7 +77,8 @@ class DataStream(AbstractDataStream):
 
     def __init__(self, dataset: DatasetLike, *args: Never,
                  batch_size: int | None = None, shuffle: bool = False,
-                 drop_last: bool = False, **kwargs: Any) -> None:
+                 drop_last: bool = False, shard: Any = None,
+                 **kwargs: Any) -> None:
         refuse_positional(self, args)
         if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):
             raise TypeError(
@@ -97,6 +105,9 @@ class DataStream(AbstractDataStream):
         self.dataset = dataset
         self.data_state = dataset.open()
         self._fresh_state = True
+        share = as_shard(shard)
+        if share is not None:
+            take_share(self, share)
 
     @property
     def sources(self) -> Any:

@@ -118,6 +118,8 @@ class MultiProcessing(RemoteStream, Transformer):
             config.stall_timeout if timeout is None else timeout)
         self._calls: tuple[str, ...] = ()
 
+    # Its items are those of the stream that it reads.
+    passes_items_on = True
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None
 

@@ -13,6 +13,7 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import sharding_of
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Request, returns_epochs
 
@@ -67,6 +68,10 @@ class SeededTransformer(Transformer):
     epoch_attributes = (*Transformer.epoch_attributes, '_key', '_item')
     _key = 0
     _item = 0
+    # How many items of all ranks one stands for, and which is this rank's.
+    _step = 1
+    _offset = 0
+    draws_by_seed = True
 
     def __init__(self, *args: Any, seed: int | None = None,
                  **kwargs: Any) -> None:
@@ -84,6 +89,9 @@ class SeededTransformer(Transformer):
             if self._pending_running() is None:
                 self._key = int(self.rng.integers(2 ** 63))
             self._item = 0
+            shard = sharding_of(self.data_stream)
+            if shard is not None:
+                self._step, self._offset = shard.step, shard.offset
             return super().get_epoch_iterator(as_dict=as_dict)
 
     def get_data(self, request: Request = None) -> Any:
@@ -91,8 +99,15 @@ class SeededTransformer(Transformer):
 
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
-        data = super().get_data(request)
-        self._item += 1
+        try:
+            data = super().get_data(request)
+        except StopIteration:
+            raise
+        except Exception:
+            # Other ranks and workers count it, whether it fails or not.
+            self._item += self._step
+            raise
+        self._item += self._step
         return data
 
     @property
@@ -103,7 +118,7 @@ class SeededTransformer(Transformer):
 
     def skip(self, count: int) -> None:
         """Skip items, and what would be drawn for them."""
-        self._item += count
+        self._item += count * self._step
         super().skip(count)
 
     def _length(self) -> int | None:
@@ -124,7 +139,8 @@ class SeededTransformer(Transformer):
         numpy.random.Generator
             At each call one that begins anew.
         """
-        return numpy.random.default_rng([self._key, self._item, *more])
+        return numpy.random.default_rng(
+            [self._key, self._item + self._offset, *more])
 
     def get_leftover(self) -> dict[str, int]:
         """Return the epoch's key and the number of the next item."""

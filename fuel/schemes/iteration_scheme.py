@@ -1,0 +1,209 @@
+"""The base of all schemes, and the share of a scheme that a rank takes."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fuel.schemes.shard import Shard, checked_shard, num_of_rank
+from fuel.schemes.sharded_requests import sharded_requests
+from fuel.typing import State
+from fuel.utils.overrides import defines_together
+
+
+class IterationScheme:
+    """An iteration scheme: decides which requests an epoch makes.
+
+    Subclasses implement :meth:`get_request_iterator` and set
+    `requests_examples`.
+
+    Attributes
+    ----------
+    requests_examples : bool
+        Whether requests are for single examples (as opposed to batches).
+
+    Notes
+    -----
+    A scheme may also offer two hooks, which let a stream that uses it save
+    its position with :meth:`~fuel.streams.AbstractDataStream.state_dict`:
+
+    ``state_dict()``
+        returns, as plain data ready for JSON, what the *next* request
+        iterator will be made from, such as the state of a generator, and
+    ``load_state_dict(state)``
+        puts the scheme back to where it was.
+
+    The requests that had been made are then left out.  A class that
+    overrides :meth:`get_request_iterator` overrides the hooks too, or has
+    none.  Random schemes should not be shared by streams, since one stream
+    would then change the order of the other.
+    """
+
+    requests_examples: bool
+    # Whether requests say which examples to visit, or how many.
+    chooses_examples = True
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the requests of a new epoch."""
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_request_iterator')
+
+    def shard(self, rank: int, num_shards: int, by: str = 'batch',
+              uneven: str = 'uneven') -> ShardedScheme:
+        """Return the scheme of one of several ranks that share the order.
+
+        Parameters
+        ----------
+        rank : int
+            From 0 to below `num_shards`.
+        num_shards : int
+            How many ranks share the order.
+        by : {'batch', 'example'}, optional
+            Whether a rank takes every n-th request (the default), or its
+            part of each batch.
+        uneven : {'uneven', 'drop', 'pad'}, optional
+            See :meth:`fuel.streams.AbstractDataStream.shard`.
+
+        Returns
+        -------
+        ShardedScheme
+
+        Raises
+        ------
+        ValueError
+            If `rank` is outside the range, or a batch has fewer examples
+            than there are ranks to split it over.
+        TypeError
+            If the requests do not say which examples to visit.
+
+        Examples
+        --------
+        >>> from fuel.schemes import SequentialScheme
+        >>> for rank in range(2):
+        ...     scheme = SequentialScheme(6, 2).shard(rank, 2)
+        ...     print(list(scheme.get_request_iterator()))
+        [[0, 1], [4, 5]]
+        [[2, 3]]
+        >>> scheme = SequentialScheme(6, 2).shard(1, 2, by='example')
+        >>> list(scheme.get_request_iterator())
+        [[1], [3], [5]]
+        """
+        return ShardedScheme(
+            self, checked_shard(rank, num_shards, by, uneven))
+
+
+class ShardedScheme(IterationScheme):
+    """The share of a scheme's order that one of several ranks takes.
+
+    It is what :meth:`IterationScheme.shard` returns. Its state is that of the
+    whole scheme, so any number of ranks can take it up.
+
+    Parameters
+    ----------
+    scheme : IterationScheme
+        Whose order is shared.
+    sharding : Shard
+        Which rank this is, and of how many.
+
+    Attributes
+    ----------
+    scheme : IterationScheme
+    sharding : Shard
+    """
+
+    def __init__(self, scheme: Any, sharding: Shard) -> None:
+        _check_shardable(scheme, sharding)
+        self.scheme = scheme
+        self.sharding = sharding
+        self.requests_examples = scheme.requests_examples
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith('_') or name == 'scheme':
+            raise AttributeError(name)
+        return getattr(self.scheme, name)
+
+    @property
+    def num_requests(self) -> int | None:
+        """Number of requests of the rank (int), or None if not known."""
+        total = num_requests_of(self.scheme)
+        if total is None:
+            return None
+        return _share_of(self.scheme, total, self.sharding)
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the rank's requests of a new epoch."""
+        return sharded_requests(
+            self.scheme.get_request_iterator(), self.sharding,
+            self.requests_examples)
+
+    def state_dict(self) -> State:
+        """Return the state of the whole scheme."""
+        state: State = scheme_state(self.scheme)
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up a state of the whole scheme."""
+        self.scheme.load_state_dict(state)
+
+
+def scheme_state(scheme: Any) -> Any:
+    """Return ``scheme.state_dict()``, or say which hooks are missing."""
+    if not defines_together(type(scheme), 'get_request_iterator',
+                            'state_dict'):
+        raise TypeError(
+            f'the position of the iteration scheme {type(scheme).__name__} '
+            'cannot be saved as plain data: give the class the hooks '
+            'state_dict() and load_state_dict(state), or pickle the epoch '
+            'iterator instead')
+    return scheme.state_dict()
+
+
+def num_requests_of(scheme: object) -> int | None:
+    """Return how many requests an epoch of a scheme makes, if known."""
+    if 'num_requests' not in vars(scheme) and not defines_together(
+            type(scheme), 'get_request_iterator', 'num_requests'):
+        return None
+    count: int | None = getattr(scheme, 'num_requests', None)
+    return count
+
+
+def _check_shardable(scheme: Any, shard: Shard) -> None:
+    name = type(scheme).__name__
+    if isinstance(scheme, ShardedScheme):
+        raise ValueError(
+            f'the {type(scheme.scheme).__name__} is sharded already, as '
+            f'{tuple(scheme.sharding)}: shard it once, by the number of all '
+            'ranks')
+    if not getattr(scheme, 'chooses_examples', True):
+        raise TypeError(
+            f'{name} says how many examples to take, not which: shard the '
+            'stream that it is for, with shard()')
+    if not shard.splits:
+        return
+    if scheme.requests_examples:
+        raise ValueError(
+            f"by='example' splits batches, but {name} requests single "
+            "examples: use by='batch', which gives a rank every n-th example")
+    size = getattr(scheme, 'batch_size', None)
+    if isinstance(size, int) and size < shard.num_shards:
+        raise ValueError(
+            f"by='example' cannot split batches of {size} examples over "
+            f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
+            "ranks or by='batch'")
+
+
+def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
+    """Return how many of all requests of a scheme a rank makes."""
+    if not shard.splits:
+        return num_of_rank(total, shard)
+    if shard.uneven == 'pad':
+        return total
+    size = getattr(scheme, 'batch_size', None)
+    examples = getattr(scheme, 'num_examples', None)
+    if not isinstance(size, int) or not isinstance(examples, int):
+        return None
+    last = examples - (total - 1) * size
+    if last >= size or not total:
+        return total
+    part = shard.part(last)
+    is_left_out = (shard.uneven == 'drop') or part.start == part.stop
+    return total - is_left_out

@@ -1,0 +1,118 @@
+"""The share of an order that one of several ranks takes."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fuel.utils.checks import not_negative, positive
+from fuel.utils.ranks import find_rank
+
+log = logging.getLogger(__name__)
+
+GRANULARITIES = ('batch', 'example')
+POLICIES = ('uneven', 'drop', 'pad')
+
+
+class Shard(NamedTuple):
+    """The share of an order that one of several ranks takes.
+
+    Attributes
+    ----------
+    rank : int
+        From 0 to below `num_shards`.
+    num_shards : int
+        How many ranks share the order.
+    by : {'batch', 'example'}
+        Whether a rank takes every n-th batch (or, of a stream of examples,
+        every n-th example), or its part of each batch.
+    uneven : {'uneven', 'drop', 'pad'}
+        What happens at the end of an epoch that cannot be shared evenly.
+
+    Examples
+    --------
+    >>> Shard(1, 4)
+    Shard(rank=1, num_shards=4, by='batch', uneven='uneven')
+    """
+
+    rank: int
+    num_shards: int
+    by: str = 'batch'
+    uneven: str = 'uneven'
+
+    @property
+    def splits(self) -> bool:
+        """Whether each batch is split over the ranks (bool)."""
+        return self.by == 'example'
+
+    @property
+    def step(self) -> int:
+        """How many items of the order each of a rank stands for (int)."""
+        return 1 if self.splits else self.num_shards
+
+    @property
+    def offset(self) -> int:
+        """Which of those items is the rank's (int)."""
+        return 0 if self.splits else self.rank
+
+    def part(self, size: int) -> slice:
+        """Return the rows of a batch of a size that are the rank's."""
+        return slice(self.rank * size // self.num_shards,
+                     (self.rank + 1) * size // self.num_shards)
+
+
+def checked_shard(rank: Any, num_shards: Any = None, by: str = 'batch',
+                  uneven: str = 'uneven') -> Shard:
+    """Return a shard whose fields are checked."""
+    if num_shards is None:
+        raise TypeError(
+            'num_shards is missing: pass the number of ranks that share the '
+            "order, or shard='auto' to find it in the environment")
+    num_shards = positive('num_shards', num_shards)
+    rank = not_negative('rank', rank)
+    if rank >= num_shards:
+        raise ValueError(
+            f'rank must be from 0 to {num_shards - 1}, since num_shards is '
+            f'{num_shards}; got {rank}')
+    for name, value, known in (('by', by, GRANULARITIES),
+                               ('uneven', uneven, POLICIES)):
+        if value not in known:
+            raise ValueError(f'{name} must be one of {known}, got {value!r}')
+    return Shard(rank, num_shards, by, uneven)
+
+
+def found_rank() -> tuple[int, int]:
+    """Return rank and number of ranks from the environment, and log them."""
+    found = find_rank()
+    log.info('rank %d of %d, as %s says', *found)
+    return found.rank, found.num_ranks
+
+
+def as_shard(shard: Any) -> Shard | None:
+    """Return the shard that an argument stands for, checked.
+
+    Parameters
+    ----------
+    shard : tuple, Shard, 'auto' or None
+        ``(rank, num_shards)``, and perhaps `by` and `uneven`; with
+        ``'auto'`` the launcher's variables tell.
+    """
+    if shard is None:
+        return None
+    if shard == 'auto':
+        return checked_shard(*found_rank())
+    if not isinstance(shard, Sequence) or isinstance(shard, str) or (
+            not 2 <= len(shard) <= len(Shard._fields)):
+        raise TypeError(
+            "shard must be (rank, num_shards), a Shard or 'auto', got "
+            f'{shard!r}')
+    return checked_shard(*shard)
+
+
+def num_of_rank(total: int, shard: Shard) -> int:
+    """Return how many of all batches a rank gets that takes every n-th."""
+    if shard.uneven == 'drop':
+        return total // shard.num_shards
+    if shard.uneven == 'pad':
+        return -(-total // shard.num_shards)
+    return max(0, -(-(total - shard.rank) // shard.num_shards))

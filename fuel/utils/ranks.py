@@ -1,0 +1,70 @@
+"""Which of how many processes this is, as the launcher has told it."""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class FoundRank(NamedTuple):
+    """The number of this process, how many there are, and who says so."""
+
+    rank: int
+    num_ranks: int
+    source: str
+
+
+# The variables of each launcher: its name, the rank, the number of ranks.
+# SLURM sets the number of tasks in a batch script too, where the script is
+# the only process; in a step it also sets the number of the step's tasks.
+LAUNCHERS = (
+    ('torchrun', 'RANK', 'WORLD_SIZE'),
+    ('MPI', 'OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE'),
+    ('MPI', 'PMI_RANK', 'PMI_SIZE'),
+    ('MPI', 'MV2_COMM_WORLD_RANK', 'MV2_COMM_WORLD_SIZE'),
+    ('SLURM', 'SLURM_PROCID', 'SLURM_STEP_NUM_TASKS'),
+    ('SLURM', 'SLURM_PROCID', 'SLURM_NTASKS'))
+
+
+def find_rank() -> FoundRank:
+    """Return the number of this process, and how many there are.
+
+    The variables of torchrun are looked at first, then those of MPI, then
+    those of SLURM, then JAX is asked, if it is imported. Where none of them
+    knows, this is the only process.
+
+    Raises
+    ------
+    ValueError
+        If a variable is no number, or a number outside the range.
+    """
+    for launcher, rank, count in LAUNCHERS:
+        if rank in os.environ and count in os.environ:
+            return _checked(_number(rank), _number(count),
+                            f'{launcher} ({rank}, {count})')
+    jax = sys.modules.get('jax')
+    if jax is not None and hasattr(jax, 'process_index'):
+        index: Callable[[], int] = jax.process_index
+        total: Callable[[], int] = jax.process_count
+        return _checked(index(), total(), 'jax.process_index()')
+    return FoundRank(0, 1, 'nobody, so this is the only rank')
+
+
+def _number(variable: str) -> int:
+    text = os.environ[variable]
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f'the environment variable {variable} must be an integer, got '
+            f"{text!r}: pass shard=(rank, num_shards) instead of 'auto', or "
+            'unset it') from None
+
+
+def _checked(rank: int, num_ranks: int, source: str) -> FoundRank:
+    if not 0 <= rank < num_ranks:
+        raise ValueError(
+            f'{source} gives rank {rank} of {num_ranks}, which is outside '
+            'the range: pass shard=(rank, num_shards) instead')
+    return FoundRank(rank, num_ranks, source)
