@@ -72,6 +72,8 @@ class DataStream(AbstractDataStream):
 
     epoch_attributes = ('data_state',)
     data_state: Any
+    # Arguments that are not kept: a scheme is made of them.
+    made_into_others = ('batch_size', 'shuffle', 'drop_last', 'shard')
     # Asked for hooks that not every data set has.
     dataset: Any
 

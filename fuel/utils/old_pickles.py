@@ -33,6 +33,7 @@ def add_new_arguments(instance: object) -> None:
         for name, parameter in inspect.signature(init).parameters.items():
             if (parameter.default is not parameter.empty
                     and name not in _ALWAYS_KEPT and name not in present
+                    and name not in vars(cls).get('made_into_others', ())
                     and not hasattr(cls, name)):
                 present[name] = parameter.default
 
