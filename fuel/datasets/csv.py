@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fuel.datasets.base import Dataset
 from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.row_orders import length, pick
-from fuel.datasets.rows import as_batch, as_index, check_slice, is_batch
+from fuel.datasets.rows import as_rows
 from fuel.datasets.splits import order_of_splits
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
@@ -185,15 +185,14 @@ class CSVDataset(Dataset):
             If the request is of another kind, empty or out of range, or a
             record is not as expected.
         """
-        if is_batch(request):
-            return self._read(as_batch(request, self.num_examples))
-        if isinstance(request, slice):
-            check_slice(request, self.num_examples)
-            return self._read(numpy.arange(
-                *request.indices(self.num_examples), dtype=numpy.intp))
-        batch = self._read(numpy.array(
-            [as_index(request, self.num_examples)], numpy.intp))
-        return tuple([part[0] for part in batch])
+        rows = as_rows(request, self.num_examples)
+        if isinstance(rows, int):
+            return tuple([part[0] for part in self._read(
+                numpy.array([rows], numpy.intp))])
+        if isinstance(rows, slice):
+            rows = numpy.arange(
+                *rows.indices(self.num_examples), dtype=numpy.intp)
+        return self._read(rows)
 
     def _read(self, positions: NDArray[numpy.intp]) -> tuple[Any, ...]:
         records = pick(self._order, positions) + self.header

@@ -8,8 +8,7 @@ from typing import Any
 from fuel.datasets.base import Dataset
 from fuel.datasets.row_orders import Order, length, pick
 from fuel.datasets.row_readers import read_file
-from fuel.datasets.rows import (as_batch, as_index, check_equal_lengths,
-                                check_slice, is_batch)
+from fuel.datasets.rows import as_rows, check_equal_lengths
 from fuel.datasets.splits import order_of_splits
 from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
@@ -133,14 +132,7 @@ class NPYDataset(Dataset):
         DamagedFileError
             If a file was changed while in use.
         """
-        if is_batch(request):
-            positions = as_batch(request, self.num_examples)
-        elif isinstance(request, slice):
-            check_slice(request, self.num_examples)
-            positions = request
-        else:
-            positions = as_index(request, self.num_examples)
-        rows = pick(self._order, positions)
+        rows = pick(self._order, as_rows(request, self.num_examples))
         readers = self.readers
         return tuple([readers[source].read(rows) for source in self.sources])
 

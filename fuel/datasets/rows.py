@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import as_indices, native, own_record, take, take_row
-from fuel.utils.indices import plain_slice
+from fuel.utils.indices import check_slice
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
 
@@ -50,23 +50,6 @@ def _own_elements(array: Any) -> Any:
     return array
 
 
-def check_slice(request: slice, num_examples: int) -> None:
-    """Refuse a slice that is empty, negative, out of range or no slice of
-    integers."""
-    request = plain_slice(request, 'a request')
-    start = request.start or 0
-    stop = num_examples if request.stop is None else request.stop
-    if stop > num_examples:
-        reason = f'there are only {num_examples} examples'
-    elif start >= stop:
-        reason = 'it holds no example'
-    else:
-        return
-    raise ValueError(
-        f'a request must be a slice within the {num_examples} examples, got '
-        f'{request}: {reason}')
-
-
 def as_index(request: Any, num_examples: int) -> int:
     """Return an index for a single example, checked."""
     return int(as_indices([request], num_examples)[0])
@@ -87,6 +70,15 @@ def is_batch(request: Any) -> bool:
         isinstance(request, numpy.ndarray) and request.ndim > 0)
 
 
+def as_rows(request: Any, num_examples: int) -> Any:
+    """Return a request, checked: an index, a slice or an array of indices."""
+    if type(request) is list or is_batch(request):
+        return as_batch(request, num_examples)
+    if isinstance(request, slice):
+        return check_slice(request, num_examples)
+    return as_index(request, num_examples)
+
+
 def get_rows(indexable: Any, request: Any) -> Any:
     """Return rows of an indexable, as the caller's own."""
     if type(indexable) is numpy.ndarray:
@@ -95,13 +87,12 @@ def get_rows(indexable: Any, request: Any) -> Any:
         return _rows_of_array(indexable.view(numpy.ndarray), request)
     if isinstance(indexable, (list, tuple)):
         return _rows_of_list(indexable, request)
-    if is_batch(request):
-        request = as_batch(request, len(indexable)).tolist()
-    elif isinstance(request, slice):
-        check_slice(request, len(indexable))
-    elif isinstance(request, (Integral, numpy.bool_)) and hasattr(
-            indexable, '__len__'):
-        request = as_index(request, len(indexable))
+    if is_batch(request) or isinstance(request, slice) or (
+            isinstance(request, (Integral, numpy.bool_))
+            and hasattr(indexable, '__len__')):
+        request = as_rows(request, len(indexable))
+        if isinstance(request, numpy.ndarray):
+            request = request.tolist()
     try:
         return own(indexable[request])
     except TypeError:
@@ -114,25 +105,22 @@ def _rows_of_array(array: Any, request: Any) -> Any:
     if type(request) is list and request:
         # By far the commonest request; take() checks the indices itself.
         rows = take(array, request)
-    elif isinstance(request, slice):
-        check_slice(request, len(array))
-        return own(array[request])
-    elif is_batch(request):
-        rows = take(array, as_batch(request, len(array)))
     else:
-        rows = take_row(array, as_index(request, len(array)))
-        return own(rows) if array.dtype.hasobject else rows
+        positions = as_rows(request, len(array))
+        if isinstance(positions, slice):
+            return own(array[positions])
+        if isinstance(positions, int):
+            rows = take_row(array, positions)
+            return own(rows) if array.dtype.hasobject else rows
+        rows = take(array, positions)
     return _own_elements(rows) if array.dtype.hasobject else rows
 
 
 def _rows_of_list(rows: Any, request: Any) -> Any:
-    if isinstance(request, slice):
-        check_slice(request, len(rows))
-        return own(rows[request])
-    if not is_batch(request):
-        return own(rows[as_index(request, len(rows))])
-    return own([rows[index] for index in
-                as_batch(request, len(rows)).tolist()])
+    positions = as_rows(request, len(rows))
+    if isinstance(positions, numpy.ndarray):
+        return own([rows[index] for index in positions.tolist()])
+    return own(rows[positions])
 
 
 def check_equal_lengths(sources: Any, collections: Any) -> None:

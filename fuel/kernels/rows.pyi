@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy
@@ -5,10 +6,10 @@ from numpy.typing import NDArray
 
 from fuel.kernels.converter import Converter
 
-Indices: TypeAlias = list[int] | range | NDArray[numpy.integer[Any]]
+Indices: TypeAlias = Sequence[int] | NDArray[numpy.integer[Any]]
 
 def as_indices(
-    request: Indices, num_examples: int,
+    request: Indices, num_examples: int, name: str = ...,
 ) -> NDArray[numpy.intp]: ...
 def native(array: NDArray[Any]) -> NDArray[Any]: ...
 def own_record(record: numpy.void) -> numpy.void: ...

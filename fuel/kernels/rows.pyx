@@ -26,7 +26,7 @@ cdef enum:
 cdef int HALF = numpy.dtype(numpy.float16).num
 
 
-cdef object refuse_element(object value, Py_ssize_t place):
+cdef object refuse_element(object value, Py_ssize_t place, object name):
     if isinstance(value, (bool, numpy.bool_)):
         remedy = ('for a boolean mask pass numpy.flatnonzero(mask).tolist() '
                   'instead')
@@ -35,35 +35,38 @@ cdef object refuse_element(object value, Py_ssize_t place):
     else:
         remedy = 'convert the indices to integers'
     raise ValueError(
-        f'a request must hold integer indices, but element {place} is '
+        f'{name} must hold integer indices, but element {place} is '
         f'{value!r} ({type(value).__name__}): {remedy}')
 
 
-cdef object refuse_index(object value, Py_ssize_t place, object num_examples):
+cdef object refuse_index(object value, Py_ssize_t place, object num_examples,
+                         object name):
     if value < 0:
         raise ValueError(
-            f'a request must hold indices from 0 to {num_examples - 1}, but '
+            f'{name} must hold indices from 0 to {num_examples - 1}, but '
             f'element {place} is {value}: indices do not count from the end; '
             f'add the number of examples ({num_examples}) to it')
     raise ValueError(
-        f'a request must hold indices from 0 to {num_examples - 1}, but '
+        f'{name} must hold indices from 0 to {num_examples - 1}, but '
         f'element {place} is {value}: there are only {num_examples} examples')
 
 
-cdef Py_ssize_t as_index(object value, Py_ssize_t place) except? -1:
+cdef Py_ssize_t as_index(object value, Py_ssize_t place,
+                         object name) except? -1:
     if PyLong_CheckExact(value):
         return PyLong_AsSsize_t(value)
     if PyBool_Check(value) or isinstance(value, numpy.bool_):
-        refuse_element(value, place)
+        refuse_element(value, place, name)
     if isinstance(value, numpy.ndarray) and value.ndim:
-        refuse_element(value, place)
+        refuse_element(value, place, name)
     try:
         return operator.index(value)
     except TypeError:
-        refuse_element(value, place)
+        refuse_element(value, place, name)
 
 
-cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples):
+cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples,
+                                 object name):
     cdef Py_ssize_t size = PyList_GET_SIZE(request)
     cdef cnp.npy_intp shape = size
     cdef cnp.ndarray indices = cnp.PyArray_EMPTY(1, &shape, cnp.NPY_INTP, 0)
@@ -73,15 +76,15 @@ cdef cnp.ndarray indices_of_list(list request, Py_ssize_t num_examples):
         # What turns an element into an integer may be a user's own code.
         if PyList_GET_SIZE(request) != size:
             raise ValueError(
-                f'a request of {size} indices has {len(request)} after '
+                f'{name} of {size} indices has {len(request)} after '
                 f'{place} of them were read: do not change it meanwhile')
         value = <object>PyList_GET_ITEM(request, place)
         try:
-            index = as_index(value, place)
+            index = as_index(value, place, name)
         except OverflowError:
-            refuse_index(int(value), place, num_examples)
+            refuse_index(int(value), place, num_examples, name)
         if index < 0 or index >= num_examples:
-            refuse_index(index, place, num_examples)
+            refuse_index(index, place, num_examples, name)
         out[place] = index
     return indices
 
@@ -95,15 +98,16 @@ cdef bint is_index_array(cnp.ndarray request):
             and cnp.PyArray_ISNOTSWAPPED(request))
 
 
-cdef cnp.ndarray as_index_array(cnp.ndarray request, Py_ssize_t num_examples):
+cdef cnp.ndarray as_index_array(cnp.ndarray request, Py_ssize_t num_examples,
+                                object name):
     """Convert another array, if it is one of integers."""
     if request.dtype.kind == 'b':
         raise ValueError(
-            'a request must hold integer indices, but came as a boolean '
+            f'{name} must hold integer indices, but came as a boolean '
             'mask: pass numpy.flatnonzero(mask) instead')
     if request.dtype.kind not in 'iu' or cnp.PyArray_NDIM(request) != 1:
         raise ValueError(
-            'a request must be a one-dimensional array of integers, got '
+            f'{name} must be a one-dimensional array of integers, got '
             f'{cnp.PyArray_NDIM(request)} dimensions of {request.dtype}: '
             'convert it with .ravel().astype(int)')
     if request.dtype.kind == 'u' and cnp.PyArray_ITEMSIZE(request) >= <int>sizeof(
@@ -111,26 +115,28 @@ cdef cnp.ndarray as_index_array(cnp.ndarray request, Py_ssize_t num_examples):
         # These may not fit into the type of an index.
         if int(request.max()) >= num_examples:
             refuse_index(int(request.max()), int(request.argmax()),
-                         num_examples)
+                         num_examples, name)
     return numpy.ascontiguousarray(request, dtype=numpy.intp)
 
 
 cdef cnp.ndarray indices_of_array(cnp.ndarray request,
-                                  Py_ssize_t num_examples):
+                                  Py_ssize_t num_examples, object name):
     cdef cnp.ndarray indices = request
     if not is_index_array(request):
-        indices = as_index_array(request, num_examples)
+        indices = as_index_array(request, num_examples, name)
     cdef const cnp.npy_intp *data = <const cnp.npy_intp *>cnp.PyArray_DATA(
         indices)
     cdef Py_ssize_t place
     for place in range(cnp.PyArray_SIZE(indices)):
         if data[place] < 0 or data[place] >= num_examples:
-            refuse_index(data[place], place, num_examples)
+            refuse_index(data[place], place, num_examples, name)
     return indices
 
 
-def as_indices(request, Py_ssize_t num_examples):
+def as_indices(request, Py_ssize_t num_examples, name='a request'):
     """Return the indices of a request as an array, all of them checked.
+
+    `name`: what the request is called in errors.
 
     Examples
     --------
@@ -138,13 +144,13 @@ def as_indices(request, Py_ssize_t num_examples):
     array([2, 0, 2])
     """
     if isinstance(request, list):
-        return indices_of_list(request, num_examples)
+        return indices_of_list(request, num_examples, name)
     if isinstance(request, numpy.ndarray):
-        return indices_of_array(request, num_examples)
+        return indices_of_array(request, num_examples, name)
     if isinstance(request, (range, tuple)):
-        return indices_of_list(list(request), num_examples)
+        return indices_of_list(list(request), num_examples, name)
     raise ValueError(
-        'a request must be a list of integers or an integer array, got '
+        f'{name} must be a list of integers or an integer array, got '
         f'{request!r} ({type(request).__name__})')
 
 

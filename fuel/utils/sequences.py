@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy
 
+from fuel.kernels.rows import as_indices
+from fuel.utils.indices import IndexArray, IndexList
+
 buffer_ = memoryview
 
 
@@ -36,3 +39,65 @@ def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:
         if isinstance(request, Sequence):
             return [iterable[index] for index in request]
     return iterable[request]
+
+
+def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
+    """Read rows in ascending order, return them in the requested one.
+
+    Some objects, such as HDF5 data sets, are only indexed by lists that
+    increase and do not repeat. This adds support for any list.
+
+    Parameters
+    ----------
+    indexable : fancy-indexable object
+        What to index.
+    request : list of int or integer array
+        Indices in any order, possibly repeated.
+
+    Returns
+    -------
+    object
+        One row for each index, in the order of the request. No two rows
+        share memory.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.utils import Subset
+    >>> Subset.sorted_fancy_indexing(numpy.arange(10, 20), [3, 1, 3])
+    array([13, 11, 13])
+    """
+    indices = numpy.asarray(request)
+    if indices.dtype.kind not in 'iu' or indices.ndim != 1:
+        indices = as_indices(request, len(indexable))
+    if increases(indices):
+        return iterable_fancy_indexing(indexable, indices)
+    unique, position = numpy.unique(indices, return_inverse=True)
+    rows = iterable_fancy_indexing(indexable, unique)
+    if isinstance(rows, numpy.ndarray) and rows.dtype.kind == 'O':
+        return _own_objects(rows, position)
+    return iterable_fancy_indexing(rows, position)
+
+
+def reads_ascending_only(indexable: object) -> bool:
+    """Return whether an indexable takes indices only if they increase."""
+    if isinstance(indexable, (numpy.ndarray, Sequence)):
+        return False
+    import h5py
+    return isinstance(indexable, h5py.Dataset)
+
+
+def increases(indices: IndexArray) -> bool:
+    """Return whether each index is larger than the one before."""
+    return bool((indices[1:] > indices[:-1]).all())
+
+
+def _own_objects(rows: Any, position: IndexArray) -> Any:
+    """Repeat rows of objects so that a repeated array is a copy."""
+    result = rows[position]
+    seen: set[int] = set()
+    for i, source in enumerate(position.tolist()):
+        if source in seen and isinstance(result[i], numpy.ndarray):
+            result[i] = result[i].copy()
+        seen.add(source)
+    return result

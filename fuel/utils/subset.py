@@ -1,13 +1,12 @@
 """Which examples of a data set: a slice or a sorted list of indices."""
-from collections.abc import Sequence
 from typing import Any
 
 import numpy
 
-from fuel.utils.indices import (IndexArray, IndexList, check_bounds,
-                                check_integer, is_integer, plain_slice,
-                                to_index_array)
-from fuel.utils.sequences import iterable_fancy_indexing
+from fuel.kernels.rows import as_indices
+from fuel.utils import sequences
+from fuel.utils.indices import (IndexArray, IndexList, check_integer,
+                                check_slice, is_integer, plain_slice)
 
 
 class Subset:
@@ -62,10 +61,9 @@ class Subset:
             self._set_list(list_or_slice)
 
     def _set_list(self, indices: IndexList) -> None:
-        array = to_index_array(indices, 'subset')
-        check_bounds(array, self.original_num_examples, 'subset')
-        array = array.copy()
-        if not _increases(array):
+        array = as_indices(
+            indices, self.original_num_examples, 'a subset').copy()
+        if not sequences.increases(array):
             # numpy.unique hashes first: ten times slower for many indices.
             array.sort()
             first = numpy.append(True, array[1:] != array[:-1])
@@ -77,7 +75,7 @@ class Subset:
         self._indices = array
 
     def _set_slice(self, slice_: slice) -> None:
-        slice_ = plain_slice(slice_, 'subset')
+        slice_ = plain_slice(slice_, 'a subset')
         total = self.original_num_examples
         start, stop, step = self.slice_to_numerical_args(slice_, total)
         if step != 1:
@@ -184,12 +182,12 @@ class Subset:
         if _is_everything(request):
             return self._as_array() if self._slice is None else self._slice
         if isinstance(request, slice):
-            self._slice_request_sanity_check(request, self.num_examples)
-            return self._translate_slice(plain_slice(request))
+            return self._translate_slice(
+                check_slice(request, self.num_examples))
         if self._is_list(request):
             return self._translate_list(_checked_list(
                 request, self.num_examples))
-        index = check_integer(request, self.num_examples, 'request')
+        index = check_integer(request, self.num_examples, 'a request')
         if self._indices is not None:
             return int(self._indices[index])
         return index + self._start
@@ -332,47 +330,13 @@ class Subset:
         request = self.translate(subset_request)
         if not isinstance(request, numpy.ndarray):
             return indexable[request]
-        if sort_indices or _reads_ascending_only(indexable):
+        if sort_indices or sequences.reads_ascending_only(indexable):
             return self.sorted_fancy_indexing(indexable, request)
         if not isinstance(indexable, numpy.ndarray):
             request = request.tolist()
-        return iterable_fancy_indexing(indexable, request)
+        return sequences.iterable_fancy_indexing(indexable, request)
 
-    @staticmethod
-    def sorted_fancy_indexing(indexable: Any, request: IndexList) -> Any:
-        """Read rows in ascending order, return them in the requested one.
-
-        Some objects, such as HDF5 data sets, are only indexed by lists that
-        increase and do not repeat. This adds support for any list.
-
-        Parameters
-        ----------
-        indexable : fancy-indexable object
-            What to index.
-        request : list of int or integer array
-            Indices in any order, possibly repeated.
-
-        Returns
-        -------
-        object
-            One row for each index, in the order of the request. No two rows
-            share memory.
-
-        Examples
-        --------
-        >>> import numpy
-        >>> from fuel.utils import Subset
-        >>> Subset.sorted_fancy_indexing(numpy.arange(10, 20), [3, 1, 3])
-        array([13, 11, 13])
-        """
-        indices = to_index_array(request, 'request')
-        if _increases(indices):
-            return iterable_fancy_indexing(indexable, indices)
-        unique, position = numpy.unique(indices, return_inverse=True)
-        rows = iterable_fancy_indexing(indexable, unique)
-        if isinstance(rows, numpy.ndarray) and rows.dtype.kind == 'O':
-            return _own_objects(rows, position)
-        return iterable_fancy_indexing(rows, position)
+    sorted_fancy_indexing = staticmethod(sequences.sorted_fancy_indexing)
 
     @staticmethod
     def slice_to_numerical_args(slice_: slice,
@@ -415,45 +379,16 @@ class Subset:
     @staticmethod
     def _slice_request_sanity_check(slice_: slice, num_examples: int) -> None:
         """Raise ValueError for an empty, negative or too large request."""
-        slice_ = plain_slice(slice_, 'request')
-        start, stop, _ = Subset.slice_to_numerical_args(slice_, num_examples)
-        if start >= num_examples or stop > num_examples or start >= stop:
-            raise ValueError(
-                f'request: {slice_} is empty or does not lie within '
-                f'{num_examples} examples; expected 0 <= start < stop <= '
-                f'{num_examples}')
+        check_slice(slice_, num_examples)
 
 
 def _checked_list(indices: IndexList, num_examples: int) -> IndexArray:
-    array = to_index_array(indices, 'request')
+    array = as_indices(indices, num_examples)
     if not array.size:
         raise ValueError(
-            'request: expected at least one index, got an empty list')
-    check_bounds(array, num_examples, 'request')
+            'a request must name at least one index, got an empty list')
     return array
 
 
 def _is_everything(request: object) -> bool:
     return isinstance(request, slice) and request == slice(None)
-
-
-def _reads_ascending_only(indexable: object) -> bool:
-    if isinstance(indexable, (numpy.ndarray, Sequence)):
-        return False
-    import h5py
-    return isinstance(indexable, h5py.Dataset)
-
-
-def _increases(indices: IndexArray) -> bool:
-    return bool((indices[1:] > indices[:-1]).all())
-
-
-def _own_objects(rows: Any, position: IndexArray) -> Any:
-    """Repeat rows of objects so that a repeated array is a copy."""
-    result = rows[position]
-    seen: set[int] = set()
-    for i, source in enumerate(position.tolist()):
-        if source in seen and isinstance(result[i], numpy.ndarray):
-            result[i] = result[i].copy()
-        seen.add(source)
-    return result

@@ -257,25 +257,25 @@ def test_subset_keeps_its_own_indices():
 
 
 BAD_ARGUMENTS = {
-    'negative index': ([-1, 2], '-1 is negative'),
-    'index out of range': ([0, 10], '10 is out of range.*10 examples'),
-    'boolean mask': (
-        numpy.zeros(10, bool), r'bool of shape \(10,\).*flatnonzero'),
-    'boolean': ([0, True], 'True .* position 1.*flatnonzero'),
-    'numpy boolean': ([numpy.True_], 'position 0.*flatnonzero'),
-    'float': ([0, 1.0], r'1\.0 .* position 1.*astype'),
-    'float array': (numpy.arange(3.), r'float64 .*astype\(int\)'),
+    'negative index': ([-1, 2], 'element 0 is -1'),
+    'index out of range': ([0, 10], 'element 1 is 10.*10 examples'),
+    'boolean mask': (numpy.zeros(10, bool), 'boolean mask.*flatnonzero'),
+    'boolean': ([0, True], 'element 1 is True .*flatnonzero'),
+    'numpy boolean': ([numpy.True_], 'element 0 .*flatnonzero'),
+    'float': ([0, 1.0], r'element 1 is 1\.0 .*integers'),
+    'float array': (numpy.arange(3.), r'float64.*astype\(int\)'),
     'string': ('012', "'012'"),
-    'strings': (['0'], "'0' .* position 0"),
+    'strings': (['0'], "element 0 is '0'"),
     'None': (None, 'None'),
-    'integer': (3, r'expected a list of integers.*got 3 \(int\)'),
+    'integer': (3, r'a list of integers.*got 3 \(int\)'),
     'set': ({1, 3}, r'got \{1, 3\} \(set\)'),
     'iterator': (iter([1]), 'list_iterator'),
-    'two dimensions': (numpy.zeros((2, 2), int), r'\(2, 2\).*ravel'),
-    'no dimension': (numpy.array(3), r'shape \(\).*ravel'),
-    'nested list': ([[1]], r'\[1\] \(list\) at position 0'),
-    'huge integer': ([2 ** 70], f'{2 ** 70} is too large'),
-    'huge uint64': (numpy.array([2 ** 64 - 1], 'uint64'), 'too large'),
+    'two dimensions': (numpy.zeros((2, 2), int), '2 dimensions of .*ravel'),
+    'no dimension': (numpy.array(3), '0 dimensions of .*ravel'),
+    'nested list': ([[1]], r'element 0 is \[1\] \(list\)'),
+    'huge integer': ([2 ** 70], f'element 0 is {2 ** 70}'),
+    'huge uint64': (
+        numpy.array([2 ** 64 - 1], 'uint64'), f'element 0 is {2 ** 64 - 1}'),
     'negative start': (slice(-1, 3), 'start must not be negative'),
     'negative stop': (slice(0, -3), 'stop must not be negative'),
     'negative step': (slice(3, 0, -1), 'step must not be negative'),
@@ -309,9 +309,13 @@ BAD_REQUESTS = {
     **{name: BAD_ARGUMENTS[name] for name in BAD_ARGUMENTS
        if name not in ('integer', 'step 2', 'string', 'set', 'None',
                        'iterator')},
+    'stop beyond': (slice(0, 11), 'only 10 examples'),
+    'start at the end': (slice(10, 10), 'holds no example'),
+    'start beyond, no stop': (slice(11, None), 'holds no example'),
+    'start after stop': (slice(5, 3), 'holds no example'),
     'empty list': ([], 'at least one index'),
     'empty array': (numpy.array([], int), 'at least one index'),
-    'empty slice': (slice(0, 0), 'is empty'),
+    'empty slice': (slice(0, 0), 'holds no example'),
     'integer beyond': (10, '0 <= index < 10, got 10'),
     'negative integer': (-1, '0 <= index < 10, got -1'),
     'boolean integer': (True, r'got True \(bool\)'),
@@ -344,7 +348,7 @@ def test_subset_sanity_checks_raise(request_):
     name = ('_slice_request_sanity_check' if isinstance(request_, slice)
             else '_list_request_sanity_check')
     for owner in (Subset, Subset([0], 1)):
-        with pytest.raises(ValueError, match='request: '):
+        with pytest.raises(ValueError, match='a request'):
             getattr(owner, name)(request_, 10)
 
 

@@ -2,27 +2,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-import h5py
 import numpy
 
-from fuel.datasets.base import Dataset
 from fuel.datasets.direct import direct_batches
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
-from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.hdf5.labels import class_names
+from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.row_readers import read_collections, read_file
-from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
-from fuel.datasets.rows import (as_batch, as_index, check_slice, get_rows,
-                                is_batch)
+from fuel.datasets.row_orders import Order, checked_subset, pick
+from fuel.datasets.rows import as_rows, get_rows
 from fuel.epochs.read_options import ReadOptions
-from fuel.exceptions import StateMismatchError
 from fuel.kernels.batches import Batches
-from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.typing import EpochReader
@@ -32,7 +26,7 @@ from fuel.utils.overrides import covers
 
 
 @do_not_pickle_attributes('data_sources', 'source_shapes')
-class H5PYDataset(SplitFormat, Dataset):
+class H5PYDataset(SelectedRows):
     """A data set in an HDF5 file, read with h5py.
 
     Each source is an HDF5 data set in the root group, one row an example.
@@ -142,9 +136,6 @@ class H5PYDataset(SplitFormat, Dataset):
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
-    # What reads plain batches, as long as nothing changes. Not kept with the
-    # file, which the copies of a data set share.
-    _direct: Batches | None = None
 
     def __init__(self, file_or_path: Any, which_sets: Sequence[str],
                  subset: Any = None, load_in_memory: bool = False,
@@ -158,7 +149,7 @@ class H5PYDataset(SplitFormat, Dataset):
         self.sort_indices = sort_indices
         self.cache_bytes = None if cache_bytes is None else not_negative(
             'cache_bytes', cache_bytes, 'a number of bytes, an integer')
-        self._selection: Selection | None = None
+        self._selection = None
         with self._reading():
             self._parse_dataset_info()
             kwargs.setdefault('axis_labels', self.default_axis_labels)
@@ -176,56 +167,11 @@ class H5PYDataset(SplitFormat, Dataset):
             self._access = FileAccess(path, self.driver, must_exist=False)
             self.cache_bytes = self._selection = None
 
-    @property
-    def sources(self) -> Any:
-        """The sources that are returned, in order (tuple of str)."""
-        return vars(self).get('_sources', self.provides_sources)
-
-    @sources.setter
-    def sources(self, sources: Any) -> None:
-        self._sources = sources
-        if vars(self).get('_selection') is not None:
-            # The rows, and what is in memory, are in the order of sources.
-            self._select()
-            if self.load_in_memory:
-                self.load()
-
-    @property
-    def path(self) -> str:
-        """Path of the file, as it was given."""
-        return self._access.path
-
-    @property
-    def num_examples(self) -> int:
-        """Number of examples (int)."""
-        if self._selection is None:
-            return self._select().num_examples
-        return self._selection.num_examples
-
     @functools.cached_property
     def class_names(self) -> Any:
         """Names of the classes in the file (tuple of str), or None."""
         with self._reading() as h5file:
             return class_names(h5file, self.sources)
-
-    @property
-    def subsets(self) -> list[Subset]:
-        """The rows of each source in ascending order (list of Subset)."""
-        selection = self._selected()
-        assert selection.subsets is not None
-        return selection.subsets
-
-    @subsets.setter
-    def subsets(self, subsets: Sequence[Subset]) -> None:
-        before = self._selection
-        selection = Selection(self.sources, subsets, slice(None))
-        selection.is_assigned = True
-        self._set_selection(selection)
-        if before and not before.has_rows_of(selection):
-            # Loaded again when they are needed.
-            for name in ('_data_sources', '_source_shapes'):
-                if self.load_in_memory:
-                    vars(self).pop(name, None)
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
@@ -237,73 +183,6 @@ class H5PYDataset(SplitFormat, Dataset):
         return read_collections(
             self, requests, options, list(self.data_sources),
             '_data_sources')
-
-    def chunk_of_examples(self, source: str | None = None) -> Any:
-        """Tell which chunks of the file the examples lie in.
-
-        Parameters
-        ----------
-        source : str, optional
-            Defaults to the source whose chunks cost most to read: the one
-            with the largest examples, among the compressed ones if there
-            are any.
-
-        Returns
-        -------
-        numpy.ndarray, shape (num_examples,), dtype intp
-            Numbers of chunks along the first axis.
-
-        Raises
-        ------
-        ValueError
-            If there is no such source, or it is not chunked.
-        """
-        with self._reading() as h5file:
-            if source is None:
-                source = costliest_source(h5file, self.sources)
-            if source not in self.sources:
-                raise ValueError(f'there is no source {source!r}; the '
-                                 f'sources are {self.sources}')
-            chunks = getattr(h5file[source], 'chunks', None)
-            if chunks is None:
-                raise ValueError(
-                    f'source {source!r} of {self.path!r} is not chunked: '
-                    f'any order of its examples is as fast as another')
-            rows = numpy.arange(len(h5file[source]))
-        order = self._selected().orders[self.sources.index(source)]
-        return rows[order] // chunks[0]
-
-    def _selected(self) -> Selection:
-        selection = self._selection
-        if selection is None or selection.subsets is None:
-            return self._select()
-        return selection
-
-    def _select(self) -> Selection:
-        """Find the rows of each source in the file."""
-        before = self._selection
-        with self._reading() as h5file:
-            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
-            selection = Selection(
-                self.sources, subsets, self.user_given_subset)
-            selection.identity = self._access.open().identity
-        if (before and not before.is_assigned
-                and before.num_examples != selection.num_examples):
-            raise StateMismatchError(
-                f'{self.path!r} had {before.num_examples} examples when the '
-                f'data set was made, and now has {selection.num_examples}: '
-                'it is another file, or was made again; make the data set '
-                'again too')
-        return self._set_selection(selection)
-
-    def _set_selection(self, selection: Selection) -> Selection:
-        if (self._selection is None or self._selection.num_examples
-                != selection.num_examples):
-            self.example_iteration_scheme = SequentialExampleScheme(
-                selection.num_examples)
-        self._selection = selection
-        self._direct = None
-        return selection
 
     def _parse_dataset_info(self) -> None:
         """Set what the file says of itself: the sources that the splits
@@ -337,65 +216,6 @@ class H5PYDataset(SplitFormat, Dataset):
         self.data_sources = tuple(data)
         self.source_shapes = tuple(shapes)
         self.in_memory_subset = Subset(slice(None), self.num_examples)
-
-    @contextmanager
-    def _reading(self) -> Iterator[Any]:
-        """Lend the file handle, and close it again if it was not open."""
-        was_open = self._access.current is not None
-        opened = self._access.open()
-        try:
-            yield opened.file
-            opened.check()
-        finally:
-            if not was_open:
-                self._access.close()
-
-    @property
-    def _file_handle(self) -> Any:
-        opened = self._access.current
-        if opened is None:
-            raise OSError(f'{self.path!r} is not open; call open() first')
-        return opened.file
-
-    @property
-    def external_file_handle(self) -> h5py.File | None:
-        """The handle that was given in the place of a path, if any."""
-        return self._access.external
-
-    @external_file_handle.setter
-    def external_file_handle(self, handle: h5py.File | None) -> None:
-        self._access.external = handle
-        self._direct = None
-
-    # As subclasses and scripts know it.
-    _external_file_handle = external_file_handle
-
-    def _out_of_memory_open(self) -> None:
-        self._access.open()
-
-    def _out_of_memory_close(self) -> None:
-        self._direct = None
-        self._access.close()
-
-    def open(self) -> Any:
-        """Open the file, unless the examples are in memory.
-
-        Returns
-        -------
-        None
-            There is no state: :meth:`get_data` opens the file if needed.
-        """
-        if not self.load_in_memory:
-            self._out_of_memory_open()
-
-    def close(self, state: Any) -> None:
-        """Close the file, unless another data set reads it as well."""
-        if not self.load_in_memory:
-            self._out_of_memory_close()
-
-    def reset(self, state: Any) -> Any:
-        """Return the state for a fresh start; the file stays open."""
-        return state
 
     def get_data(self, state: Any = None,
                  request: Any = None) -> tuple[Any, ...]:
@@ -461,12 +281,7 @@ class H5PYDataset(SplitFormat, Dataset):
     def _out_of_memory_get_data(self, state: Any = None, request: Any = None
                                 ) -> tuple[list[Any], Any]:
         """Return data, and shapes for the variable-length sources."""
-        if is_batch(request):
-            return self._read(as_batch(request, self.num_examples))
-        if isinstance(request, slice):
-            check_slice(request, self.num_examples)
-            return self._read(request)
-        return self._read(as_index(request, self.num_examples))
+        return self._read(as_rows(request, self.num_examples))
 
     def _readers(self) -> list[tuple[Reader, Order]]:
         """Return a reader and the order of rows for each source."""

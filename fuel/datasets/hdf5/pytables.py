@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.base import Dataset
-from fuel.datasets.rows import as_batch, check_slice, is_batch, own
+from fuel.datasets.rows import as_rows, is_batch, own
 from fuel.kernels import take
 from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, Batch
@@ -182,18 +182,17 @@ class PytablesDataset(Dataset):
             If the request is of another kind, empty, negative or out of
             range.
         """
-        if is_batch(request):
-            rows = as_batch(request, self.num_examples) + self.start
-            data = [_pick(node, rows) for node in self.nodes]
-        elif isinstance(request, slice):
-            check_slice(request, self.num_examples)
-            start, stop, step = request.indices(self.num_examples)
-            data = [own(node[start + self.start:stop + self.start:step])
-                    for node in self.nodes]
-        else:
+        if not (isinstance(request, slice) or is_batch(request)):
             raise ValueError(
                 'a request must be a slice or a list of integers, got '
                 f'{request!r} ({type(request).__name__})')
+        rows = as_rows(request, self.num_examples)
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.num_examples)
+            data = [own(node[start + self.start:stop + self.start:step])
+                    for node in self.nodes]
+        else:
+            data = [_pick(node, rows + self.start) for node in self.nodes]
         return self.filter_sources(data)
 
 

@@ -1,0 +1,129 @@
+"""Which rows of an HDF5 file a data set has: splits, subset and sources."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+from fuel.datasets.hdf5.file_dataset import FileDataset
+from fuel.datasets.hdf5.format import SplitFormat, costliest_source
+from fuel.datasets.row_orders import Selection
+from fuel.exceptions import StateMismatchError
+from fuel.schemes import SequentialExampleScheme
+from fuel.utils import Subset
+
+
+class SelectedRows(SplitFormat, FileDataset):
+    """Finds the rows of each source, again where the file was changed."""
+
+    which_sets: tuple[str, ...]
+    user_given_subset: Any
+    _selection: Selection | None
+
+    @property
+    def sources(self) -> Any:
+        """The sources that are returned, in order (tuple of str)."""
+        return vars(self).get('_sources', self.provides_sources)
+
+    @sources.setter
+    def sources(self, sources: Any) -> None:
+        self._sources = sources
+        if vars(self).get('_selection') is not None:
+            # The rows, and what is in memory, are in the order of sources.
+            self._select()
+            if self.load_in_memory:
+                self.load()
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        if self._selection is None:
+            return self._select().num_examples
+        return self._selection.num_examples
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """The rows of each source in ascending order (list of Subset)."""
+        selection = self._selected()
+        assert selection.subsets is not None
+        return selection.subsets
+
+    @subsets.setter
+    def subsets(self, subsets: Sequence[Subset]) -> None:
+        before = self._selection
+        selection = Selection(self.sources, subsets, slice(None))
+        selection.is_assigned = True
+        self._set_selection(selection)
+        if before and not before.has_rows_of(selection):
+            # Loaded again when they are needed.
+            for name in ('_data_sources', '_source_shapes'):
+                if self.load_in_memory:
+                    vars(self).pop(name, None)
+
+    def chunk_of_examples(self, source: str | None = None) -> Any:
+        """Tell which chunks of the file the examples lie in.
+
+        Parameters
+        ----------
+        source : str, optional
+            Defaults to the source whose chunks cost most to read: the one
+            with the largest examples, among the compressed ones if there
+            are any.
+
+        Returns
+        -------
+        numpy.ndarray, shape (num_examples,), dtype intp
+            Numbers of chunks along the first axis.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source, or it is not chunked.
+        """
+        with self._reading() as h5file:
+            if source is None:
+                source = costliest_source(h5file, self.sources)
+            if source not in self.sources:
+                raise ValueError(f'there is no source {source!r}; the '
+                                 f'sources are {self.sources}')
+            chunks = getattr(h5file[source], 'chunks', None)
+            if chunks is None:
+                raise ValueError(
+                    f'source {source!r} of {self.path!r} is not chunked: '
+                    f'any order of its examples is as fast as another')
+            rows = numpy.arange(len(h5file[source]))
+        order = self._selected().orders[self.sources.index(source)]
+        return rows[order] // chunks[0]
+
+    def _selected(self) -> Selection:
+        selection = self._selection
+        if selection is None or selection.subsets is None:
+            return self._select()
+        return selection
+
+    def _select(self) -> Selection:
+        """Find the rows of each source in the file."""
+        before = self._selection
+        with self._reading() as h5file:
+            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
+            selection = Selection(
+                self.sources, subsets, self.user_given_subset)
+            selection.identity = self._access.open().identity
+        if (before and not before.is_assigned
+                and before.num_examples != selection.num_examples):
+            raise StateMismatchError(
+                f'{self.path!r} had {before.num_examples} examples when the '
+                f'data set was made, and now has {selection.num_examples}: '
+                'it is another file, or was made again; make the data set '
+                'again too')
+        return self._set_selection(selection)
+
+    def _set_selection(self, selection: Selection) -> Selection:
+        if (self._selection is None or self._selection.num_examples
+                != selection.num_examples):
+            self.example_iteration_scheme = SequentialExampleScheme(
+                selection.num_examples)
+        self._selection = selection
+        self._direct = None
+        return selection
