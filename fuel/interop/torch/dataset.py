@@ -9,13 +9,7 @@ from torch.utils.data import TensorDataset
 
 from fuel.datasets.base import Dataset
 from fuel.datasets.row_readers import read_collections
-from fuel.datasets.rows import (
-    as_batch,
-    as_index,
-    check_slice,
-    get_rows,
-    is_batch,
-)
+from fuel.datasets.rows import as_rows, get_rows
 from fuel.epochs.read_options import ReadOptions
 from fuel.interop.torch.arrays import as_array, stacked, tensor_as_array
 from fuel.schemes import SequentialExampleScheme
@@ -170,14 +164,11 @@ class TorchDataset(Dataset):
         if self._columns is not None:
             return tuple([get_rows(column, request)
                           for column in self._columns])
-        if isinstance(request, slice):
-            check_slice(request, self.num_examples)
-            indices = list(range(*request.indices(self.num_examples)))
-        elif is_batch(request):
-            indices = as_batch(request, self.num_examples).tolist()
-        else:
-            index = as_index(request, self.num_examples)
-            return self.filter_sources(self._parts(self.dataset[index]))
+        rows = as_rows(request, self.num_examples)
+        if isinstance(rows, int):
+            return self.filter_sources(self._parts(self.dataset[rows]))
+        indices = (list(range(*rows.indices(self.num_examples)))
+                   if isinstance(rows, slice) else rows.tolist())
         examples = [self._parts(one) for one in self._fetch(indices)]
         return self.filter_sources(
             [stacked(parts) for parts in zip(*examples, strict=True)])
