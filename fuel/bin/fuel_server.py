@@ -143,7 +143,7 @@ def main(args: Sequence[str] | None = None) -> int:
             host=options.host, sharing=options.sharing,
             num_clients=options.num_clients, curve=options.curve,
             journal=options.journal, reconnect=options.reconnect)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, NotImplementedError) as error:
         notes = ' '.join(getattr(error, '__notes__', []))
         print(f'fuel-server: {error} {notes}'.rstrip(), file=sys.stderr)
         return 1

@@ -17,6 +17,7 @@ from fuel.epochs.state import RUNNING
 from fuel.iterator import DataIterator
 from fuel.typing import AxisLabels
 from fuel.utils.checks import positive
+from fuel.wire.wakeup import check_platform
 from fuel.workers.remote_stream import RemoteStream, session_of
 
 
@@ -91,6 +92,7 @@ class ServerDataStream(RemoteStream):
                  reconnect: float | None = None,
                  stalled: float | None = None, shared_memory: bool = True,
                  curve: str | os.PathLike[str] | None = None) -> None:
+        check_platform('ServerDataStream')
         if isinstance(sources, str):
             raise ValueError('sources is a tuple of names, got '
                              f'{sources!r}: write ({sources!r},)')

@@ -7,12 +7,15 @@ import numpy
 from fuel.converters.output import Array
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.matlab_tables import read_table
 from fuel.converters.raw.tar import Archive, open_tar
 
 __all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
            'synset_table', 'wnid_classes']
 
 NUM_CLASSES = 1000
+# Bytes of the texts and children of all synsets; there are about 2 MB.
+MAX_TABLE = 1 << 26
 
 Synsets = numpy.ndarray[Any, Any]
 
@@ -65,24 +68,30 @@ def read_devkit_files(f: Archive, meta_path: str, groundtruth_path: str
         found[groundtruth_path], f'{where}: {groundtruth_path}')
 
 
-def synset_table(content: dict[str, Any], id_field: str) -> Synsets:
-    """Return MATLAB's structures as a table of numbers and bytes."""
+def synset_table(meta_mat: Archive, id_field: str) -> Synsets:
+    """Return the table of synsets of ``meta.mat``, of numbers and bytes."""
     try:
-        return _table(numpy.atleast_1d(content['synsets']), id_field)
+        return _table(read_table(meta_mat, 'meta.mat', 'synsets'), id_field)
+    except BadInputFile:
+        raise
     except (KeyError, IndexError, TypeError, ValueError,
             OverflowError) as error:
         raise BadInputFile('meta.mat', 'expected a table of synsets '
                            f'({error})') from error
 
 
-def _table(raw: Array, id_field: str) -> Synsets:
-    texts = {field: [str(text).encode('utf8') for text in raw[field]]
+def _table(raw: dict[str, list[Any]], id_field: str) -> Synsets:
+    texts = {field: [_text(cell).encode('utf8') for cell in raw[field]]
              for field in ('WNID', 'gloss', 'words')}
-    children = [numpy.atleast_1d(ids) for ids in raw['children']]
-    widest = max(1, *map(len, children))
-    width = {field: max(1, *map(len, column))
+    children = [_numbers(cell) for cell in raw['children']]
+    widest = max([1, *map(len, children)])
+    width = {field: max([1, *map(len, column)])
              for field, column in texts.items()}
-    table = numpy.zeros(len(raw), dtype=[
+    if len(children) * (2 * widest + sum(width.values())) > MAX_TABLE:
+        raise ValueError(
+            f'{len(children)} rows of up to {max(width.values())} characters '
+            f'and {widest} children')
+    table = numpy.zeros(len(children), dtype=[
         (id_field, 'int16'), ('WNID', f'S{width["WNID"]}'),
         ('wordnet_height', 'int8'), ('gloss', f'S{width["gloss"]}'),
         ('num_children', 'int8'), ('words', f'S{width["words"]}'),
@@ -90,10 +99,34 @@ def _table(raw: Array, id_field: str) -> Synsets:
         ('children', 'int16', (widest,)), ('num_train_images', 'uint16')])
     for field in (id_field, 'wordnet_height', 'num_children',
                   'num_train_images'):
-        table[field] = [int(value) for value in raw[field]]
+        numbers = numpy.array([
+            _numbers(cell).item() for cell in raw[field]], 'float64')
+        table[field] = _fitting(numbers, table.dtype[field])
     for field, column in texts.items():
         table[field] = column
     for row, ids in zip(table, children, strict=True):
         row['children'] = -1
-        row['children'][:len(ids)] = ids
+        row['children'][:len(ids)] = _fitting(ids, numpy.dtype('int16'))
     return table
+
+
+def _text(cell: Any) -> str:
+    if not isinstance(cell, str) and cell.size:
+        raise ValueError(f'expected a text, got {cell!r:.80}')
+    return str(cell) if isinstance(cell, str) else ''
+
+
+def _numbers(cell: Any) -> Array:
+    if isinstance(cell, str):
+        raise ValueError(f'expected numbers, got {cell!r:.80}')
+    numbers: Array = cell
+    return numbers
+
+
+def _fitting(numbers: Array, dtype: Any) -> Array:
+    """Return whole numbers in a smaller type, into which they must fit."""
+    with numpy.errstate(invalid='ignore'):
+        cast = numbers.astype(dtype)
+    if (cast != numbers).any():
+        raise ValueError(f'{numbers[cast != numbers][0]} is no {dtype}')
+    return cast

@@ -19,7 +19,7 @@ from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
 from fuel.converters.base import (Converter, check_exists, converted_file,
                                   write_splits)
 from fuel.converters.raw.files import Folder, input_paths
-from fuel.converters.raw.matlab import read_matlab
+from fuel.converters.raw.matlab import read_variables
 from fuel.converters.raw.tar import Archive
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def read_metadata_mat_file(meta_mat: Archive) -> tuple[Synsets, Any]:
     Returns `cost_matrix`: distances of the classes, uint8 of shape ``(1000,
         1000)``.
     """
-    content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
-    return (synset_table(content, 'ILSVRC2010_ID'),
-            content.get('cost_matrix'))
+    synsets = synset_table(meta_mat, 'ILSVRC2010_ID')
+    costs = read_variables(meta_mat, ['cost_matrix'], 'meta.mat')
+    return synsets, costs['cost_matrix']
 
 
 def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,

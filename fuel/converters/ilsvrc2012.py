@@ -14,7 +14,6 @@ from fuel.converters.base import (Converter, check_exists, converted_file,
 from fuel.converters.ilsvrc2010 import (Splits, add_seed, create_sources,
                                         process_other_set, process_train_set)
 from fuel.converters.raw.files import Folder, input_paths
-from fuel.converters.raw.matlab import read_matlab
 from fuel.converters.raw.tar import Archive, open_tar
 from fuel.exceptions import MissingInputFiles
 
@@ -123,8 +122,7 @@ def read_metadata_mat_file(meta_mat: Archive) -> Synsets:
     `meta_mat`: ``meta.mat`` of the development kit.
     Returns: as that of 2010, with the field ILSVRC2012_ID.
     """
-    content = read_matlab(meta_mat, 'meta.mat', squeeze_me=True)
-    return synset_table(content, 'ILSVRC2012_ID')
+    return synset_table(meta_mat, 'ILSVRC2012_ID')
 
 
 def prepare_hdf5_file(hdf5_file: h5py.File, n_train: int, n_valid: int,

@@ -58,7 +58,8 @@ def _decode(path: str, channels: int,
             raise BadInputFile(path, 'ffmpeg cannot decode it: ' +
                                ' '.join(lines[-2:]))
         _, sound = wavfile.read(wav)
-    return sound.reshape(len(sound), -1)  # type: ignore[no-any-return]
+    # Not -1, which a file without a sample does not determine.
+    return sound.reshape(len(sound), channels)  # type: ignore[no-any-return]
 
 
 def fill_subparser(subparser: ArgumentParser) -> Converter:

@@ -24,7 +24,7 @@ from fuel.utils.seams import fault_point
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.messages import receive_all, send_now
-from fuel.wire.wakeup import WakeUp
+from fuel.wire.wakeup import WakeUp, check_platform
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +102,7 @@ class Server:
                  curve: str | os.PathLike[str] | None = None,
                  journal: str | os.PathLike[str] | bool | None = None,
                  reconnect: float | None = None) -> None:
+        check_platform('the server')
         if sharing not in SHARINGS:
             raise ValueError(f'sharing must be one of {SHARINGS}, got '
                              f'{sharing!r}')

@@ -1,13 +1,13 @@
 """A stage that makes vectors of examples."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy
 from numpy.typing import ArrayLike
 
-from fuel.transformers.ragged import as_array, is_ragged, map_elements
+from fuel.transformers.ragged import (as_array, as_matrix, is_ragged,
+                                      map_elements)
 from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
@@ -62,10 +62,8 @@ class Flatten(SourcewiseTransformer):
                                source_name: str) -> Any:
         """Return a batch as a matrix, shape (batch, feature)."""
         if type(source_batch) is numpy.ndarray and source_batch.ndim > 1:
-            return source_batch.reshape(
-                len(source_batch), math.prod(source_batch.shape[1:]))
+            return as_matrix(source_batch)
         batch = as_array(source_batch)
         if batch.ndim == 1 and is_ragged(batch):
             return map_elements(numpy.ravel, source_batch)
-        # Not -1, which an empty batch does not determine.
-        return batch.reshape(len(batch), math.prod(batch.shape[1:]))
+        return as_matrix(batch)

@@ -6,6 +6,7 @@ shapes is no ragged batch: stages that compute make one array of it.
 """
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -44,6 +45,12 @@ def as_array(data: object) -> NDArray[Any]:
     if isinstance(data, (list, tuple)):
         return as_batch(data)
     return numpy.asarray(data)
+
+
+def as_matrix(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a batch with each example as one row."""
+    # Not -1, which an empty batch does not determine.
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def is_ragged(array: NDArray[Any]) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 import fuel
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.casting import as_dtype
+from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
@@ -250,7 +251,7 @@ def _measure(data_stream: StreamLike,
                 f'source {source!r} must have numbers in examples of one '
                 f'shape to be whitened: the first has the shape {shape}, a '
                 f'later batch is of {dtype} and shape {array.shape}')
-        rows = array.reshape(len(array), -1).astype(numpy.float64)
+        rows = as_matrix(array).astype(numpy.float64)
         if not numpy.isfinite(rows).all():
             raise ValueError(
                 f'source {source!r} has numbers that are not finite among '
@@ -362,7 +363,7 @@ class Whitening(SourcewiseTransformer):
         # In single precision where that is what is wanted: twice as fast.
         kind = (numpy.float32 if self.dtype == numpy.float32
                 else numpy.float64)
-        rows = batch.reshape(len(batch), -1) - parameters.mean
+        rows = as_matrix(batch) - parameters.mean
         white = rows.astype(kind, copy=False) @ parameters.matrix.astype(
             kind, copy=False)
         if parameters.kind == 'zca':

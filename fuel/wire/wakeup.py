@@ -2,7 +2,18 @@
 from __future__ import annotations
 
 import os
+import select
+import sys
 from contextlib import suppress
+
+
+def check_platform(user: str) -> None:
+    """Refuse a system that cannot wait for sockets and a pipe at once."""
+    if not hasattr(select, 'poll'):
+        raise NotImplementedError(
+            f'{user} waits for sockets and a pipe at the same time, which '
+            f'{sys.platform} cannot: read the data stream itself, or run the '
+            'program on Linux or macOS')
 
 
 class WakeUp:

@@ -154,6 +154,21 @@ def test_rows_converted_while_gathered_are_those_of_two_steps(
         numpy.testing.assert_array_equal(expected, taken)
 
 
+@given(npst.arrays('uint8', npst.array_shapes(max_dims=4, min_side=0,
+                                             max_side=4)), st.data())
+def test_rows_of_any_shape_are_converted_while_gathered(pixels, data):
+    """Also of shapes with a side of 0, and where no rows are wanted."""
+    rows = numpy.array(data.draw(st.lists(
+        st.integers(0, len(pixels) - 1), max_size=9) if len(pixels)
+        else st.just([])), numpy.intp)
+    converter = Converter(pixels.dtype, (numpy.dtype('float32'), None, None))
+    expected = pixels[rows].astype('float32')
+    taken = take(pixels, rows, converter)
+    numpy.testing.assert_array_equal(expected, taken)
+    assert expected.shape == taken.shape
+    numpy.testing.assert_array_equal(pixels[rows], take(pixels, rows))
+
+
 @pytest.mark.parametrize('source, target, scale, shift', [
     ('int64', 'float32', None, None), ('uint8', 'int32', None, None),
     ('uint8', '>f4', 1., 0.), ('uint8', 'float32', 1e38, 0.),

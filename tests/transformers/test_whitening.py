@@ -10,7 +10,7 @@ from fuel import config
 from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
-from fuel.transformers import Flatten
+from fuel.transformers import Flatten, Mapping
 from fuel.transformers.whitening import (
     Whitening,
     WhiteningParameters,
@@ -172,3 +172,20 @@ def test_whitening_bad_arguments_raise(call, text):
     """Each says what is wrong."""
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize('kind', ['pca', 'zca'])
+def test_whitening_of_batches_without_examples(kind):
+    """Such as a filter leaves: to fit to, and to be whitened."""
+    images = ROWS.reshape(-1, 3, 2)
+    stream = Mapping(stream_of(images), lambda data: tuple(
+        [part[:0 if data[1][0] % 2 else None] for part in data]))
+    parameters = fit_whitening(stream, 'x', kind)
+    found = [x for x, _ in Whitening(
+        stream, parameters, which_sources='x').get_epoch_iterator()]
+    assert 0 in map(len, found)
+    chosen = numpy.concatenate([x for x, _ in stream.get_epoch_iterator()])
+    expected = fit_whitening(stream_of(chosen), 'x', kind)
+    assert_allclose(expected.matrix, parameters.matrix)
+    assert_allclose(whitened(expected, chosen, which_sources='x'),
+                    numpy.concatenate(found))

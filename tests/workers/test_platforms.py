@@ -26,6 +26,8 @@ import numpy
 from fuel.datasets import IndexableDataset
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
+from fuel.server import Server, start_server
+from fuel.streams import ServerDataStream
 from fuel.transformers import BackgroundProcess, MultiProcessing
 stream = DataStream(IndexableDataset(numpy.zeros((6, 5000))),
                     iteration_scheme=SequentialScheme(6, 2))
@@ -55,11 +57,12 @@ for method in ('spawn', 'fork'):
         errors.decode())
 
 
-def test_workers_on_windows_are_an_error_that_says_so():
+def test_workers_and_servers_on_windows_are_an_error_that_says_so():
     """Everything else works, and importing it too."""
     status, output, errors = run_python('-c', WITHOUT_UNIX + EPOCH + """
 print(len(list(stream.get_epoch_iterator())))
-for make in (MultiProcessing, lambda stream: BackgroundProcess(stream, 2)):
+for make in (MultiProcessing, lambda stream: BackgroundProcess(stream, 2),
+             lambda stream: ServerDataStream(('x',)), Server, start_server):
     try:
         make(stream)
     except NotImplementedError as error:
@@ -68,7 +71,10 @@ for make in (MultiProcessing, lambda stream: BackgroundProcess(stream, 2)):
     assert 0 == status, errors.decode()
     count, *messages = output.decode().splitlines()
     assert '3' == count
-    for name, message in zip(('MultiProcessing', 'BackgroundProcess'),
-                             messages, strict=True):
-        assert message.startswith(f'{name} needs Unix sockets')
+    starts = ('MultiProcessing needs Unix sockets',
+              'BackgroundProcess needs Unix sockets',
+              'ServerDataStream waits for sockets and a pipe',
+              'the server waits for sockets', 'the server waits for sockets')
+    for start, message in zip(starts, messages, strict=True):
+        assert message.startswith(start)
         assert 'read the data stream itself' in message

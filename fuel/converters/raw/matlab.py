@@ -4,7 +4,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import IO, Any, NamedTuple
 
 import numpy
@@ -13,8 +13,11 @@ from numpy.typing import ArrayLike
 from fuel.converters.raw.files import BadInputFile, refuse_page
 from fuel.converters.raw.inflate import ZLIB, BinaryReader, Inflated
 
-__all__ = ['as_bytes', 'open_variable', 'read_matlab', 'read_tag',
-           'read_variables']
+__all__ = ['CLASSES', 'MATRIX', 'Matrix', 'as_bytes', 'open_matrix',
+           'open_variable', 'read_element', 'read_head', 'read_numbers',
+           'read_tag', 'read_variables']
+
+File = str | os.PathLike[str] | IO[bytes]
 
 # Numbers in a variable that is read as a whole; the largest has 16 million.
 MAX_NUMBERS = 1 << 27
@@ -27,33 +30,6 @@ CLASSES = {6: 'f8', 7: 'f4', 8: 'i1', 9: 'u1', 10: 'i2', 11: 'u2', 12: 'i4',
            13: 'u4', 14: 'i8', 15: 'u8'}
 STORED = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4',
           9: 'f8', 12: 'i8', 13: 'u8'}
-
-
-def read_matlab(file: str | os.PathLike[str] | IO[bytes], path: str,
-                **kwargs: object) -> dict[str, Any]:
-    """Read a MATLAB file, called `path` in errors, by `scipy.io.loadmat`."""
-    from scipy.io import loadmat
-    with _sound(file, path):
-        content: dict[str, Any] = loadmat(file, **kwargs)
-    return content
-
-
-@contextmanager
-def _sound(file: str | os.PathLike[str] | IO[bytes], path: str
-           ) -> Iterator[None]:
-    """Let faults of a MATLAB file become `BadInputFile`."""
-    from scipy.io.matlab import MatReadError
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except (MatReadError, ValueError, TypeError, NotImplementedError,
-            EOFError, IndexError, OSError, KeyError, OverflowError,
-            MemoryError, zlib.error) as error:
-        if isinstance(file, str):
-            refuse_page(file)
-        raise BadInputFile(path, f'not a sound MATLAB file ({error})'
-                           ) from error
 
 
 def as_bytes(array: ArrayLike, path: str, name: str) -> Any:
@@ -78,15 +54,29 @@ class Variable(NamedTuple):
     order: str
 
 
-@contextmanager
-def open_variable(path: str, name: str) -> Iterator[Variable]:
-    """Open an array of numbers; the stream stands before its data.
+class Matrix(NamedTuple):
+    """Any array of MATLAB's, and what is read next: its content.
 
-    SciPy's reader may end the process on damaged files, so arrays of numbers
-    are read here.
+    `bits`: the number of its class, and flags above it.
+    """
+
+    bits: int
+    shape: tuple[int, ...]
+    name: bytes
+    data: BinaryReader
+    order: str
+
+
+@contextmanager
+def open_matrix(file: File, path: str, name: str
+                ) -> Iterator[Matrix]:
+    """Open an array; the stream stands before its content.
+
+    SciPy's reader may end the process on damaged files, so all is read here.
     """
     try:
-        with open(path, 'rb') as raw:
+        with _opened(file) as raw:
+            raw.seek(0)
             yield _find(raw, path, name)
     except BadInputFile:
         raise
@@ -95,7 +85,25 @@ def open_variable(path: str, name: str) -> Iterator[Variable]:
                            ) from error
 
 
-def _find(raw: IO[bytes], path: str, name: str) -> Variable:
+def _opened(file: File) -> AbstractContextManager[IO[bytes]]:
+    if not isinstance(file, (str, os.PathLike)):
+        return nullcontext(file)
+    refuse_page(os.fspath(file))
+    return open(file, 'rb')
+
+
+@contextmanager
+def open_variable(file: File, name: str,
+                  path: str = '') -> Iterator[Variable]:
+    """Open an array of numbers, of a file that errors call `path`."""
+    path = path or str(file)
+    with open_matrix(file, path, name) as (bits, shape, _, data, order):
+        if bits & 255 not in CLASSES or bits & IS_COMPLEX:
+            raise BadInputFile(path, f'expected numbers in {name}')
+        yield Variable(shape, numpy.dtype(CLASSES[bits & 255]), data, order)
+
+
+def _find(raw: IO[bytes], path: str, name: str) -> Matrix:
     order = BYTE_ORDERS.get(raw.read(HEADER)[-2:])
     if order is None:
         raise BadInputFile(path, 'not a sound MATLAB file: expected one of '
@@ -109,18 +117,22 @@ def _find(raw: IO[bytes], path: str, name: str) -> Variable:
             kind, _ = struct.unpack(f'{order}II', stream.read(8))
         if kind != MATRIX:
             raise EOFError(f'an element of kind {kind}')
-        flags = read_element(stream, order)[1]
-        shape = numpy.frombuffer(read_element(stream, order)[1], f'{order}i4')
-        if read_element(stream, order)[1] == name.encode('latin1'):
-            bits, = struct.unpack_from(f'{order}I', flags)
-            if bits & 255 not in CLASSES or bits & IS_COMPLEX:
-                raise BadInputFile(path, f'expected numbers in {name}')
-            if len(shape) < 2 or (shape < 0).any():
-                raise EOFError(f'{name} has the shape {tuple(shape)}')
-            return Variable(tuple(shape.tolist()), numpy.dtype(
-                CLASSES[bits & 255]), stream, order)
+        found = read_head(stream, order)
+        if found.name == name.encode('latin1'):
+            return found
         raw.seek(following)
     raise BadInputFile(path, f'there is no variable {name!r}')
+
+
+def read_head(stream: BinaryReader, order: str) -> Matrix:
+    """Read what comes before the content of an array."""
+    bits, = struct.unpack_from(f'{order}I', read_element(stream, order)[1])
+    shape = numpy.frombuffer(read_element(stream, order)[1], f'{order}i4')
+    name = read_element(stream, order)[1]
+    if len(shape) < 2 or (shape < 0).any():
+        raise EOFError(f'{name.decode("latin1")} has the shape '
+                       f'{tuple(shape.tolist())}')
+    return Matrix(bits, tuple(shape.tolist()), name, stream, order)
 
 
 def read_tag(stream: BinaryReader, order: str) -> tuple[int, int, bytes]:
@@ -146,22 +158,30 @@ def read_element(stream: BinaryReader, order: str,
     return kind, content
 
 
-def read_variables(path: str, names: Iterable[str]) -> dict[str, Any]:
+def read_numbers(matrix: Matrix | Variable, kind: Any) -> Any:
+    """Return the numbers of an array, from where its data stands."""
+    count = math.prod(matrix.shape)
+    stored, content = read_element(matrix.data, matrix.order, 8 * count)
+    dtype = STORED.get(stored)
+    if dtype is None or len(content) != count * int(dtype[1]):
+        raise EOFError(f'{len(content)} bytes for the shape {matrix.shape}')
+    return numpy.frombuffer(content, matrix.order + dtype).astype(
+        kind).reshape(matrix.shape, order='F')
+
+
+def read_variables(file: File, names: Iterable[str],
+                   path: str = '') -> dict[str, Any]:
     """Return arrays of numbers, none of them of unreasonable size."""
+    path = path or str(file)
     found = {}
     for name in names:
-        with open_variable(path, name) as variable:
-            count = math.prod(variable.shape)
-            if count > MAX_NUMBERS:
+        with open_variable(file, name, path) as variable:
+            if math.prod(variable.shape) > MAX_NUMBERS:
                 raise BadInputFile(path, f'the variable {name!r} has the '
                                    f'shape {variable.shape}')
-            kind, content = read_element(variable.data, variable.order,
-                                         8 * count)
-            stored = STORED.get(kind)
-            if stored is None or len(content) != count * int(stored[1]):
-                raise EOFError(f'{name} has {len(content)} bytes')
-            found[name] = numpy.frombuffer(
-                content, variable.order + stored).astype(
-                    variable.kind).reshape(variable.shape, order='F')
+            try:
+                found[name] = read_numbers(variable, variable.kind)
+            except EOFError as error:
+                raise EOFError(f'{name} has {error}') from None
             variable.data.read(8)  # the check sum behind it
     return found
