@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fuel.server.ledger import ALL, RANK, SPLIT, Account, Ledger
 from fuel.typing import State
-from fuel.wire.data import Buffers
+from fuel.wire.encoding import Buffers
 from fuel.wire.header import Fields
 from fuel.wire.index_sets import IndexSet
 

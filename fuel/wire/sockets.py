@@ -6,7 +6,8 @@ from typing import Any
 
 import zmq
 
-from fuel.wire.data import decode, encode
+from fuel.wire.decoding import decode
+from fuel.wire.encoding import encode
 from fuel.wire.header import WireError, get_field, pack_header, unpack_header
 
 

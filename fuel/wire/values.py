@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from fuel.wire.data import Buffers, Decoder, encode_array
+from fuel.wire.decoding import Decoder
+from fuel.wire.encoding import Buffers, encode_array
 from fuel.wire.header import (Fields, Limits, WireError, get_field,
                               numbers_of, pack_header, unpack_header)
 

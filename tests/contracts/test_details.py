@@ -20,7 +20,8 @@ from fuel.schemes import (
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Cache, Mapping, Merge
 from fuel.utils.lock import get_lock, release_lock
-from fuel.wire.data import decode, encode
+from fuel.wire.decoding import decode
+from fuel.wire.encoding import encode
 from fuel.wire.header import get_field, pack_header, unpack_header
 
 

@@ -1,0 +1,179 @@
+"""Encode a batch as a description in JSON and buffers."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.wire.dtypes import describe
+from fuel.wire.header import LIMITS
+
+# Where NumPy keeps it depends on the version.
+VisibleDeprecationWarning: type[Warning] = getattr(
+    numpy, 'exceptions', numpy).VisibleDeprecationWarning
+
+_NUMBERS = frozenset((bool, int, float, complex))
+
+Buffers = list[Any]
+
+
+def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
+    """Describe the data of each source.
+
+    `data`: arrays of any type but object, lists (a rectangular one arrives as
+        an array, a ragged one as a list of arrays), bytes, text, numbers.
+    Returns: ready for JSON.
+    Returns: contiguous arrays and bytes, not copied where possible.
+    """
+    buffers: Buffers = []
+    items = []
+    for place, source in enumerate(data):
+        try:
+            items.append(_encode(source, buffers, 0))
+        except TypeError as error:
+            error.add_note(f'in source number {place}')
+            raise
+    return items, buffers
+
+
+def _encode(value: object, buffers: Buffers, depth: int) -> Any:
+    if depth > LIMITS.depth:
+        raise TypeError('lists are nested too deeply to be sent')
+    if isinstance(value, numpy.ndarray):
+        if value.dtype.hasobject:
+            return _encode_objects(value, buffers, depth)
+        return encode_array('array', numpy.asarray(value), buffers)
+    if isinstance(value, numpy.generic):
+        return encode_array('scalar', numpy.asarray(value), buffers)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        buffers.append(bytes(value))
+        return {'type': 'bytes'}
+    if isinstance(value, (list, tuple)):
+        return _encode_sequence(value, buffers, depth)
+    if value is None or isinstance(value, (bool, int, str)):
+        return {'type': 'value', 'value': value}
+    if isinstance(value, float):
+        return {'type': 'float', 'value': value.hex()}
+    if hasattr(value, '__array__'):
+        return _encode(numpy.asarray(value), buffers, depth + 1)
+    raise TypeError(
+        f'data of type {type(value).__name__} cannot be sent: return arrays, '
+        'lists, bytes, text or numbers')
+
+
+def encode_array(kind: str, array: NDArray[Any],
+                 buffers: Buffers) -> dict[str, Any]:
+    """Return the item of an array or scalar, and add its bytes."""
+    described = describe(array.dtype)
+    order = 'C'
+    if not array.flags.c_contiguous and array.flags.f_contiguous:
+        order = 'F'
+        flat = array.T
+    else:
+        # Not ascontiguousarray, which makes one dimension of none.
+        flat = array if array.flags.c_contiguous else _copy(array)
+    if array.nbytes:
+        buffers.append(flat.reshape(-1).view(numpy.uint8))
+    return {'type': kind, 'dtype': described, 'shape': list(array.shape),
+            'order': order}
+
+
+def _copy(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy in C order, with the bytes between fields as they are.
+
+    NumPy copies field by field, and would send what memory held before.
+    """
+    if array.dtype.names is None:
+        return array.copy(order='C')
+    return array.view(f'V{array.dtype.itemsize}').copy(order='C')
+
+
+def _encode_objects(array: NDArray[Any], buffers: Buffers,
+                    depth: int) -> Any:
+    """Describe an array of objects: those of one are sent one by one."""
+    if array.dtype != object:
+        raise TypeError(
+            f'arrays of type {array.dtype} cannot be sent, since parts are '
+            'Python objects')
+    elements = list(array.reshape(-1))
+    item = (_encode_ragged(elements, buffers)
+            or _encode_each(elements, buffers, depth))
+    return {'type': 'objects', 'shape': list(array.shape), 'items': item}
+
+
+def _encode_sequence(values: Iterable[object], buffers: Buffers,
+                     depth: int) -> Any:
+    elements = list(values)
+    kinds = set(map(type, elements))
+    if kinds == {bytes}:
+        return _encode_strings(
+            [one for one in elements if isinstance(one, bytes)], buffers,
+            'bytes')
+    if kinds == {str}:
+        return _encode_strings(
+            [one.encode('utf-8', 'surrogatepass') for one in elements
+             if isinstance(one, str)], buffers, 'text')
+    array = _as_rectangular(elements)
+    if array is not None:
+        return encode_array('array', array, buffers)
+    elements = [
+        numbers if (isinstance(one, (list, tuple))
+                    and (numbers := _as_rectangular(list(one))) is not None)
+        else one for one in elements]
+    return (_encode_ragged(elements, buffers)
+            or _encode_each(elements, buffers, depth))
+
+
+def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
+    """Return a list of numbers, of whatever depth, as an array."""
+    if not _holds_numbers(elements):
+        return None
+    try:
+        array = numpy.array(elements)
+    except (ValueError, OverflowError, VisibleDeprecationWarning):
+        # NumPy before 1.24 only warns of ragged lists, if that is no error.
+        return None
+    return None if array.dtype.kind not in 'biufcmMV' else array
+
+
+def _holds_numbers(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        # Long lists of plain numbers at the speed of C.
+        return _NUMBERS.issuperset(map(type, value)) or all(
+            map(_holds_numbers, value))
+    if isinstance(value, numpy.ndarray):
+        return value.dtype.kind in 'biufcmMV' and not value.dtype.hasobject
+    return isinstance(value, (bool, int, float, complex, numpy.generic))
+
+
+def _encode_each(elements: list[Any], buffers: Buffers, depth: int) -> Any:
+    return {'type': 'list', 'items': [
+        _encode(one, buffers, depth + 1) for one in elements]}
+
+
+def _encode_strings(parts: list[bytes], buffers: Buffers, kind: str) -> Any:
+    buffers.append(numpy.array(
+        [len(part) for part in parts], '<i8').view(numpy.uint8))
+    buffers.append(b''.join(parts))
+    return {'type': 'strings', 'of': kind, 'count': len(parts)}
+
+
+def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
+    """Describe arrays of one type and several shapes by two buffers."""
+    if not elements or not all(
+            type(one) is numpy.ndarray and one.ndim and one.dtype.itemsize
+            and not one.dtype.hasobject for one in elements):
+        return None
+    first = elements[0]
+    if any(one.dtype != first.dtype or one.ndim != first.ndim
+           for one in elements):
+        return None
+    buffers.append(numpy.array(
+        [one.shape for one in elements], '<i8').reshape(-1).view(
+            numpy.uint8))
+    buffers.append(numpy.concatenate(
+        [one.reshape(-1) for one in elements]).view(numpy.uint8))
+    return {'type': 'ragged', 'dtype': describe(first.dtype),
+            'dimensions': first.ndim, 'count': len(elements)}
