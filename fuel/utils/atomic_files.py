@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fuel.utils.temporary import Claim, remove_stale
+from fuel.utils.temporary import Claim, remove_stale, scratch_folder
 
 
 @contextmanager
@@ -80,6 +80,43 @@ def atomic_path(path: str | os.PathLike[str],
             with suppress(FileNotFoundError):
                 os.remove(temporary)
             raise
+    flush_folder(folder)
+
+
+@contextmanager
+def new_path(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Write a file whose writer insists on creating it.
+
+    As :func:`atomic_path`, but there is no file at the temporary path, which
+    has the name of the finished file and lies in a folder of its own.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the finished file goes. A symbolic link is followed.
+
+    Yields
+    ------
+    str
+        The temporary path. The block must create it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the block did not.
+
+    """
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    with scratch_folder(f'.new-{name[-60:]}-', folder) as scratch:
+        temporary = os.path.join(scratch, name)
+        yield temporary
+        if not os.path.isfile(temporary):
+            raise FileNotFoundError(
+                f'no file was written to {temporary!r}, the path that was '
+                f'given for {target!r}')
+        _flush(temporary)
+        os.replace(temporary, target)
     flush_folder(folder)
 
 

@@ -21,6 +21,7 @@ from fuel.datasets import (
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.text import TextFile
 from fuel.datasets.toy import Spiral, SwissRoll
+from fuel.interop.chainer import ChainerDataset, TupleDataset
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
@@ -121,6 +122,12 @@ def arrays():
         'x': numpy.arange(N * 6, dtype='uint8').reshape(N, 3, 2),
         'y': numpy.arange(N)},
         axis_labels={'x': ('batch', 'height', 'width'), 'y': ('batch',)})
+
+
+def chainer():
+    """Return a data set of Chainer's, of tuples, as one of Fuel."""
+    return ChainerDataset(TupleDataset(
+        numpy.arange(N * 2.).reshape(N, 2), list(range(N))), names=('x', 'y'))
 
 
 def batches(scheme=None, dataset=None):
@@ -323,6 +330,8 @@ PIPELINES = {
     'CSVDataset': lambda f: batches(dataset=CSVDataset(f / 'pairs.csv')),
     'CSVDataset examples': lambda f: examples(
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
+    'ChainerDataset': lambda f: batches(dataset=chainer()),
+    'ChainerDataset examples': lambda f: examples(dataset=chainer()),
     'PytablesDataset': lambda f: batches(
         dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),

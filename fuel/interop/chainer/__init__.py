@@ -1,0 +1,60 @@
+"""Chainer's data set abstraction on Fuel.
+
+The names are those of Chainer 7, with the same arguments, and the modules
+too: ``from fuel.interop.chainer import dataset, datasets, iterators`` takes
+the place of ``from chainer import ...``. Chainer itself is not needed.
+"""
+from fuel.interop.chainer import dataset, datasets, iterators
+from fuel.interop.chainer.combining import (
+    ConcatenatedDataset,
+    DictDataset,
+    TransformDataset,
+    TupleDataset,
+)
+from fuel.interop.chainer.conversion import concat_examples, to_device
+from fuel.interop.chainer.examples import DatasetMixin
+from fuel.interop.chainer.files import (
+    cache_or_load_file,
+    cached_download,
+    get_dataset_directory,
+    get_dataset_root,
+    set_dataset_root,
+)
+from fuel.interop.chainer.from_fuel import as_dataset, as_iterator
+from fuel.interop.chainer.iterator import Iterator
+from fuel.interop.chainer.subsets import (
+    SubDataset,
+    get_cross_validation_datasets,
+    get_cross_validation_datasets_random,
+    split_dataset,
+    split_dataset_n,
+    split_dataset_n_random,
+    split_dataset_random,
+)
+from fuel.interop.chainer.sweep_iterators import (
+    MultiprocessIterator,
+    MultithreadIterator,
+    SerialIterator,
+)
+from fuel.interop.chainer.sweeps import OrderSampler, ShuffleOrderSampler
+from fuel.interop.chainer.to_fuel import ChainerDataset
+
+__all__ = [
+    'ChainerDataset', 'ConcatenatedDataset', 'DatasetMixin', 'DictDataset',
+    'Iterator', 'MultiprocessIterator', 'MultithreadIterator',
+    'OrderSampler', 'SerialIterator', 'ShuffleOrderSampler', 'SubDataset',
+    'TransformDataset', 'TupleDataset', 'as_dataset', 'as_iterator',
+    'cache_or_load_file', 'cached_download', 'concat_examples', 'dataset',
+    'datasets', 'get_cross_validation_datasets',
+    'get_cross_validation_datasets_random', 'get_dataset_directory',
+    'get_dataset_root', 'iterators', 'set_dataset_root', 'split_dataset',
+    'split_dataset_n', 'split_dataset_n_random', 'split_dataset_random',
+    'to_device']
+
+# Classes are pickled, and shown, under the name that users import.
+for _class in (
+        ChainerDataset, ConcatenatedDataset, DatasetMixin, DictDataset,
+        Iterator, MultiprocessIterator, MultithreadIterator, OrderSampler,
+        SerialIterator, ShuffleOrderSampler, SubDataset, TransformDataset,
+        TupleDataset):
+    _class.__module__ = __name__

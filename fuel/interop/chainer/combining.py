@@ -1,0 +1,177 @@
+"""Data sets made of other data sets, as in ``chainer.datasets``."""
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fuel.interop.chainer.examples import (
+    DatasetMixin,
+    Example,
+    ExampleSet,
+    as_place,
+    read_examples,
+)
+
+
+class TupleDataset(DatasetMixin):
+    """Several data sets side by side: an example is a tuple.
+
+    Parameters
+    ----------
+    *datasets : indexable
+        Data sets, lists or arrays of one length.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or the lengths differ.
+
+    Examples
+    --------
+    >>> pairs = TupleDataset([3, 4, 5], 'abc')
+    >>> pairs[1], pairs[:2]
+    ((4, 'b'), [(3, 'a'), (4, 'b')])
+
+    """
+
+    def __init__(self, *datasets: ExampleSet) -> None:
+        self._datasets = datasets
+        self._length = _common_length(dict(enumerate(datasets)))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def get_example(self, i: int) -> tuple[Example, ...]:
+        """Return the tuple of the examples of all data sets."""
+        place = as_place(i, self._length)
+        return tuple([dataset[place] for dataset in self._datasets])
+
+    def get_examples(self, indices: Sequence[int]) -> list[Example]:
+        """Return several examples."""
+        places = [as_place(i, self._length) for i in indices]
+        return list(zip(*[read_examples(dataset, places)
+                          for dataset in self._datasets], strict=True))
+
+
+class DictDataset(DatasetMixin):
+    """Several data sets under names: an example is a dict.
+
+    Parameters
+    ----------
+    **datasets : indexable
+        Data sets, lists or arrays of one length.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or the lengths differ.
+
+    Examples
+    --------
+    >>> DictDataset(x=[3, 4, 5], y='abc')[1]
+    {'x': 4, 'y': 'b'}
+
+    """
+
+    def __init__(self, **datasets: ExampleSet) -> None:
+        self._datasets = datasets
+        self._length = _common_length(datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def get_example(self, i: int) -> dict[str, Example]:
+        """Return the dict of the examples of all data sets."""
+        place = as_place(i, self._length)
+        return {name: dataset[place]
+                for name, dataset in self._datasets.items()}
+
+    def get_examples(self, indices: Sequence[int]) -> list[Example]:
+        """Return several examples."""
+        places = [as_place(i, self._length) for i in indices]
+        columns = [read_examples(dataset, places)
+                   for dataset in self._datasets.values()]
+        return [dict(zip(self._datasets, example, strict=True))
+                for example in zip(*columns, strict=True)]
+
+
+class TransformDataset(DatasetMixin):
+    """A data set with a function applied to each example.
+
+    Parameters
+    ----------
+    dataset : indexable
+    transform : callable
+        Takes an example and returns one.
+
+    Examples
+    --------
+    >>> TransformDataset([1, 2, 3], lambda example: 10 * example)[1:]
+    [20, 30]
+
+    """
+
+    def __init__(self, dataset: ExampleSet,
+                 transform: Callable[[Any], Any]) -> None:
+        if not callable(transform):
+            raise TypeError('transform must be a function of an example, '
+                            f'got {transform!r}')
+        self._dataset = dataset
+        self._transform = transform
+
+    def __len__(self) -> int:
+        return len(self._dataset)
+
+    def get_example(self, i: int) -> Example:
+        """Return an example, transformed."""
+        return self._transform(self._dataset[as_place(i, len(self))])
+
+    def get_examples(self, indices: Sequence[int]) -> list[Example]:
+        """Return several examples."""
+        places = [as_place(i, len(self)) for i in indices]
+        return [self._transform(example)
+                for example in read_examples(self._dataset, places)]
+
+
+class ConcatenatedDataset(DatasetMixin):
+    """Several data sets one after the other.
+
+    Parameters
+    ----------
+    *datasets : indexable
+
+    Examples
+    --------
+    >>> ConcatenatedDataset([1, 2], [3])[1:]
+    [2, 3]
+
+    """
+
+    def __init__(self, *datasets: ExampleSet) -> None:
+        self._datasets = datasets
+        self._ends = list(itertools.accumulate(map(len, datasets)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def get_example(self, i: int) -> Example:
+        """Return an example of the data set that has it."""
+        place = as_place(i, len(self))
+        number = bisect.bisect_right(self._ends, place)
+        start = self._ends[number - 1] if number else 0
+        return self._datasets[number][place - start]
+
+
+def _common_length(datasets: dict[Any, ExampleSet]) -> int:
+    """Return the length of data sets, or refuse different ones."""
+    if not datasets:
+        raise ValueError('at least one data set is needed, got none')
+    lengths = {name: len(dataset) for name, dataset in datasets.items()}
+    if len(set(lengths.values())) > 1:
+        raise ValueError(
+            'all data sets must have the same number of examples, got ' +
+            ', '.join(f'{name}: {length}'
+                      for name, length in lengths.items()))
+    return next(iter(lengths.values()))

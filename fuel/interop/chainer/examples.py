@@ -1,0 +1,128 @@
+"""Data sets of examples that are indexed, as Chainer defines them."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy
+
+#: An example: an array or a number, or a tuple or a dict of them.
+Example: TypeAlias = Any
+
+
+class ExampleSet(Protocol):
+    """What Chainer calls a data set; lists and arrays are ones."""
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+
+    def __getitem__(self, index: Any, /) -> Any:
+        """Return an example."""
+
+
+class DatasetMixin:
+    """Indexing by integers, slices and lists, made of :meth:`get_example`.
+
+    Subclasses implement :meth:`get_example` and ``__len__``.
+
+    Examples
+    --------
+    >>> class Squares(DatasetMixin):
+    ...     def __len__(self):
+    ...         return 5
+    ...     def get_example(self, i):
+    ...         return i ** 2
+    >>> squares = Squares()
+    >>> squares[3], squares[1:3], squares[[4, 0]]
+    (9, [1, 4], [16, 0])
+
+    """
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return an example, or a list of examples.
+
+        Parameters
+        ----------
+        index : int, slice, list of int or numpy.ndarray
+            An array has one dimension and holds integers.
+
+        Returns
+        -------
+        object
+            For an integer the example, otherwise a list of examples.
+
+        """
+        if isinstance(index, slice):
+            return self.get_examples(range(*index.indices(len(self))))
+        if isinstance(index, (list, numpy.ndarray)):
+            return self.get_examples(as_integers(index))
+        return self.get_example(index)
+
+    def __len__(self) -> int:
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement __len__')
+
+    def get_example(self, i: int) -> Example:
+        """Return an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Raises
+        ------
+        IndexError
+            If there is no such example.
+
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement get_example')
+
+    def get_examples(self, indices: Sequence[int]) -> list[Example]:
+        """Return several examples.
+
+        A hook for data sets that read several in less time than one by one.
+
+        Parameters
+        ----------
+        indices : sequence of int
+
+        """
+        return [self.get_example(i) for i in indices]
+
+
+def as_integers(index: Any) -> list[int]:
+    """Return a list or an array of indices as Python's integers."""
+    array = numpy.asarray(index)
+    if not array.size and array.ndim == 1:
+        return []
+    if array.ndim != 1 or array.dtype.kind not in 'iu':
+        raise IndexError(
+            'examples are indexed by an integer, a slice, or a list or '
+            'one-dimensional array of integers, got '
+            f'{index!r:.100} ({array.ndim} dimensions of {array.dtype}); of '
+            'a mask, take numpy.flatnonzero(mask)')
+    integers: list[int] = array.tolist()
+    return integers
+
+
+def read_examples(dataset: ExampleSet, indices: Sequence[int],
+                  ) -> list[Example]:
+    """Return examples of any data set, at once where it can do that."""
+    try:
+        if isinstance(dataset, DatasetMixin):
+            return dataset.get_examples(indices)
+        return [dataset[i] for i in indices]
+    except StopIteration as error:
+        raise RuntimeError(
+            f'{type(dataset).__name__} raised StopIteration, which would end '
+            'the iteration too early: an index that is not there is an '
+            'IndexError') from error
+
+
+def as_place(i: int, length: int) -> int:
+    """Return an index from 0 on, of one that may count from the end."""
+    if not -length <= i < length:
+        raise IndexError(
+            f'index {i} is out of range: there are {length} examples')
+    return i + length if i < 0 else i

@@ -1,0 +1,163 @@
+"""Files of data sets: where they are kept, downloads and caches."""
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from fuel.downloaders.base import default_downloader
+from fuel.utils.atomic_files import new_path
+
+Content = TypeVar('Content')
+
+VARIABLE = 'CHAINER_DATASET_ROOT'
+_root: str | None = None
+
+
+def get_dataset_root() -> str:
+    """Return the folder in which data sets are kept.
+
+    Returns
+    -------
+    str
+        What :func:`set_dataset_root` was given, else what the environment
+        variable ``CHAINER_DATASET_ROOT`` holds, else ``.chainer/dataset`` in
+        the home directory.
+
+    """
+    return _root or os.environ.get(VARIABLE) or os.path.join(
+        os.path.expanduser('~'), '.chainer', 'dataset')
+
+
+def set_dataset_root(path: str | os.PathLike[str] | None) -> None:
+    """Set the folder in which data sets are kept.
+
+    Parameters
+    ----------
+    path : str or path-like
+        It need not exist. None undoes an earlier call.
+
+    """
+    global _root
+    _root = None if path is None else os.fspath(path)
+
+
+def get_dataset_directory(dataset_name: str,
+                          create_directory: bool = True) -> str:
+    """Return the folder of a data set.
+
+    Parameters
+    ----------
+    dataset_name : str
+        Its name, a path below the root.
+    create_directory : bool, optional
+        Whether to create the folder. Defaults to True.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If the name leads out of the root.
+
+    """
+    root = os.path.abspath(get_dataset_root())
+    path = os.path.abspath(os.path.join(root, dataset_name))
+    if not path.startswith(os.path.join(root, '')):
+        raise ValueError(
+            f'dataset_name must be a path below {root}, got '
+            f'{dataset_name!r}')
+    if create_directory:
+        os.makedirs(path, exist_ok=True)
+    return os.path.join(get_dataset_root(), dataset_name)
+
+
+def cached_download(url: str) -> str:
+    """Download a file, unless it was downloaded before.
+
+    Parameters
+    ----------
+    url : str
+
+    Returns
+    -------
+    str
+        Path of the file, below :func:`get_dataset_root`, where Chainer
+        keeps it too.
+
+    Raises
+    ------
+    fuel.downloaders.base.DownloadError
+        If the file cannot be downloaded. Nothing is left in its place.
+
+    Notes
+    -----
+    The download is what ``fuel-download`` does: it resumes, tries again,
+    gives up a server that is too slow, and puts only a complete file in its
+    place. Of several threads or processes one downloads, and the others wait.
+
+    """
+    folder = os.path.join(get_dataset_root(), '_dl_cache')
+    # The name that Chainer gives it; nothing secret depends on the digest.
+    name = hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()
+    path = os.path.join(folder, name)
+    if not os.path.exists(path):
+        default_downloader(folder, [url], [name])
+    return path
+
+
+def cache_or_load_file(path: str | os.PathLike[str],
+                       creator: Callable[[str], Content],
+                       loader: Callable[[str], Content]) -> Content:
+    """Load a file, or create it if it does not exist.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    creator : callable
+        Takes a temporary path at which nothing is yet; writes the file there
+        and returns its content.
+    loader : callable
+        Takes the path of the file and returns its content.
+
+    Returns
+    -------
+    object
+        What `creator` or `loader` returned.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `creator` returned without making the file.
+
+    Notes
+    -----
+    The file gets its name when it is whole, in one step. If several threads
+    or processes come at once, each may create it, and whoever is last puts
+    it in its place.
+
+    Examples
+    --------
+    >>> def create(path):
+    ...     with open(path, 'w') as file:
+    ...         file.write('squares')
+    ...     return 'created'
+    >>> def load(path):
+    ...     with open(path) as file:
+    ...         return 'loaded ' + file.read()
+    >>> cache_or_load_file('cached.txt', create, load)
+    'created'
+    >>> cache_or_load_file('cached.txt', create, load)
+    'loaded squares'
+
+    """
+    path = os.fspath(path)
+    if os.path.exists(path):
+        return loader(path)
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with new_path(path) as temporary:
+        return creator(temporary)

@@ -1,0 +1,84 @@
+"""The interface of iterators, as Chainer defines it."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from contextlib import suppress
+from typing import Any
+
+from fuel.interop.chainer.serialization import Serializer
+
+
+def _chainers_own() -> Any:
+    """Return Chainer's base of iterators, which its updaters look for."""
+    if importlib.util.find_spec('chainer') is not None:
+        # It does not run with all versions of NumPy: then nothing asks.
+        with suppress(Exception):
+            return importlib.import_module('chainer.dataset').Iterator
+    return object
+
+
+_Base: Any = _chainers_own()
+
+
+class Iterator(_Base):  # type: ignore[misc]
+    """Base of the iterators over batches of examples.
+
+    It derives from ``chainer.dataset.Iterator`` where Chainer is installed.
+    Subclasses implement ``__next__``, and :meth:`serialize` if they can be
+    resumed.
+
+    Attributes
+    ----------
+    batch_size : int
+        How many examples a batch has. A batch may have fewer.
+    epoch : int
+        How many sweeps over the data set are complete.
+    epoch_detail : float
+        The same with the part of the present sweep: 2.5 in the middle of the
+        third.
+    previous_epoch_detail : float or None
+        `epoch_detail` before the last batch. None before the first.
+    is_new_epoch : bool
+        Whether the last batch completed a sweep.
+
+    """
+
+    batch_size: int
+    epoch: int
+    epoch_detail: float
+    previous_epoch_detail: float | None
+    is_new_epoch: bool
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement __next__')
+
+    def next(self) -> Any:
+        """Return the next batch."""
+        return self.__next__()
+
+    def finalize(self) -> None:
+        """Release what the iterator holds, such as worker processes."""
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.finalize()
+
+    def __del__(self) -> None:
+        self.finalize()
+
+    def serialize(self, serializer: Serializer) -> None:
+        """Write the position into a snapshot, or take it from there.
+
+        Parameters
+        ----------
+        serializer : chainer.AbstractSerializer
+            Or any function of a name and a value that behaves as one.
+
+        """

@@ -1,0 +1,101 @@
+"""What iterators write into snapshots, and read from them.
+
+A serializer of Chainer's is called with a name and a value. One that writes
+returns the value, one that reads returns the value of that name from the
+snapshot; KeyError if there is none. Arrays are read into the array that is
+passed, which must have the shape of the saved one.
+"""
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+import numpy
+
+from fuel.exceptions import StateMismatchError
+from fuel.utils import rng_state
+
+# No state is that long; a damaged snapshot might say so.
+MOST_BYTES = 2 ** 26
+
+
+class Serializer(Protocol):
+    """Reads or writes values of a snapshot by name."""
+
+    def __call__(self, key: str, value: Any, /) -> Any:
+        """Write or read a value."""
+
+
+def serialize_count(serializer: Serializer, key: str, value: int,
+                    least: int = 0) -> int:
+    """Write or read a number; refuse one that is too small."""
+    count = int(serializer(key, value))
+    if count < least:
+        raise StateMismatchError(
+            f'{key!r} of the snapshot must be at least {least}, got {count}: '
+            'the snapshot is damaged')
+    return count
+
+
+def serialize_text(serializer: Serializer, key: str, text: str) -> str:
+    """Write or read a text, as an array of bytes, which all formats take."""
+    written = numpy.frombuffer(text.encode(), numpy.uint8)
+    size = serialize_count(serializer, f'{key}_size', len(written))
+    if size > MOST_BYTES:
+        raise StateMismatchError(
+            f'{key!r} of the snapshot has {size} bytes, more than a state '
+            'can have: the snapshot is damaged')
+    buffer = numpy.zeros(size, numpy.uint8)
+    if size == len(written):
+        buffer[:] = written
+    return bytes(numpy.asarray(serializer(key, buffer), numpy.uint8)).decode()
+
+
+def serialize_plain(serializer: Serializer, key: str, value: Any) -> Any:
+    """Write or read plain data, as JSON."""
+    try:
+        return json.loads(serialize_text(
+            serializer, key, json.dumps(value, separators=(',', ':'))))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StateMismatchError(
+            f'{key!r} of the snapshot cannot be read: it is damaged'
+            ) from error
+
+
+def generators_of(owner: object) -> list[Any]:
+    """Return the random generators among the attributes of an object."""
+    attributes = getattr(owner, '__dict__', {})
+    return [attributes[name] for name in sorted(attributes)
+            if rng_state.is_generator(attributes[name])]
+
+
+def serialize_generators(serializer: Serializer, key: str,
+                         owner: object) -> bool:
+    """Write or read the states of an object's generators.
+
+    Return whether they have changed. Snapshots that Chainer wrote have none:
+    the generators go on as they are.
+    """
+    generators = generators_of(owner)
+    if not generators:
+        return False
+    present = [rng_state.get_state(rng) for rng in generators]
+    try:
+        states = serialize_plain(serializer, key, present)
+    except KeyError:
+        return False
+    if states == present:
+        return False
+    try:
+        if len(states) != len(generators):
+            raise ValueError(f'{len(states)} generators were saved, but '
+                             f'there are {len(generators)}')
+        for rng, state in zip(generators, states, strict=True):
+            rng_state.check_state(rng, state)
+    except (TypeError, ValueError) as error:
+        raise StateMismatchError(
+            f'{key!r} of the snapshot does not fit {type(owner).__name__}: '
+            f'{error}') from error
+    for rng, state in zip(generators, states, strict=True):
+        rng_state.set_state(rng, state)
+    return True

@@ -1,0 +1,369 @@
+"""Iterators over the sweeps of a data set, made where or when wanted."""
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator as Iterates
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.readers import note_request
+from fuel.exceptions import WorkerError
+from fuel.interop.chainer.examples import Example, ExampleSet, read_examples
+from fuel.interop.chainer.iterator import Iterator
+from fuel.interop.chainer.reading import ExampleBatches, ThreadedBatches
+from fuel.interop.chainer.serialization import Serializer
+from fuel.interop.chainer.sweeps import (
+    Sampler,
+    ShuffleOrderSampler,
+    Sweeps,
+    SweepScheme,
+)
+from fuel.streams import DataStream
+from fuel.transformers import MultiProcessing
+from fuel.utils.checks import not_negative, positive
+from fuel.utils.threads import number_of_threads
+
+#: The examples of a batch, and their indices.
+Read: TypeAlias = 'tuple[list[Example], NDArray[Any]]'
+
+
+class SweepIterator(Iterator):
+    """Base of the iterators over sweeps of a data set.
+
+    Parameters
+    ----------
+    dataset : indexable
+        A data set: it has a length and takes indices.
+    batch_size : int
+    repeat : bool, optional
+        Whether to go on with another sweep after the last example. A batch
+        may then hold examples of two sweeps. Defaults to True; if False, the
+        last batch may have fewer examples.
+    shuffle : bool, optional
+        Whether the order is shuffled for each sweep. Defaults to None: it
+        is, or `order_sampler` says.
+    order_sampler : callable, optional
+        Returns the order of each sweep; see :class:`OrderSampler`.
+
+    Raises
+    ------
+    ValueError
+        If both `shuffle` and `order_sampler` are given, or if an empty data
+        set should be repeated.
+
+    """
+
+    def __init__(self, dataset: ExampleSet, batch_size: int,
+                 repeat: bool = True, shuffle: bool | None = None,
+                 order_sampler: Sampler | None = None) -> None:
+        if shuffle is not None and order_sampler is not None:
+            raise ValueError(
+                'shuffle and order_sampler cannot both be given, got '
+                f'shuffle={shuffle!r}: leave it out, or None')
+        if order_sampler is None and shuffle is not False:
+            order_sampler = ShuffleOrderSampler()
+        self.dataset = dataset
+        self.batch_size = positive('batch_size', batch_size)
+        self.order_sampler = order_sampler
+        self._sweeps = Sweeps(
+            len(dataset), self.batch_size, bool(repeat), order_sampler)
+        if repeat and not self._sweeps.size:
+            raise ValueError(
+                'a data set without examples cannot be repeated: pass '
+                'repeat=False')
+
+    @property
+    def repeat(self) -> bool:
+        """Whether another sweep follows (bool)."""
+        return self._sweeps.repeat
+
+    @property
+    def shuffle(self) -> bool:
+        """Whether the order is shuffled, or chosen by a sampler (bool)."""
+        return self.order_sampler is not None
+
+    @property
+    def epoch(self) -> int:  # type: ignore[override]
+        """How many sweeps are complete (int)."""
+        return self._sweeps.epoch
+
+    @property
+    def current_position(self) -> int:
+        """How many examples of the present sweep were delivered (int)."""
+        return self._sweeps.position
+
+    @property
+    def epoch_detail(self) -> float:  # type: ignore[override]
+        """Sweeps, with the part of the present one (float)."""
+        return self._sweeps.epoch_detail
+
+    @property
+    def previous_epoch_detail(  # type: ignore[override]
+            self) -> float | None:
+        """`epoch_detail` before the last batch (float), or None."""
+        return self._sweeps.previous_epoch_detail
+
+    @property
+    def is_new_epoch(self) -> bool:  # type: ignore[override]
+        """Whether the last batch completed a sweep (bool)."""
+        return self._sweeps.is_new_epoch
+
+    @abstractmethod
+    def __next__(self) -> list[Example]:
+        """Return the next batch."""
+
+    def reset(self) -> None:
+        """Go to the beginning of a first sweep, with a new order."""
+        self.finalize()
+        self._sweeps.reset()
+
+    def serialize(self, serializer: Serializer) -> None:
+        """Write the position into a snapshot, or take it from there.
+
+        That is the place in the sweep, its order, and the state of the
+        sampler's generator: the batches after a snapshot are those that
+        would have come. A snapshot of Chainer's own iterators is taken too;
+        there the order after the present sweep depends on the seed.
+
+        Parameters
+        ----------
+        serializer : chainer.AbstractSerializer
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the snapshot is damaged, or of another data set.
+
+        """
+        if self._sweeps.serialize(serializer):
+            self.finalize()
+
+    def __copy__(self) -> Any:
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__getstate__())
+        other._sweeps = copy.deepcopy(self._sweeps)
+        other.order_sampler = other._sweeps.sampler
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __repr__(self) -> str:
+        return (f'<{type(self).__name__} over {len(self.dataset)} examples, '
+                f'batch_size={self.batch_size}, epoch_detail='
+                f'{self.epoch_detail:.4g}>')
+
+
+class SerialIterator(SweepIterator):
+    """Reads batch after batch when it is asked for them.
+
+    Parameters
+    ----------
+    dataset, batch_size, repeat, shuffle, order_sampler
+        See :class:`SweepIterator`.
+
+    Examples
+    --------
+    >>> iterator = SerialIterator([10, 20, 30], 2, shuffle=False)
+    >>> iterator.next(), iterator.epoch_detail, iterator.is_new_epoch
+    ([10, 20], 0.6666666666666666, False)
+    >>> iterator.next(), iterator.epoch_detail, iterator.is_new_epoch
+    ([30, 10], 1.3333333333333333, True)
+
+    """
+
+    def __next__(self) -> list[Example]:
+        indices = self._sweeps.advance().tolist()
+        try:
+            return read_examples(self.dataset, indices)
+        except Exception as error:
+            note_request(error, indices)
+            raise
+
+
+class PrefetchingIterator(SweepIterator):
+    """Base of the iterators whose batches are made before they are asked for.
+
+    What makes them has a copy of the position, and runs ahead of it.
+    """
+
+    _batches: Iterates[Read] | None = None
+
+    def __init__(self, dataset: ExampleSet, batch_size: int,
+                 repeat: bool = True, shuffle: bool | None = None,
+                 order_sampler: Sampler | None = None) -> None:
+        # The two positions draw from generators of their own.
+        super().__init__(dataset, batch_size, repeat, shuffle,
+                         copy.deepcopy(order_sampler))
+
+    @abstractmethod
+    def _open(self) -> Iterates[Read]:
+        """Return what makes the batches that come next."""
+
+    def __next__(self) -> list[Example]:
+        if self._sweeps.is_over:
+            raise StopIteration
+        if self._batches is None:
+            self._batches = self._open()
+        try:
+            examples, indices = next(self._batches)
+        except WorkerError:
+            self.finalize()
+            raise
+        except Exception:
+            # The batch is left out, here as there.
+            self._sweeps.advance()
+            raise
+        except BaseException:
+            self.finalize()
+            raise
+        if not numpy.array_equal(indices, self._sweeps.advance()):
+            self.finalize()
+            raise RuntimeError(
+                f'order_sampler {self.order_sampler!r:.200} gave another '
+                'order where batches are prefetched: it must depend on its '
+                'arguments and on generators in its attributes alone, not '
+                'on numpy.random; see ShuffleOrderSampler')
+        return examples
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_batches': None}
+
+
+class MultithreadIterator(PrefetchingIterator):
+    """Reads the examples of the next batch in threads.
+
+    Parameters
+    ----------
+    dataset, batch_size, repeat, shuffle, order_sampler
+        See :class:`SweepIterator`. Threads gain where the data set waits
+        for files or releases the GIL.
+    n_threads : int, optional
+        How many threads of Fuel's pool to use. Defaults to 1.
+
+    Examples
+    --------
+    >>> with MultithreadIterator(range(5), 3, shuffle=False,
+    ...                          n_threads=2) as iterator:
+    ...     next(iterator), next(iterator)
+    ([0, 1, 2], [3, 4, 0])
+
+    """
+
+    def __init__(self, dataset: ExampleSet, batch_size: int,
+                 repeat: bool = True, shuffle: bool | None = None,
+                 n_threads: int = 1,
+                 order_sampler: Sampler | None = None) -> None:
+        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler)
+        self.n_threads = positive('n_threads', n_threads)
+
+    def _open(self) -> Iterates[Read]:
+        return ThreadedBatches(
+            self.dataset, copy.deepcopy(self._sweeps), self.n_threads)
+
+    def finalize(self) -> None:
+        """Drop the batch that was prefetched."""
+        self._batches = None
+
+
+class TimeoutWarning(RuntimeWarning):
+    """A batch took longer than `dataset_timeout`."""
+
+
+class MultiprocessIterator(PrefetchingIterator):
+    """Reads batches in other processes.
+
+    Parameters
+    ----------
+    dataset, batch_size, repeat, shuffle, order_sampler
+        See :class:`SweepIterator`. If processes are not forked, the data set
+        and the sampler must pickle.
+    n_processes : int, optional
+        How many processes. Defaults to ``config.num_threads``, which is the
+        number of cores.
+    n_prefetch : int, optional
+        How many batches wait while each process makes one. Defaults to 1.
+    shared_mem : int, optional
+        Bytes of shared memory for an example, above which batches take
+        longer. Defaults to None: all that ``config.shared_memory_bytes``
+        allows.
+    dataset_timeout : float, optional
+        Seconds to wait for a batch before a warning. Defaults to 30; None
+        for no warning. After ``config.stall_timeout`` there is an error.
+    maxtasksperchild : int, optional
+        Accepted, without effect: processes are not replaced.
+
+    Raises
+    ------
+    fuel.exceptions.WorkerError
+        By the iteration, if a process dies or stalls. No batch is lost: the
+        next call starts other processes.
+
+    Notes
+    -----
+    A process makes whole batches, by
+    :class:`~fuel.transformers.MultiProcessing`, and they come through shared
+    memory. The processes start with the first batch and end with
+    :meth:`finalize`.
+
+    """
+
+    TimeoutWarning = TimeoutWarning
+
+    def __init__(self, dataset: ExampleSet, batch_size: int,
+                 repeat: bool = True, shuffle: bool | None = None,
+                 n_processes: int | None = None, n_prefetch: int = 1,
+                 shared_mem: int | None = None,
+                 order_sampler: Sampler | None = None,
+                 dataset_timeout: float | None = 30.0,
+                 maxtasksperchild: int | None = None) -> None:
+        super().__init__(dataset, batch_size, repeat, shuffle, order_sampler)
+        self.n_processes = number_of_threads() if n_processes is None \
+            else positive('n_processes', n_processes)
+        self.n_prefetch = not_negative('n_prefetch', n_prefetch)
+        self.shared_mem = None if shared_mem is None else positive(
+            'shared_mem', shared_mem)
+        self.dataset_timeout = dataset_timeout
+        if maxtasksperchild is not None:
+            positive('maxtasksperchild', maxtasksperchild)
+        self.maxtasksperchild = maxtasksperchild
+
+    _stream: MultiProcessing | None = None
+
+    def _open(self) -> Iterates[Read]:
+        waiting = self.n_prefetch + self.n_processes
+        self._stream = MultiProcessing(
+            DataStream(ExampleBatches(self.dataset),
+                       iteration_scheme=SweepScheme(self._sweeps)),
+            waiting, num_workers=self.n_processes,
+            max_bytes=self.shared_mem and (
+                self.shared_mem * self.batch_size * waiting))
+        batches: Iterates[Read] = self._stream.get_epoch_iterator()
+        return batches
+
+    def __next__(self) -> list[Example]:
+        start = time.monotonic()
+        batch = super().__next__()
+        seconds = time.monotonic() - start
+        if self.dataset_timeout is not None \
+                and seconds > self.dataset_timeout:
+            warnings.warn(
+                f'a batch of {type(self.dataset).__name__} took '
+                f'{seconds:.1f} s, longer than dataset_timeout='
+                f'{self.dataset_timeout}', TimeoutWarning, stacklevel=2)
+        return batch
+
+    def finalize(self) -> None:
+        """End the processes, and drop what they prefetched."""
+        self._batches = None
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_stream': None}

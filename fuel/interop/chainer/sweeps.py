@@ -1,0 +1,271 @@
+"""Sweeps over a data set: their order, and the position in them."""
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import StateMismatchError
+from fuel.interop.chainer.serialization import (
+    Serializer,
+    serialize_count,
+    serialize_generators,
+)
+from fuel.schemes import IterationScheme
+from fuel.schemes.base import default_rng, load_no_state, no_state
+from fuel.schemes.requests import RequestIterator
+from fuel.typing import RandomGenerator
+
+#: Takes the order of a sweep and a position in it; returns the next order.
+Sampler: TypeAlias = Callable[[NDArray[Any], int], Any]
+
+
+class OrderSampler:
+    """Base of the samplers of an order; any function will do too."""
+
+    def __call__(self, current_order: NDArray[Any],
+                 current_position: int) -> Any:
+        """Return the order of the next sweep.
+
+        Parameters
+        ----------
+        current_order : numpy.ndarray, shape (examples,)
+            The order of the sweep that ends; 0, 1, ... before the first.
+        current_position : int
+            Where in it the last batch began.
+
+        Returns
+        -------
+        numpy.ndarray, shape (examples,)
+            Indices of the data set.
+
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} must implement __call__')
+
+
+class ShuffleOrderSampler(OrderSampler):
+    """Shuffles the order for each sweep.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState, optional
+        Or a :class:`numpy.random.Generator`. Defaults to a new
+        ``RandomState(config.default_seed)``, as for Fuel's schemes, so two
+        iterators made alike give the same order. Its state is part of
+        snapshots.
+
+    """
+
+    def __init__(self, random_state: RandomGenerator | None = None) -> None:
+        self.random_state: Any = (
+            default_rng() if random_state is None else random_state)
+
+    def __call__(self, current_order: NDArray[Any],
+                 current_position: int) -> NDArray[Any]:
+        """Return the numbers of the examples in a random order."""
+        order: NDArray[Any] = self.random_state.permutation(
+            len(current_order))
+        return order
+
+
+class Sweeps:
+    """The position of an iterator: sweep, place in it, and its order.
+
+    Parameters
+    ----------
+    num_examples : int
+    batch_size : int
+    repeat : bool
+        Whether a sweep follows the first.
+    sampler : callable or None
+        None: the order of the data set.
+
+    """
+
+    def __init__(self, num_examples: int, batch_size: int, repeat: bool,
+                 sampler: Sampler | None) -> None:
+        self.num_examples = num_examples
+        self.batch_size = batch_size
+        self.repeat = repeat
+        self.sampler = sampler
+        self.reset()
+
+    def reset(self) -> None:
+        """Go to the beginning of a first sweep, with a new order."""
+        self.position = self.epoch = 0
+        self.is_new_epoch = False
+        self.previous_epoch_detail: float | None = None
+        self.order: NDArray[Any] | None = None
+        if self.sampler is not None:
+            self.order = self._checked(self.sampler(
+                numpy.arange(self.num_examples), 0), None)
+
+    @property
+    def size(self) -> int:
+        """Number of examples in a sweep (int)."""
+        return self.num_examples if self.order is None else len(self.order)
+
+    @property
+    def epoch_detail(self) -> float:
+        """Number of sweeps with the part of the present one (float)."""
+        return self.epoch + self.position / max(1, self.size)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no batch left (bool)."""
+        return not self.size or (not self.repeat and self.epoch > 0)
+
+    def advance(self) -> NDArray[Any]:
+        """Return the indices of the next batch; StopIteration at the end."""
+        if self.is_over:
+            raise StopIteration
+        self.previous_epoch_detail = self.epoch_detail
+        first, before, left = self.position, self.epoch, self.batch_size
+        parts = []
+        while left and not self.is_over:
+            stop = min(self.position + left, self.size)
+            parts.append(self._indices(self.position, stop))
+            left -= stop - self.position
+            self.position = stop
+            if stop == self.size:
+                self._begin_sweep(first)
+        self.is_new_epoch = self.epoch > before
+        return numpy.concatenate(parts)
+
+    def _indices(self, start: int, stop: int) -> NDArray[Any]:
+        if self.order is None:
+            return numpy.arange(start, stop)
+        return self.order[start:stop]
+
+    def _begin_sweep(self, position: int) -> None:
+        self.epoch += 1
+        self.position = 0
+        if self.order is not None and self.sampler is not None:
+            self.order = self._checked(
+                self.sampler(self.order.copy(), position), len(self.order))
+
+    def _checked(self, order: Any, size: int | None) -> NDArray[Any]:
+        """Return an order that a sampler returned, checked and copied."""
+        indices = numpy.array(order)
+        if indices.ndim != 1 or (indices.size and (
+                indices.dtype.kind not in 'iu' or indices.min() < 0
+                or indices.max() >= self.num_examples)):
+            raise ValueError(
+                'order_sampler must return a one-dimensional array of '
+                f'integers from 0 to {self.num_examples - 1}, got '
+                f'{order!r:.200}')
+        if size is not None and len(indices) != size:
+            raise ValueError(
+                'order_sampler must return as many indices each time, got '
+                f'{len(indices)} after {size}')
+        return indices.astype(numpy.int64)
+
+    def serialize(self, serializer: Serializer) -> bool:
+        """Write the position into a snapshot, or take it from there.
+
+        Returns
+        -------
+        bool
+            Whether what comes next has changed.
+
+        """
+        taken = copy.copy(self)
+        taken.position = serialize_count(
+            serializer, 'current_position', self.position)
+        taken.epoch = serialize_count(serializer, 'epoch', self.epoch)
+        taken.is_new_epoch = bool(serializer(
+            'is_new_epoch', self.is_new_epoch))
+        if self.order is not None:
+            taken.order = self._serialize_order(serializer, self.order)
+        if taken.position >= max(1, taken.size):
+            raise StateMismatchError(
+                f"'current_position' of the snapshot is {taken.position}, "
+                f'but a sweep has {taken.size} examples: build the iterator '
+                'over the data set that it was saved with')
+        taken.previous_epoch_detail = self._serialize_previous(
+            serializer, taken)
+        is_drawn_anew = serialize_generators(
+            serializer, 'generators', self.sampler)
+        is_same = (self.position, self.epoch) == (
+            taken.position, taken.epoch) and (
+            self.order is None or taken.order is None
+            or numpy.array_equal(self.order, taken.order))
+        vars(self).update(vars(taken))
+        return is_drawn_anew or not is_same
+
+    def _serialize_order(self, serializer: Serializer,
+                         present: NDArray[Any]) -> NDArray[Any]:
+        order = present.copy()
+        try:
+            try:
+                order = serializer('order', order)
+            except KeyError:
+                # The name in snapshots of old versions of Chainer.
+                order = serializer('_order', order)
+            return self._checked(order, len(present))
+        except (KeyError, ValueError) as error:
+            raise StateMismatchError(
+                "the snapshot has no 'order' of "
+                f'{len(present)} of {self.num_examples} examples: build the '
+                'iterator over the data set, and with the shuffling, that '
+                f'it was saved with ({error})') from error
+
+    def _serialize_previous(self, serializer: Serializer,
+                            taken: Sweeps) -> float | None:
+        """Write or read `previous_epoch_detail`, negative for None."""
+        previous = self.previous_epoch_detail
+        try:
+            value = float(serializer('previous_epoch_detail', (
+                -1. if previous is None else previous)))
+        except KeyError:
+            # Snapshots of old versions of Chainer lack it.
+            value = taken.epoch_detail - self.batch_size / max(1, taken.size)
+        return value if value >= 0 else None
+
+
+class SweepScheme(IterationScheme):
+    """An iteration scheme that goes on from a position in the sweeps.
+
+    Parameters
+    ----------
+    sweeps : Sweeps
+        It stays where it is.
+
+    """
+
+    requests_examples = False
+
+    def __init__(self, sweeps: Sweeps) -> None:
+        self.sweeps = copy.deepcopy(sweeps)
+
+    def get_request_iterator(self) -> SweepRequests:
+        """Return an iterator over the batches of all sweeps to come."""
+        return SweepRequests(copy.deepcopy(self.sweeps))
+
+    state_dict = no_state
+    load_state_dict = load_no_state
+
+
+class SweepRequests(RequestIterator):
+    """The batches of sweep after sweep."""
+
+    def __init__(self, sweeps: Sweeps) -> None:
+        self.sweeps = sweeps
+        self.num_requests = math.inf
+
+    def __next__(self) -> list[int]:
+        indices: list[int] = self.sweeps.advance().tolist()
+        self.position += 1
+        return indices
+
+    def advance(self, count: int) -> None:
+        """Skip requests without making them."""
+        for _ in range(count):
+            if self.sweeps.is_over:
+                return
+            next(self)
