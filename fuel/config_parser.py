@@ -30,6 +30,14 @@ reconnect_timeout    FUEL_RECONNECT_TIMEOUT    30 seconds
 stall_timeout        FUEL_STALL_TIMEOUT        600 seconds
 server_journal       FUEL_SERVER_JOURNAL       ``fuel`` in the platform's
                                                directory for user state
+remote_cache_path    FUEL_REMOTE_CACHE_PATH    ``fuel/remote`` in the
+                                               platform's directory for
+                                               caches; ``off`` for none
+remote_cache_bytes   FUEL_REMOTE_CACHE_BYTES   a fifth of that disk, at most
+                                               half of what is free there
+remote_memory_bytes  FUEL_REMOTE_MEMORY_BYTES  256 MiB for each file
+remote_connections   FUEL_REMOTE_CONNECTIONS   16 for each file
+remote_timeout       FUEL_REMOTE_TIMEOUT       120 seconds
 ===================  ========================  =============================
 
 """
@@ -43,8 +51,9 @@ from typing import Any
 
 from fuel.exceptions import ConfigurationError
 from fuel.setting_types import (
-    at_least, cores, directory_or_off, extra_downloader_converter, float_type,
-    multiple_paths_parser, path_parser, required, seconds)
+    at_least, cache_folder_or_off, cores, directory_or_off,
+    extra_downloader_converter, float_type, multiple_paths_parser,
+    path_parser, required, seconds)
 from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
@@ -307,5 +316,10 @@ for _key, _type, _default in (
         ('connect_timeout', seconds, 60.),
         ('reconnect_timeout', seconds, 30.),
         ('stall_timeout', seconds, 600.),
-        ('server_journal', directory_or_off, None)):
+        ('server_journal', directory_or_off, None),
+        ('remote_cache_path', cache_folder_or_off, None),
+        ('remote_cache_bytes', at_least(0, 'bytes are', lambda: None), None),
+        ('remote_memory_bytes', at_least(0, 'bytes are', required), 2 ** 28),
+        ('remote_connections', at_least(1, 'connection is', required), 16),
+        ('remote_timeout', seconds, 120.)):
     config.add_config(_key, _type, _default, f'FUEL_{_key.upper()}')

@@ -106,6 +106,16 @@ def directory_or_off(value: object) -> str:
     return 'off' if value in (False, 'off', '') else path_parser(value)
 
 
+def cache_folder_or_off(value: object) -> str:
+    """Return a directory for remote files, or ``'off'``; None is one in the
+    user's directory for caches."""
+    if value is None:
+        import platformdirs
+        return os.path.join(platformdirs.user_cache_dir(
+            'fuel', appauthor=False), 'remote')
+    return directory_or_off(value)
+
+
 def at_least(least: int, what: str, if_none: Callable[[], int | None],
               most: int | None = None) -> Callable[[object], int | None]:
     """Return a parser of whole numbers in a range."""

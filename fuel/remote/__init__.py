@@ -1,0 +1,1 @@
+"""Bytes of files in object storage and on web servers, cached locally."""

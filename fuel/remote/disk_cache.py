@@ -1,0 +1,324 @@
+"""Remote files on the local disk: a sparse file each, and its index.
+
+An entry is a folder. Its name is a digest of the URL and the state of the
+file, which its file ``state.json`` says in full. ``data`` is a sparse file of
+the remote one's size; ``index`` has a record, of fixed size and with
+checksums, for each run of pages in it, appended after they were written. So
+what a process leaves that was killed is a shorter index, and what is damaged
+later is found by its checksum. Processes share an entry, and lock it while
+they use it; what nobody uses is removed, the oldest first, where the budget
+is exceeded.
+"""
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import shutil
+import struct
+import threading
+import weakref
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.seams import fault_point
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked
+    fcntl = None  # type: ignore[assignment, unused-ignore]
+
+logger = logging.getLogger(__name__)
+
+# First page, page behind the last, checksum of the bytes, of the record.
+RECORD = struct.Struct('<QQII')
+FORMAT = 1
+# Of the budget, what a process may take before it looks again.
+ALLOWANCE = 64 << 20
+
+
+class Record(NamedTuple):
+    """A run of pages that the index names, and its checksum."""
+
+    first: int
+    last: int
+    checksum: int
+
+
+def digest(*parts: object) -> str:
+    """Return a name for something."""
+    text = '\0'.join(map(str, parts))
+    return hashlib.sha256(text.encode('utf-8', 'surrogateescape')
+                          ).hexdigest()[:32]
+
+
+@fault_point('remote.write')
+def write_at(descriptor: int, data: bytes, start: int) -> None:
+    """Write bytes of a remote file into the one on disk."""
+    view = memoryview(data)
+    while view:
+        done = os.pwrite(descriptor, view, start)
+        view, start = view[done:], start + done
+
+
+@fault_point('remote.record')
+def append(descriptor: int, record: bytes) -> None:
+    """Append a record to an index: as a whole, to other processes."""
+    os.write(descriptor, record)
+
+
+class Entry:
+    """One remote file, in one state, on disk.
+
+    Attributes
+    ----------
+    descriptor : int
+        Of the sparse file.
+
+    """
+
+    def __init__(self, cache: DiskCache, folder: Path, size: int,
+                 page: int) -> None:
+        self._cache = cache
+        self.folder = folder
+        self._size = size
+        self._page = page
+        self.descriptor = os.open(folder / 'data', os.O_RDWR | os.O_CREAT,
+                                  0o600)
+        self._index = -1
+        try:
+            _lock(self.descriptor)
+            if os.fstat(self.descriptor).st_size not in (0, size):
+                raise FileNotFoundError('it is damaged')
+            os.ftruncate(self.descriptor, size)
+            self._index = os.open(
+                folder / 'index', os.O_RDWR | os.O_CREAT | os.O_APPEND,
+                0o600)
+            os.utime(self._index)
+            # Another process may have removed it just before.
+            if not os.path.samestat(os.fstat(self.descriptor),
+                                    os.stat(folder / 'data')):
+                raise FileNotFoundError('it was removed')
+        except BaseException:
+            self.close()
+            raise
+        self._read_to = 0
+
+    def close(self) -> None:
+        """Close the files."""
+        for descriptor in (self.descriptor, self._index):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self.descriptor = self._index = -1
+
+    def read_index(self) -> list[Record]:
+        """Return the runs of pages that were added since the last call, by
+        this process or another one."""
+        end = os.fstat(self._index).st_size
+        content = os.pread(self._index, max(0, end - self._read_to),
+                           self._read_to)
+        found = []
+        place = 0
+        while place + RECORD.size <= len(content):
+            record = content[place:place + RECORD.size]
+            first, last, checksum, own = RECORD.unpack(record)
+            if zlib.crc32(record[:-4]) != own:
+                # A part of a record, of who was killed.
+                place += 1
+                continue
+            place += RECORD.size
+            if first < last <= -(-self._size // self._page):
+                found.append(Record(first, last, checksum))
+        self._read_to += place
+        return found
+
+    def read(self, start: int, nbytes: int) -> bytes:
+        """Return bytes of the sparse file."""
+        pieces = []
+        while nbytes > 0:
+            piece = os.pread(self.descriptor, nbytes, start)
+            if not piece:
+                break
+            pieces.append(piece)
+            start, nbytes = start + len(piece), nbytes - len(piece)
+        return pieces[0] if len(pieces) == 1 else b''.join(pieces)
+
+    def is_sound(self, record: Record) -> bool:
+        """Tell whether the bytes of a run have the checksum in the index."""
+        start = record.first * self._page
+        nbytes = min(record.last * self._page, self._size) - start
+        try:
+            data = self.read(start, nbytes)
+        except OSError:
+            return False
+        return len(data) == nbytes and zlib.crc32(data) == record.checksum
+
+    def keep(self, first: int, last: int, data: bytes) -> bool:
+        """Write a run of pages; return whether there was room."""
+        if not self._cache.admits(len(data), self.folder):
+            return False
+        try:
+            write_at(self.descriptor, data, first * self._page)
+            body = RECORD.pack(first, last, zlib.crc32(data), 0)[:-4]
+            append(self._index,
+                   body + zlib.crc32(body).to_bytes(4, 'little'))
+        except OSError as error:
+            logger.warning('%s is not written to any more: %s',
+                           self.folder, error)
+            self._cache.close()
+            return False
+        return True
+
+
+class DiskCache:
+    """A folder of remote files, within a budget of bytes.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        Made if it is missing, for its owner alone.
+    budget : int
+        Bytes of disk for all entries together.
+
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], budget: int) -> None:
+        self.folder = Path(folder)
+        self.budget = budget
+        self._is_closed = False
+        self.start_in_child()
+        _all.add(self)
+
+    def start_in_child(self) -> None:
+        """Begin anew after a fork."""
+        self._lock = threading.Lock()
+        self._allowed = 0
+
+    def close(self) -> None:
+        """Take no more bytes, such as where the disk is full."""
+        self._is_closed = True
+
+    def open(self, name: str, size: int, validator: str, page: int,
+             shown: str) -> Entry | None:
+        """Return the entry of a remote file; None if there can be none."""
+        try:
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
+            _check_own(self.folder)
+            place = digest(name)
+            folder = self.folder / (
+                f'{place}-{digest(size, validator, page, FORMAT)}')
+            for other in self.folder.glob(f'{place}-*'):
+                if other != folder:
+                    _remove_unused(other)
+            for _ in range(10):
+                with contextlib.suppress(FileNotFoundError):
+                    return self._open(folder, size, validator, page, shown)
+                _remove_unused(folder)
+        except OSError as error:
+            logger.warning('%s is not cached on disk, in %s: %s', shown,
+                           self.folder, error)
+        return None
+
+    def _open(self, folder: Path, size: int, validator: str, page: int,
+              shown: str) -> Entry:
+        folder.mkdir(0o700, exist_ok=True)
+        entry = Entry(self, folder, size, page)
+        state = folder / 'state.json'
+        if not state.exists():
+            part = folder / f'state.{os.getpid()}'
+            part.write_text(json.dumps({
+                'url': shown, 'size': size, 'validator': validator}))
+            os.replace(part, state)
+        return entry
+
+    def admits(self, nbytes: int, folder: Path) -> bool:
+        """Tell whether there is room for some bytes of an entry; make room
+        by removing entries that nobody uses."""
+        with self._lock:
+            return not self._is_closed and self._allow(nbytes, folder)
+
+    def _allow(self, nbytes: int, folder: Path) -> bool:
+        if self._allowed < nbytes:
+            used = {entry: _disk_usage(entry) for entry in self._entries()}
+            free = self.budget - sum(used.values())
+            for entry in sorted(used, key=_last_used):
+                if free >= ALLOWANCE or entry == folder:
+                    continue
+                if _remove_unused(entry):
+                    free += used[entry]
+            self._allowed = max(0, min(free, ALLOWANCE))
+            if self._allowed < nbytes:
+                return False
+        self._allowed -= nbytes
+        return True
+
+    def used_bytes(self) -> int:
+        """Return the bytes of disk that the entries take."""
+        return sum(map(_disk_usage, self._entries()))
+
+    def _entries(self) -> Iterator[Path]:
+        with contextlib.suppress(FileNotFoundError):
+            yield from (entry for entry in self.folder.iterdir()
+                        if entry.is_dir())
+
+
+_all: weakref.WeakSet[DiskCache] = weakref.WeakSet()
+
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, DiskCache.start_in_child))
+
+
+def _check_own(folder: Path) -> None:
+    """Refuse a folder in which another user could have put any data."""
+    if not hasattr(os, 'geteuid'):
+        return
+    status = folder.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise PermissionError(
+            'others can write there: take their permission, or choose '
+            'another folder as config.remote_cache_path')
+
+
+def _lock(descriptor: int) -> None:
+    """Say that an entry is in use, until the process ends or closes it."""
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def _remove_unused(folder: Path) -> bool:
+    """Remove an entry unless a process uses it; return whether it did."""
+    try:
+        descriptor = os.open(folder / 'data', os.O_RDWR)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return True
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _last_used(folder: Path) -> float:
+    try:
+        return (folder / 'index').stat().st_mtime
+    except OSError:
+        return 0.
+
+
+def _disk_usage(folder: Path) -> int:
+    total = 0
+    for name in ('data', 'index'):
+        with contextlib.suppress(OSError):
+            status: Any = (folder / name).stat()
+            total += getattr(status, 'st_blocks', status.st_size // 512) * 512
+    return total

@@ -1,0 +1,290 @@
+"""A remote file that is read as if it were local."""
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+
+from fuel.config_parser import config
+from fuel.remote.disk_cache import DiskCache, Entry, digest
+from fuel.remote.memory import Hold, Resident, map_file
+from fuel.remote.page_table import Ends, Fetch, PageTable
+from fuel.remote.retry import Patient
+from fuel.remote.settings import disk_cache, memory_budget
+from fuel.remote.store import Answer
+from fuel.remote.stores import open_store
+from fuel.remote.stream import RemoteStream
+from fuel.remote.transfers import NEAR, Counts, Transfers, run_on_loop
+from fuel.remote.urls import Secrets, StorageOptions, shown
+from fuel.utils.forks import Step, at_fork, for_each
+
+# Bytes at the beginning of a file that are read when it is opened: most of
+# the index of an HDF5 file, and the header of others.
+HEAD = 64 << 10
+# What does not wait for a request's answer, but for the process that makes
+# it, gives up this much later.
+GRACE = 30.
+# Bytes that are fetched before they are needed, where a disk takes them.
+DISK_AHEAD = 256 << 20
+
+
+class RemoteFile:
+    """The bytes of a remote file, cached in memory and on disk.
+
+    It takes the place of :class:`fuel.storage.raw_file.RawFile`. Any number
+    of threads may use it, and a child made by a fork.
+
+    Parameters
+    ----------
+    url : str
+    options : dict
+        Of its file system.
+
+    Attributes
+    ----------
+    path : str
+        The URL without credentials.
+    size : int
+        Bytes.
+    identity : tuple of int
+        Equal for two handles of one file in one state.
+    counts : Counts
+        What was asked of the server, by this process, for this object.
+
+    """
+
+    is_remote = True
+
+    def __init__(self, url: str, options: StorageOptions) -> None:
+        self.path = shown(url)
+        self._options = dict(options)
+        self._url = url
+        self._timeout: float = config.remote_timeout
+        self._origin = self._new_origin()
+        self._opened = self._ask(0, HEAD, None)
+        self.size = self._opened.size
+        key = digest(url, sorted(map(repr, self._options.items())))
+        self.identity = (-1, int(key[:15], 16), self.size,
+                         int(digest(self._opened.validator)[:15], 16))
+        table = PageTable(self.size)
+        entry = self._open_entry(table)
+        self.memory = map_file(
+            None if entry is None else entry.descriptor, max(1, self.size))
+        self._transfers = Transfers(
+            table, Resident(self.memory, table.page, memory_budget()),
+            entry, self._origin, self._opened._replace(data=b''),
+            config.remote_connections)
+        if entry is not None:
+            # Not __del__, which would run when __init__ fails half-way too.
+            weakref.finalize(self, entry.close)
+        self._keep_head()
+        _all.add(self)
+
+    def __repr__(self) -> str:
+        return self.path
+
+    def __reduce__(self) -> Any:
+        raise TypeError('a remote file that is open cannot be pickled')
+
+    def _new_origin(self) -> Patient:
+        # No cycle: a file nobody uses is gone at once.
+        url, options = self._url, self._options
+        return Patient(lambda: open_store(url, options), self.path,
+                       Secrets(url, options), self._timeout)
+
+    def _ask(self, start: int, stop: int, expected: Answer | None) -> Answer:
+        """Make one request, and wait for it."""
+        future = run_on_loop(self._origin.fetch(start, stop, expected))
+        try:
+            answer: Answer = future.result(self._timeout + GRACE)
+        except BaseException:
+            future.cancel()
+            raise
+        return answer
+
+    def _open_entry(self, table: PageTable) -> Entry | None:
+        cache: DiskCache | None = disk_cache()
+        if cache is None or not self._opened.validator or not self.size:
+            # Without one, an old copy cannot be told from the file.
+            return None
+        # The URL with its credentials: what one user may read must not be
+        # what another one finds. A digest shows neither.
+        return cache.open(
+            digest(self._url, sorted(map(repr, self._options.items()))),
+            self.size, self._opened.validator, table.page, self.path)
+
+    def _keep_head(self) -> None:
+        """Keep what was read to open the file."""
+        head = self._opened.data
+        self._opened = self._opened._replace(data=b'')
+        self._transfers.take(0, head)
+
+    @property
+    def counts(self) -> Counts:
+        """What was asked of the server."""
+        return self._transfers.counts
+
+    def start_in_child(self) -> None:
+        """Begin anew after a fork, with connections of this process."""
+        self._origin = self._new_origin()
+        self._transfers.start_in_child(self._origin)
+
+    def check(self) -> None:
+        """Raise an error if the file was found changed.
+
+        Raises
+        ------
+        DamagedFileError
+
+        """
+        if self._transfers.failure is not None:
+            raise self._transfers.failure.with_traceback(None)
+
+    def revalidate(self) -> None:
+        """Ask the server whether the file is what it was.
+
+        Raises
+        ------
+        DamagedFileError
+            If it is not.
+
+        """
+        self._ask(0, 1, self._opened)
+
+    def open(self) -> Any:
+        """Return a stream of the file's bytes, from its beginning."""
+        return io.BufferedReader(RemoteStream(self), HEAD)
+
+    def stream(self) -> RemoteStream:
+        """Return a stream without a buffer of its own, for HDF5."""
+        return RemoteStream(self)
+
+    def request(self, starts: Ends, stops: Ends,
+                is_urgent: bool = False) -> list[Fetch]:
+        """Have byte ranges fetched, without waiting for them."""
+        table = self._transfers.table
+        return self._transfers.request(
+            *table.pages_of(starts, stops, NEAR), is_urgent)
+
+    def when_here(self, starts: Ends, stops: Ends,
+                  task: Callable[[], None]) -> None:
+        """Have byte ranges fetched, and call a function when all of them
+        are here; it must not take long."""
+        transfers = self._transfers
+        with transfers.lock:
+            fetches = self.request(starts, stops)
+            if fetches:
+                countdown = _Countdown(len(fetches), task)
+                for fetch in fetches:
+                    fetch.then.append(countdown)
+                return
+        task()
+
+    @contextlib.contextmanager
+    def hold(self, starts: Ends, stops: Ends) -> Iterator[None]:
+        """Fetch byte ranges, and keep them where they can be read.
+
+        Raises
+        ------
+        OSError
+            If they cannot be fetched.
+
+        """
+        transfers = self._transfers
+        table, resident = transfers.table, transfers.resident
+        firsts, lasts = table.pages_of(starts, stops, NEAR)
+        hold = Hold(numpy.array(firsts, numpy.int64),
+                    numpy.array(lasts, numpy.int64))
+        with transfers.lock:
+            resident.holds.append(hold)
+        try:
+            while fetches := transfers.request(firsts, lasts, True):
+                for fetch in fetches:
+                    self._wait(fetch)
+            if resident.used_bytes:
+                with transfers.lock:
+                    resident.touch(hold)
+            self.check()
+            yield
+        finally:
+            with transfers.lock:
+                resident.holds = [other for other in resident.holds
+                                  if other is not hold]
+            transfers.evict()
+
+    def _wait(self, fetch: Fetch) -> None:
+        if not fetch.done.wait(self._timeout + GRACE):
+            raise TimeoutError(
+                f'{self.path}: the request for bytes from '
+                f'{fetch.first * self._transfers.table.page} on did not end')
+        if fetch.error is not None:
+            raise fetch.error.with_traceback(None)
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes of the file, fewer than `nbytes` at its end."""
+        stop = min(address + nbytes, self.size)
+        if address >= stop:
+            return b''
+        transfers = self._transfers
+        page = transfers.table.page
+        first, last = address // page, -(-stop // page)
+        if transfers.entry is not None and transfers.table.is_on_disk(
+                first, last):
+            self.check()
+            return transfers.entry.read(address, stop - address)
+        with self.hold(numpy.array([address]), numpy.array([stop])):
+            if transfers.entry is not None and transfers.table.is_on_disk(
+                    first, last):
+                return transfers.entry.read(address, stop - address)
+            return self.memory[address:stop]
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes of the file into memory of the caller's."""
+        data = self.read(address, len(buffer))
+        buffer[:len(data)] = data
+        return len(data)
+
+    def is_on_disk(self, start: int, stop: int) -> bool:
+        """Tell whether a range is in the cache on disk, and was checked."""
+        page = self._transfers.table.page
+        return self._transfers.table.is_on_disk(
+            max(0, start) // page, -(-min(stop, self.size) // page))
+
+    def missing_bytes(self, starts: Ends, stops: Ends) -> int:
+        """Return how many bytes of ranges are not here and not under
+        way."""
+        table = self._transfers.table
+        return self._transfers.missing_bytes(
+            *table.pages_of(starts, stops, NEAR))
+
+    def ahead_budget(self) -> int:
+        """Return how many bytes may be fetched before they are needed."""
+        if self._transfers.entry is not None:
+            return DISK_AHEAD
+        return self._transfers.resident.budget // 2
+
+
+class _Countdown:
+    """Calls a function when it was called so many times."""
+
+    def __init__(self, count: int, task: Callable[[], None]) -> None:
+        self._count = count
+        self._task = task
+        self._lock = threading.Lock()
+
+    def __call__(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count:
+                return
+        self._task()
+
+
+_all: weakref.WeakSet[RemoteFile] = weakref.WeakSet()
+
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, RemoteFile.start_in_child))

@@ -1,0 +1,136 @@
+"""Which pages of a remote file are here, and where."""
+from __future__ import annotations
+
+import bisect
+import threading
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+#: Begin and end of ranges, shape (ranges,).
+Ends: TypeAlias = NDArray[numpy.int64]
+
+# States of a page. CLAIMED: the index of the cache on disk names it, and its
+# checksum was not compared yet.
+ABSENT, PENDING, IN_MEMORY, ON_DISK, CLAIMED = range(5)
+
+# At most so many pages are kept account of: their size grows with the file.
+MOST_PAGES = 1 << 24
+SMALLEST_PAGE = 4096
+
+
+def page_size(size: int) -> int:
+    """Return the size of the pages of a file: a power of two."""
+    nbytes = SMALLEST_PAGE
+    while nbytes * MOST_PAGES < size:
+        nbytes *= 2
+    return nbytes
+
+
+class Fetch:
+    """A run of pages that is being fetched.
+
+    Attributes
+    ----------
+    first, last : int
+        The first page, and the one behind the last.
+    is_urgent : bool
+        Whether somebody waits for it.
+    error : BaseException or None
+    then : list of callable
+        Called when it is here; not if it failed.
+
+    """
+
+    def __init__(self, first: int, last: int, order: int,
+                 is_urgent: bool, is_claimed: bool) -> None:
+        self.first = first
+        self.last = last
+        self.order = order
+        self.is_urgent = is_urgent
+        self.is_claimed = is_claimed
+        self.is_running = False
+        self.error: BaseException | None = None
+        self.then: list[Callable[[], None]] = []
+        self.done = threading.Event()
+
+    def __lt__(self, other: Fetch) -> bool:
+        return (not self.is_urgent, self.order) < (
+            not other.is_urgent, other.order)
+
+
+class PageTable:
+    """The states of a file's pages, and the fetches that are under way.
+
+    The caller sees to it that one thread at a time uses it.
+
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.page = page_size(size)
+        self.states = numpy.zeros(-(-size // self.page), numpy.uint8)
+        self._starts: list[int] = []
+        self._fetches: list[Fetch] = []
+
+    def pages_of(self, starts: Ends, stops: Ends, near: int) -> tuple[
+            list[int], list[int]]:
+        """Return the pages that ranges lie in, as runs in ascending order
+        that are at least `near` bytes apart."""
+        if not len(starts):
+            return [], []
+        order = numpy.argsort(starts, kind='stable')
+        first = starts[order] // self.page
+        last = numpy.maximum.accumulate(-(-stops[order] // self.page))
+        breaks = numpy.flatnonzero(
+            first[1:] > last[:-1] + near // self.page)
+        return (first[numpy.append(0, breaks + 1)].tolist(),
+                last[numpy.append(breaks, -1)].tolist())
+
+    def runs(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """Yield begin, end and state of runs of pages of one state."""
+        states = self.states[first:last]
+        borders = numpy.flatnonzero(numpy.diff(states)) + 1
+        begins = [0, *borders.tolist(), len(states)]
+        for begin, end in zip(begins, begins[1:], strict=False):
+            if begin < end:
+                yield first + begin, first + end, int(states[begin])
+
+    def is_here(self, first: int, last: int) -> bool:
+        """Tell whether all pages of a run can be read."""
+        states = self.states[first:last]
+        return bool(((states == ON_DISK) | (states == IN_MEMORY)).all())
+
+    def is_on_disk(self, first: int, last: int) -> bool:
+        """Tell whether all pages of a run are in the file on disk."""
+        return bool((self.states[first:last] == ON_DISK).all())
+
+    def begin(self, fetch: Fetch) -> None:
+        """Add a fetch of pages that are under no other."""
+        place = bisect.bisect(self._starts, fetch.first)
+        self._starts.insert(place, fetch.first)
+        self._fetches.insert(place, fetch)
+        self.states[fetch.first:fetch.last] = PENDING
+
+    def end(self, fetch: Fetch, state: int) -> None:
+        """Remove a fetch, whose pages are in some state now."""
+        place = bisect.bisect_left(self._starts, fetch.first)
+        del self._starts[place], self._fetches[place]
+        self.states[fetch.first:fetch.last] = state
+
+    def fetches_of(self, first: int, last: int) -> list[Fetch]:
+        """Return the fetches of some pages."""
+        place = max(0, bisect.bisect(self._starts, first) - 1)
+        found = []
+        while place < len(self._fetches) and self._starts[place] < last:
+            if self._fetches[place].last > first:
+                found.append(self._fetches[place])
+            place += 1
+        return found
+
+    def abandon(self) -> None:
+        """Forget all fetches: those who made them are gone."""
+        self._starts, self._fetches = [], []
+        self.states[self.states == PENDING] = ABSENT

@@ -1,0 +1,275 @@
+"""The transfer of pages: from the server, or from the cache on disk."""
+from __future__ import annotations
+
+import asyncio
+import bisect
+import concurrent.futures
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from fuel.exceptions import DamagedFileError
+from fuel.remote.disk_cache import Entry, Record
+from fuel.remote.memory import Resident
+from fuel.remote.page_table import (
+    ABSENT, CLAIMED, IN_MEMORY, ON_DISK, Fetch, PageTable)
+from fuel.remote.store import Answer
+
+logger = logging.getLogger(__name__)
+
+# Ranges this near to each other are one request: their bytes take less time
+# than a request.
+NEAR = 64 << 10
+# Bytes of a request at most, where ranges are merged or large.
+LARGEST = 4 << 20
+# Bytes of all requests under way, unless one is larger.
+IN_FLIGHT = 32 << 20
+# From this size on, bytes are written by another thread than the one that
+# receives.
+OWN_THREAD = 64 << 10
+
+
+class Origin(Protocol):
+    """Where bytes come from that are nowhere here."""
+
+    async def fetch(self, start: int, stop: int, expected: Answer | None,
+                    ) -> Answer:
+        """Return a range of the file."""
+        ...
+
+
+class Counts:
+    """What was asked of the server.
+
+    Attributes
+    ----------
+    requests, nbytes : int
+        That were answered.
+
+    """
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.nbytes = 0
+
+
+class Transfers:
+    """Fetches pages, several at a time, the urgent ones first.
+
+    Parameters
+    ----------
+    table : PageTable
+    resident : Resident
+    entry : Entry or None
+        In the cache on disk.
+    origin : Origin
+    opened : Answer
+        What the server said of the file when it was opened.
+    most : int
+        Requests at a time.
+
+    """
+
+    def __init__(self, table: PageTable, resident: Resident,
+                 entry: Entry | None, origin: Origin, opened: Answer,
+                 most: int) -> None:
+        self.table = table
+        self.resident = resident
+        self.entry = entry
+        self.counts = Counts()
+        self.failure: BaseException | None = None
+        self._opened = opened
+        self._most = most
+        self._order = itertools.count()
+        # Of the index of the cache on disk: apart from each other, sorted.
+        self._claims: list[Record] = []
+        self.start_in_child(origin)
+        with self.lock:
+            self._read_index()
+
+    def start_in_child(self, origin: Origin) -> None:
+        """Begin anew, without the threads of the parent."""
+        self.lock = threading.RLock()
+        self._origin = origin
+        self._queue: list[Fetch] = []
+        self._running = 0
+        self._in_flight = 0
+        self.table.abandon()
+
+    def request(self, firsts: list[int], lasts: list[int], is_urgent: bool,
+                ) -> list[Fetch]:
+        """See to it that runs of pages come; return what they wait for."""
+        found: list[Fetch] = []
+        with self.lock:
+            if not all(map(self.table.is_here, firsts, lasts)):
+                self._read_index()
+                for first, last in zip(firsts, lasts, strict=True):
+                    found += self._request(first, last, is_urgent)
+                self._start()
+        return found
+
+    def _request(self, first: int, last: int, is_urgent: bool,
+                 ) -> list[Fetch]:
+        for begin, end, state in list(self.table.runs(first, last)):
+            if state == ABSENT:
+                self._split(begin, end, is_urgent)
+            elif state == CLAIMED:
+                for record in self._claims_of(begin, end):
+                    self._begin(record.first, record.last, is_urgent, True)
+        fetches = self.table.fetches_of(first, last)
+        for fetch in fetches:
+            if is_urgent and not fetch.is_urgent:
+                fetch.is_urgent = True
+                if not fetch.is_running:
+                    heapq.heappush(self._queue, fetch)
+        return fetches
+
+    def _split(self, begin: int, end: int, is_urgent: bool) -> None:
+        """Begin requests of about equal size."""
+        nbytes = (end - begin) * self.table.page
+        parts = -(-nbytes // LARGEST)
+        for part in range(parts):
+            self._begin(begin + (end - begin) * part // parts,
+                        begin + (end - begin) * (part + 1) // parts,
+                        is_urgent, False)
+
+    def _begin(self, first: int, last: int, is_urgent: bool,
+               is_claimed: bool) -> None:
+        fetch = Fetch(first, last, next(self._order), is_urgent, is_claimed)
+        self.table.begin(fetch)
+        heapq.heappush(self._queue, fetch)
+
+    def _claims_of(self, begin: int, end: int) -> list[Record]:
+        """Return the records that name some pages."""
+        place = bisect.bisect(self._claims, begin,
+                              key=lambda record: record.first) - 1
+        found = []
+        while place < len(self._claims) and self._claims[place].first < end:
+            if self._claims[place].last > begin:
+                found.append(self._claims[place])
+            place += 1
+        return found
+
+    def _read_index(self) -> None:
+        """Look for what other processes have written."""
+        if self.entry is None:
+            return
+        added = False
+        for record in self.entry.read_index():
+            states = self.table.states[record.first:record.last]
+            if not states.any():
+                states[:] = CLAIMED
+                self._claims.append(record)
+                added = True
+        if added:
+            self._claims.sort()
+
+    def _start(self) -> None:
+        """Start what is queued, as much as may run at a time."""
+        while self._queue and self._running < self._most:
+            fetch = self._queue[0]
+            nbytes = (fetch.last - fetch.first) * self.table.page
+            if self._running and self._in_flight + nbytes > IN_FLIGHT:
+                return
+            heapq.heappop(self._queue)
+            if fetch.is_running or fetch.done.is_set():
+                # Queued a second time, when it became urgent.
+                continue
+            fetch.is_running = True
+            self._running += 1
+            self._in_flight += nbytes
+            run_on_loop(self._run(fetch))
+
+    async def _run(self, fetch: Fetch) -> None:
+        state = ABSENT
+        try:
+            state = await self._transfer(fetch)
+        except BaseException as error:
+            fetch.error = error
+            if isinstance(error, DamagedFileError):
+                self.failure = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            with self.lock:
+                self.table.end(fetch, state)
+                self._running -= 1
+                self._in_flight -= (fetch.last - fetch.first
+                                    ) * self.table.page
+                self._evict()
+                self._start()
+            fetch.done.set()
+            for task in fetch.then if state != ABSENT else ():
+                task()
+
+    async def _transfer(self, fetch: Fetch) -> int:
+        """Bring pages; return where they are."""
+        table = self.table
+        start = fetch.first * table.page
+        stop = min(fetch.last * table.page, table.size)
+        if fetch.is_claimed:
+            record, = self._claims_of(fetch.first, fetch.last)
+            if self.entry is not None and await asyncio.to_thread(
+                    self.entry.is_sound, record):
+                return ON_DISK
+            logger.warning('%s is damaged, bytes %d to %d are fetched again',
+                           getattr(self.entry, 'folder', ''), start, stop)
+        answer = await self._origin.fetch(start, stop, self._opened)
+        self.counts.requests += 1
+        self.counts.nbytes += len(answer.data)
+        keep: Callable[[], int] = lambda: self._keep(fetch, answer.data)
+        if len(answer.data) < OWN_THREAD:
+            return keep()
+        return await asyncio.to_thread(keep)
+
+    def take(self, start: int, data: bytes) -> None:
+        """Keep bytes that came without a fetch."""
+        page = self.table.page
+        first, last = -(-start // page), (start + len(data)) // page
+        if start + len(data) == self.table.size:
+            last = -(-self.table.size // page)
+        with self.lock:
+            if first < last and not self.table.states[first:last].any():
+                fetch = Fetch(first, last, 0, True, False)
+                self.table.begin(fetch)
+                self.table.end(fetch, self._keep(
+                    fetch, data[first * page - start:last * page - start]))
+
+    def _keep(self, fetch: Fetch, data: bytes) -> int:
+        if self.entry is not None and self.entry.keep(
+                fetch.first, fetch.last, data):
+            return ON_DISK
+        with self.lock:
+            self.resident.write(fetch.first, fetch.last, data)
+        return IN_MEMORY
+
+    def _evict(self) -> None:
+        for extent in self.resident.evict():
+            self.table.states[extent.first:extent.last] = ABSENT
+
+    def evict(self) -> None:
+        """Let go of what exceeds the budget of memory."""
+        with self.lock:
+            self._evict()
+
+    def is_pending(self, first: int, last: int) -> bool:
+        """Tell whether no page of a run is missing or claimed."""
+        states = self.table.states[first:last]
+        return not ((states == ABSENT) | (states == CLAIMED)).any()
+
+    def missing_bytes(self, firsts: list[int], lasts: list[int]) -> int:
+        """Return the bytes of pages that are not here and not under way."""
+        total = 0
+        for first, last in zip(firsts, lasts, strict=True):
+            states = self.table.states[first:last]
+            total += int(((states == ABSENT) | (states == CLAIMED)).sum())
+        return total * self.table.page
+
+
+def run_on_loop(coroutine: Any) -> concurrent.futures.Future[Any]:
+    """Run a coroutine on the event loop of fsspec, in its thread."""
+    from fsspec.asyn import get_loop
+    return asyncio.run_coroutine_threadsafe(coroutine, get_loop())
