@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import FileBytes
 
 # Records as near as this are read with one call.
 NEAR = 1 << 12
@@ -28,7 +28,7 @@ class RecordIndex:
     `lines`: the number of each record's first line, from 1.
     """
 
-    def __init__(self, raw: RawFile, quote: str | None,
+    def __init__(self, raw: FileBytes, quote: str | None,
                  delimiter: str = ',') -> None:
         starts, lines = array('q'), array('q')
         position, number, is_open = 0, 0, False
@@ -74,7 +74,7 @@ def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
 class CSVFile:
     """The cells of a CSV file, by record."""
 
-    def __init__(self, file: RawFile, index: RecordIndex, encoding: str,
+    def __init__(self, file: FileBytes, index: RecordIndex, encoding: str,
                  **options: Any) -> None:
         self._file = file
         self.index = index

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy
 
-from fuel.datasets.prefetch import requests_ahead
+from fuel.datasets.prefetch import fetch_ahead, requests_ahead
 from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import ExampleReader, RequestReader, note_request
+from fuel.epochs.readers import (
+    PREFETCHED_EXAMPLES, ExampleReader, RequestReader, note_request)
 from fuel.kernels.batches import BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage import Reader, RequestsAhead
+from fuel.storage import FetchAhead, Reader
 from fuel.typing import Batch, EpochReader
 
 
@@ -65,7 +66,7 @@ class FileReader(RequestReader):
                  ) -> None:
         super().__init__(dataset, requests, None)
         self._find_parts = find_parts
-        self._prefetch: RequestsAhead | None = None
+        self._prefetch: Callable[[int], None] | None = None
         self._is_open = False
         # Reads on where nothing is to be prefetched.
         self.compiled: BatchReader | None = None
@@ -110,6 +111,44 @@ class FileReader(RequestReader):
             self.compiled.is_open = False
 
 
+class FileExampleReader(ExampleReader):
+    """Reads single examples of a file; of a remote one, what the next
+    examples need is fetched."""
+
+    def __init__(self, dataset: Any, requests: IndexRequests,
+                 find_parts: Callable[[], Sequence[tuple[Reader, Order]]],
+                 ) -> None:
+        super().__init__(dataset, requests, None)
+        self._dataset = dataset
+        self._find_parts = find_parts
+        self._fetch: FetchAhead | None = None
+        self._is_open = False
+
+    def prefetch(self) -> None:
+        """Read the next examples, and have others fetched."""
+        if not self._is_open:
+            readers, orders = zip(*self._find_parts(), strict=True)
+            self._fetch = fetch_ahead(
+                self._group, readers, orders,
+                self._dataset.num_examples)
+            self._is_open = True
+        if self._fetch is not None:
+            self._fetch(self.requests.position // PREFETCHED_EXAMPLES)
+        super().prefetch()
+
+    def _group(self, number: int) -> list[int] | None:
+        """Return a number of examples that follow each other."""
+        first = number * PREFETCHED_EXAMPLES
+        indices = [self.requests.compact_at(place) for place in range(
+            first, first + PREFETCHED_EXAMPLES)]
+        return [index for index in indices if index is not None] or None
+
+    def close(self) -> None:
+        """Release what was prefetched."""
+        self._is_open, self._fetch = False, None
+        super().close()
+
+
 def read_file(dataset: Any, requests: RequestIterator | None,
               options: ReadOptions,
               find_parts: Callable[[], Sequence[tuple[Reader, Order]]],
@@ -123,7 +162,7 @@ def read_file(dataset: Any, requests: RequestIterator | None,
     if requests is None or not requests.is_random_access:
         return None
     if isinstance(requests, IndexRequests):
-        return ExampleReader(dataset, requests, None)
+        return FileExampleReader(dataset, requests, find_parts)
     reader = FileReader(dataset, requests, find_parts)
     if not hasattr(dataset, '_direct'):
         return reader

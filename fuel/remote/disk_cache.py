@@ -109,6 +109,10 @@ class Entry:
             raise
         self._read_to = 0
 
+    def fits(self) -> bool:
+        """Tell whether there is room for the whole file."""
+        return self._cache.is_open and self._size <= self._cache.budget
+
     def close(self) -> None:
         """Close the files."""
         for descriptor in (self.descriptor, self._index):
@@ -190,7 +194,7 @@ class DiskCache:
     def __init__(self, folder: str | os.PathLike[str], budget: int) -> None:
         self.folder = Path(folder)
         self.budget = budget
-        self._is_closed = False
+        self.is_open = True
         self.start_in_child()
         _all.add(self)
 
@@ -201,7 +205,7 @@ class DiskCache:
 
     def close(self) -> None:
         """Take no more bytes, such as where the disk is full."""
-        self._is_closed = True
+        self.is_open = False
 
     def open(self, name: str, size: int, validator: str, page: int,
              shown: str) -> Entry | None:
@@ -240,7 +244,7 @@ class DiskCache:
         """Tell whether there is room for some bytes of an entry; make room
         by removing entries that nobody uses."""
         with self._lock:
-            return not self._is_closed and self._allow(nbytes, folder)
+            return self.is_open and self._allow(nbytes, folder)
 
     def _allow(self, nbytes: int, folder: Path) -> bool:
         if self._allowed < nbytes:

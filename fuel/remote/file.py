@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 
 from fuel.config_parser import config
+from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import DiskCache, Entry, digest
 from fuel.remote.memory import Hold, Resident, map_file
 from fuel.remote.page_table import Ends, Fetch, PageTable
@@ -36,8 +37,7 @@ DISK_AHEAD = 256 << 20
 class RemoteFile:
     """The bytes of a remote file, cached in memory and on disk.
 
-    It takes the place of :class:`fuel.storage.raw_file.RawFile`. Any number
-    of threads may use it, and a child made by a fork.
+    Any number of threads may use it, and a child made by a fork.
 
     Parameters
     ----------
@@ -59,6 +59,9 @@ class RemoteFile:
     """
 
     is_remote = True
+    path: str
+    size: int
+    identity: tuple[int, ...]
 
     def __init__(self, url: str, options: StorageOptions) -> None:
         self.path = shown(url)
@@ -145,24 +148,22 @@ class RemoteFile:
         if self._transfers.failure is not None:
             raise self._transfers.failure.with_traceback(None)
 
-    def revalidate(self) -> None:
-        """Ask the server whether the file is what it was.
-
-        Raises
-        ------
-        DamagedFileError
-            If it is not.
-
-        """
-        self._ask(0, 1, self._opened)
+    def is_current(self) -> bool:
+        """Ask the server whether the file is what it was."""
+        try:
+            self.check()
+            self._ask(0, 1, self._opened)
+        except DamagedFileError:
+            return False
+        return True
 
     def open(self) -> Any:
         """Return a stream of the file's bytes, from its beginning."""
-        return io.BufferedReader(RemoteStream(self), HEAD)
+        return io.BufferedReader(RemoteStream(self, self.path), HEAD)
 
-    def stream(self) -> RemoteStream:
+    def stream(self, name: str) -> RemoteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self)
+        return RemoteStream(self, name)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:
@@ -198,8 +199,7 @@ class RemoteFile:
         transfers = self._transfers
         table, resident = transfers.table, transfers.resident
         firsts, lasts = table.pages_of(starts, stops, NEAR)
-        hold = Hold(numpy.array(firsts, numpy.int64),
-                    numpy.array(lasts, numpy.int64))
+        hold = Hold(firsts, lasts)
         with transfers.lock:
             resident.holds.append(hold)
         try:
@@ -249,11 +249,14 @@ class RemoteFile:
         buffer[:len(data)] = data
         return len(data)
 
-    def is_on_disk(self, start: int, stop: int) -> bool:
-        """Tell whether a range is in the cache on disk, and was checked."""
-        page = self._transfers.table.page
-        return self._transfers.table.is_on_disk(
-            max(0, start) // page, -(-min(stop, self.size) // page))
+    def is_settled(self, start: int, stop: int) -> bool:
+        """Tell whether a range is here and stays: what is in the cache on
+        disk does, and what is in memory if nothing is left to fetch."""
+        table = self._transfers.table
+        page = table.page
+        return table.is_on_disk(
+            max(0, start) // page, -(-min(stop, self.size) // page)
+            ) or table.is_here(0, len(table.states))
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
         """Return how many bytes of ranges are not here and not under
@@ -261,6 +264,13 @@ class RemoteFile:
         table = self._transfers.table
         return self._transfers.missing_bytes(
             *table.pages_of(starts, stops, NEAR))
+
+    def keeps(self, nbytes: int) -> bool:
+        """Tell whether so many bytes would stay here, once fetched."""
+        entry = self._transfers.entry
+        if entry is not None and entry.fits():
+            return True
+        return nbytes <= self._transfers.resident.budget
 
     def ahead_budget(self) -> int:
         """Return how many bytes may be fetched before they are needed."""

@@ -5,7 +5,7 @@ import asyncio
 import time
 from typing import Any
 
-from fuel.remote.errors import TransientError
+from fuel.remote.errors import TransientError, error_of_status
 from fuel.remote.store import Answer, ChangedError
 
 # What file systems call the state of a file, the best first.
@@ -49,13 +49,15 @@ class FilesystemStore:
         except (FileNotFoundError, PermissionError, ChangedError,
                 IsADirectoryError, TransientError):
             raise
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise TransientError(
                 f'there was no answer in {self._idle:g} seconds') from None
-        except Exception as error:
-            # Of any class: each file system has its own.
-            raise TransientError(
-                f'{type(error).__name__}: {error}') from None
+        except (ArithmeticError, AttributeError, ImportError, LookupError,
+                TypeError, ValueError) as error:
+            # Such as a mistake in the options.
+            raise OSError(f'{type(error).__name__}: {error}') from None
+        except Exception as error:  # noqa: BLE001 (each system has its own)
+            raise _meaning(error) from None
         if len(data) != max(0, stop - start):
             raise TransientError(f'it gave {len(data)} of {stop - start} '
                                  f'bytes')
@@ -79,3 +81,12 @@ class FilesystemStore:
                 *args, **kwargs)
         return await asyncio.to_thread(
             getattr(self._filesystem, name), *args, **kwargs)
+
+
+def _meaning(error: Exception) -> OSError:
+    """Return what the error of some file system means to a reader."""
+    for name in ('status', 'status_code', 'code'):
+        status = getattr(error, name, None)
+        if isinstance(status, int) and 400 <= status < 600:
+            return error_of_status(status, type(error).__name__)
+    return TransientError(f'{type(error).__name__}: {error}')

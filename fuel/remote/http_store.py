@@ -1,7 +1,6 @@
 """Files on web servers, in ranges."""
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import re
 import time
@@ -71,8 +70,8 @@ class HTTPStore:
                         total=None, sock_connect=self._idle,
                         sock_read=self._idle), **arguments) as reply:
                 return await self._answer(reply, start, stop)
-        except (aiohttp.ClientPayloadError, aiohttp.ClientConnectionError,
-                aiohttp.ServerTimeoutError, asyncio.TimeoutError) as error:
+        except (TimeoutError, aiohttp.ClientPayloadError,
+                aiohttp.ClientConnectionError) as error:
             # Its text may hold the URL, with credentials.
             raise TransientError(
                 f'the connection failed ({type(error).__name__})') from None

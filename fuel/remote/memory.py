@@ -5,15 +5,14 @@ it; what is not is written into it, and stays until it is evicted.
 """
 from __future__ import annotations
 
+import bisect
+import itertools
 import mmap
-from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy
-from numpy.typing import NDArray
-
 _RESERVE = getattr(mmap, 'MAP_NORESERVE', 0)
-_EVICT = getattr(mmap, 'MADV_DONTNEED', None)
+_CAN_EVICT = hasattr(mmap, 'MADV_DONTNEED')
 _SMALL_PAGES = getattr(mmap, 'MADV_NOHUGEPAGE', None)
 
 
@@ -31,26 +30,29 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
     return memory
 
 
+# Of the budget, freed at once: to look for what may go takes time.
+SHARE = 32
+
+
 @dataclass
 class Extent:
-    """Pages that came together, and leave together."""
+    """Pages that came together, and leave together.
+
+    `used`: when it was last read, counted in reads; 0 if it was not yet.
+    """
 
     first: int
     last: int
-    is_used: bool = False
+    arrived: int
+    used: int = 0
 
 
 @dataclass
 class Hold:
-    """Pages that are being read: runs, which are not evicted."""
+    """Runs of pages that are being read, which are not evicted."""
 
-    firsts: NDArray[numpy.int64]
-    lasts: NDArray[numpy.int64]
-
-    def covers(self, extent: Extent) -> bool:
-        """Tell whether some page of an extent is being read."""
-        return bool(((self.firsts < extent.last)
-                     & (self.lasts > extent.first)).any())
+    firsts: list[int]
+    lasts: list[int]
 
 
 @dataclass
@@ -67,43 +69,69 @@ class Resident:
     budget: int
     used_bytes: int = 0
     holds: list[Hold] = field(default_factory=list)
-    extents: OrderedDict[int, Extent] = field(default_factory=OrderedDict)
+    _time: int = 0
+    _firsts: list[int] = field(default_factory=list)
+    _extents: list[Extent] = field(default_factory=list)
 
     def write(self, first: int, last: int, data: bytes) -> None:
         """Write pages into the map."""
         start = first * self.page
         self.memory[start:start + len(data)] = data
-        self.extents[first] = Extent(first, last)
+        self._time += 1
+        place = bisect.bisect(self._firsts, first)
+        self._firsts.insert(place, first)
+        self._extents.insert(place, Extent(first, last, self._time))
         self.used_bytes += (last - first) * self.page
 
     def touch(self, hold: Hold) -> None:
         """Count what is being read as used now."""
-        for first, extent in list(self.extents.items()):
-            if hold.covers(extent):
-                extent.is_used = True
-                self.extents.move_to_end(first)
+        self._time += 1
+        for extent in self._extents_of(hold):
+            extent.used = self._time
+
+    def _extents_of(self, hold: Hold) -> Iterator[Extent]:
+        for first, last in zip(hold.firsts, hold.lasts, strict=True):
+            place = max(0, bisect.bisect(self._firsts, first) - 1)
+            for extent in itertools.islice(self._extents, place, None):
+                if extent.first >= last:
+                    break
+                if extent.last > first:
+                    yield extent
 
     def evict(self) -> list[Extent]:
         """Let go of what exceeds the budget; return it."""
-        if self.used_bytes <= self.budget or _EVICT is None:
+        excess = self.used_bytes - self.budget
+        if excess <= 0 or not _CAN_EVICT:
             return []
-        unused = [extent for extent in self.extents.values()
-                  if not extent.is_used]
-        candidates = [extent for extent in self.extents.values()
-                      if extent.is_used] + unused[::-1]
-        evicted = []
-        for extent in candidates:
-            if self.used_bytes <= self.budget:
+        excess += self.budget // SHARE
+        held = {extent.first for hold in self.holds
+                for extent in self._extents_of(hold)}
+        evicted: list[Extent] = []
+        for extent in sorted(self._extents, key=_order_of_eviction):
+            if excess <= 0:
                 break
-            if not any(hold.covers(extent) for hold in self.holds):
-                self._discard(extent)
+            # What was prefetched goes only where there is no room for it.
+            if not extent.used and self.used_bytes <= self.budget:
+                break
+            if extent.first not in held:
                 evicted.append(extent)
+                excess -= self._discard(extent)
+        gone = {extent.first for extent in evicted}
+        self._extents = [extent for extent in self._extents
+                         if extent.first not in gone]
+        self._firsts = [extent.first for extent in self._extents]
         return evicted
 
-    def _discard(self, extent: Extent) -> None:
+    def _discard(self, extent: Extent) -> int:
         start = extent.first * self.page
-        # From the system's pages on, which may be larger than ours.
         length = min(extent.last * self.page, len(self.memory)) - start
-        self.memory.madvise(_EVICT, start, length)
-        del self.extents[extent.first]
-        self.used_bytes -= (extent.last - extent.first) * self.page
+        self.memory.madvise(mmap.MADV_DONTNEED, start, length)
+        nbytes = (extent.last - extent.first) * self.page
+        self.used_bytes -= nbytes
+        return nbytes
+
+
+def _order_of_eviction(extent: Extent) -> tuple[bool, int]:
+    if extent.used:
+        return False, extent.used
+    return True, -extent.arrived

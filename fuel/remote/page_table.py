@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
@@ -94,7 +95,7 @@ class PageTable:
         states = self.states[first:last]
         borders = numpy.flatnonzero(numpy.diff(states)) + 1
         begins = [0, *borders.tolist(), len(states)]
-        for begin, end in zip(begins, begins[1:], strict=False):
+        for begin, end in itertools.pairwise(begins):
             if begin < end:
                 yield first + begin, first + end, int(states[begin])
 

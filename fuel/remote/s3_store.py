@@ -42,7 +42,7 @@ class S3Store:
             return await self._answer(reply, start)
         except ClientError as error:
             return self._failed(error)
-        except (BotoCoreError, OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, BotoCoreError, OSError) as error:
             if isinstance(error, TransientError):
                 raise
             if 'Credentials' in type(error).__name__:

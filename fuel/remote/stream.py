@@ -26,18 +26,14 @@ class RemoteStream(io.RawIOBase):
 
     """
 
-    def __init__(self, file: Source) -> None:
+    def __init__(self, file: Source, name: str) -> None:
         super().__init__()
         self._file = file
+        self.name = name
         self._position = 0
 
     def __repr__(self) -> str:
-        return repr(self._file)
-
-    @property
-    def name(self) -> str:
-        """The URL, without credentials."""
-        return repr(self._file)
+        return self.name
 
     def readable(self) -> bool:
         """Tell that it can be read."""

@@ -8,7 +8,6 @@ import heapq
 import itertools
 import logging
 import threading
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from fuel.exceptions import DamagedFileError
@@ -220,10 +219,9 @@ class Transfers:
         answer = await self._origin.fetch(start, stop, self._opened)
         self.counts.requests += 1
         self.counts.nbytes += len(answer.data)
-        keep: Callable[[], int] = lambda: self._keep(fetch, answer.data)
         if len(answer.data) < OWN_THREAD:
-            return keep()
-        return await asyncio.to_thread(keep)
+            return self._keep(fetch, answer.data)
+        return await asyncio.to_thread(self._keep, fetch, answer.data)
 
     def take(self, start: int, data: bytes) -> None:
         """Keep bytes that came without a fetch."""

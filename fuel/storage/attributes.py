@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fuel.storage.global_heap import REFERENCE, Heap, addressing
 from fuel.storage.layout import obstacle_of_file
-from fuel.storage.raw_file import RawFile, raw_file
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.raw_file import raw_file
 
 CONTINUATION = 0x10
 ATTRIBUTE = 0x0C
@@ -72,7 +73,7 @@ def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:
     raise ValueError(f'attribute {name!r} should be strings or references')
 
 
-def _references(file: RawFile, base: int, address: int, name: str,
+def _references(file: FileBytes, base: int, address: int, name: str,
                 count: int) -> NDArray[numpy.void] | None:
     """Return the value of an attribute as it is in the file, None if it is
     not in the object's header."""
@@ -89,7 +90,7 @@ def _references(file: RawFile, base: int, address: int, name: str,
     return None
 
 
-def _messages(file: RawFile, base: int, address: int) -> Iterator[Message]:
+def _messages(file: FileBytes, base: int, address: int) -> Iterator[Message]:
     """List the entries of an object's header, of either version."""
     start = base + address
     head = file.read(start, 16)

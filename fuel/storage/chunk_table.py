@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import FileBytes
 
 # Larger tables would take more memory than they are worth.
 MOST_CHUNKS = 1 << 26
@@ -50,7 +50,7 @@ class ChunkTable:
                                          strict=True))
 
 
-def read_chunk_table(dataset: h5py.Dataset, file: RawFile) -> ChunkTable:
+def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
     """Read the table of a chunked data set, in one pass over its index."""
     shape, chunk_shape = dataset.shape, dataset.chunks
     grid = tuple(-(-length // part)
@@ -110,7 +110,7 @@ def _list_chunks(dataset: h5py.Dataset, keep: Callable[[Any], None],
         keep(dataset.id.get_chunk_info(number))
 
 
-def _add_user_block(dataset: h5py.Dataset, file: RawFile,
+def _add_user_block(dataset: h5py.Dataset, file: FileBytes,
                     table: ChunkTable) -> None:
     """Count addresses from the start of the file, not of its HDF5 part.
 

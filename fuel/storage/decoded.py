@@ -12,6 +12,7 @@ from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
 from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
+from fuel.storage.file_bytes import Ends, is_remote
 from fuel.storage.filter_lengths import check_lengths
 from fuel.storage.filters import decode
 from fuel.storage.layout import (Layout, fill_value, is_known, name_of,
@@ -96,8 +97,52 @@ class DecodedReader(DirectReader):
             return None
         # In the order of their numbers, which is mostly that of the file.
         for chunk in sorted(absent):
-            self._background.add(partial(self._decode_ahead, chunk, soon))
+            task = partial(self._background.add, partial(
+                self._decode_ahead, chunk, soon))
+            if is_remote(self._file):
+                self._file.when_here(*self._ranges([chunk]), task)
+            else:
+                task()
         return count * nbytes
+
+    def needs_fetching(self) -> int | None:
+        """See :meth:`Reader.needs_fetching`."""
+        if not is_remote(self._file) or self._remembers_all():
+            return None
+        addresses = self._table.addresses
+        stored = addresses >= 0
+        if not stored.any() or self._file.is_settled(
+                int(addresses[stored].min()), int(
+                    (addresses + self._table.sizes)[stored].max())):
+            return None
+        return self._file.ahead_budget()
+
+    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        assert is_remote(self._file)
+        ranges = self._ranges(self._absent_of(rows))
+        missing = self._file.missing_bytes(*ranges)
+        if missing > room:
+            return None
+        if missing:
+            self._file.request(*ranges)
+        return missing
+
+    def _absent_of(self, rows: NDArray[numpy.intp]) -> list[int]:
+        """Return the chunks of rows that are not remembered."""
+        tiles, slots = self._tiles, self.store.slots
+        blocks = numpy.unique(rows // tiles.block_rows).tolist()
+        return [chunk for block in blocks for chunk in range(
+            block * tiles.num_tiles, (block + 1) * tiles.num_tiles)
+            if slots[chunk] is None]
+
+    def _ranges(self, chunks: list[int]) -> tuple[Ends, Ends]:
+        """Return begin and end of the stored bytes of chunks."""
+        places = numpy.array(chunks, numpy.intp)
+        starts, sizes = self._table.addresses[places], self._table.sizes[
+            places]
+        stored = starts >= 0
+        return starts[stored], (starts + sizes)[stored]
 
     def _decode_ahead(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""
@@ -127,6 +172,10 @@ class DecodedReader(DirectReader):
             return
         # In the order of the file, which is that of the disk.
         absent.sort(key=self._address)
+        if is_remote(self._file):
+            # All of them, before the first is waited for.
+            self._file.request(*self._ranges([
+                chunk for chunk, _ in absent]), is_urgent=True)
 
         def fetch(begin: int, end: int) -> None:
             for chunk, places in absent[begin:end]:

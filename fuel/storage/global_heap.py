@@ -9,7 +9,7 @@ import h5py
 import numpy
 
 from fuel.kernels.global_heap import HEADER_NBYTES, find_object
-from fuel.storage.raw_file import RawFile
+from fuel.storage.file_bytes import FileBytes
 
 # What the file has in the place of a value of variable length: how many
 # elements it has, and where they are.
@@ -30,7 +30,7 @@ def addressing(handle: h5py.h5f.FileID) -> tuple[int, bool]:
 class Heap:
     """The global heap of a file."""
 
-    def __init__(self, file: RawFile, base: int,
+    def __init__(self, file: FileBytes, base: int,
                  for_hdf5: bool = False) -> None:
         self._whole = for_hdf5
         self._file = file

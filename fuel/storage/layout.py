@@ -11,6 +11,7 @@ import h5py
 import numpy
 
 from fuel.storage.global_heap import REFERENCE, addressing
+from fuel.storage.raw_file import is_attached
 
 # The kinds of types whose bytes in memory can be those in the file.
 PLAIN_KINDS = 'biufcSV'
@@ -145,6 +146,8 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
     file = h5py.h5i.get_file_id(dataset.id)
     if file.get_intent() != h5py.h5f.ACC_RDONLY:
         return 'the file is open for writing'
+    if is_attached(dataset):
+        return ''
     if file.get_access_plist().get_driver() != h5py.h5fd.SEC2:
         return 'the file is read through another driver than the plain one'
     if not hasattr(os, 'pread'):

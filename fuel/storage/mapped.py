@@ -12,11 +12,11 @@ from fuel.kernels.gather import OUTSIDE, MappedRows, Rows
 from fuel.kernels.memory import empty
 from fuel.kernels.tiles import Tiles
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
+from fuel.storage.file_bytes import FileBytes, is_remote
 from fuel.storage.layout import Layout, fill_value, name_of, stored_type
-from fuel.storage.prefetch import PageAhead, fits, is_resident, read_rows
+from fuel.storage.paging import RemotePaging, paging_of
 from fuel.storage.raw_file import RawFile, raw_file
 from fuel.storage.reader import Reader
-from fuel.storage.sequential_prefetch import OrderedRead
 from fuel.utils.threads import map_chunks
 
 
@@ -25,7 +25,7 @@ class DirectReader(Reader):
 
     _rows: Rows
 
-    def __init__(self, file: RawFile, name: str, shape: tuple[int, ...],
+    def __init__(self, file: FileBytes, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any],
                  chunk_shape: tuple[int, ...] | None = None,
                  fill_value: Any = 0) -> None:
@@ -55,8 +55,10 @@ class DirectReader(Reader):
         return batch.astype(self.dtype)
 
 
-# Bytes of rows whose pages may be asked for before they are needed.
-PAGES_AHEAD = 256 << 20
+# Of a range of rows of a remote file, what is fetched at once; of a chunk,
+# what is fetched as a whole.
+PORTION = 32 << 20
+LARGEST_CHUNK = 16 << 20
 
 
 class MappedReader(DirectReader):
@@ -69,52 +71,73 @@ class MappedReader(DirectReader):
     # little or lost below 4 MB; where others used a core, they lost.
     THREADS_FROM = 8 << 20
 
-    def __init__(self, file: RawFile, name: str, shape: tuple[int, ...],
+    def __init__(self, file: FileBytes, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any], addresses: NDArray[numpy.int64],
                  **kwargs: Any) -> None:
         super().__init__(file, name, shape, dtype, **kwargs)
         self._rows = MappedRows(
             self._tiles, addresses, self._fill, file.memory)
         self._addresses = self._rows.addresses
-        file.watch(self._rows)
-        # Of a source that is not in memory: it is read in order if it fits
-        # there, and row by row if it does not.
-        self._ordered: OrderedRead | None = None
-        self._by_rows: PageAhead | None = None
+        self._paging = paging_of(file)
+        if is_remote(file):
+            self._rows.declines = True
+            self._begin()
+        elif isinstance(file, RawFile):
+            file.watch(self._rows)
 
     def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.needs_ahead`."""
+        room = self._begin()
+        self._rows.declines = self._paging.is_cold
+        return room
+
+    def _begin(self) -> int | None:
         stored = self._addresses[self._addresses >= 0]
         if not stored.size:
             return None
-        first = int(stored.min())
-        last = int(stored.max()) + self._tiles.chunk_nbytes
-        ordered = by_rows = None
-        if not is_resident(self._file, first, last - first):
-            if fits(last - first):
-                ordered = OrderedRead(self._file, first, last - first)
-            else:
-                by_rows = PageAhead(self._file)
-        self._ordered, self._by_rows = ordered, by_rows
-        self._rows.declines = self._is_cold()
-        return PAGES_AHEAD if by_rows else None
-
-    def _is_cold(self) -> bool:
-        """Tell whether rows have to be in memory before they are copied."""
-        # Looked up once: another thread may begin an epoch meanwhile.
-        ordered = self._ordered
-        return self._by_rows is not None or (
-            ordered is not None and not ordered.is_done)
+        return self._paging.begin(
+            int(stored.min()),
+            int(stored.max()) + self._tiles.chunk_nbytes)
 
     def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
         """See :meth:`Reader.expect`."""
         nbytes = self._tiles.row_nbytes
         if len(rows) * nbytes > room:
             return None
-        by_rows = self._by_rows
-        if by_rows is not None:
-            by_rows.expect(self._starts(rows), nbytes)
+        self._paging.expect(self._starts(rows), nbytes)
         return len(rows) * nbytes
+
+    def needs_fetching(self) -> int | None:
+        """See :meth:`Reader.needs_fetching`."""
+        if is_remote(self._file) and self._paging.is_cold:
+            return self._file.ahead_budget()
+        return None
+
+    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        pieces = self._pieces(rows)
+        assert isinstance(self._paging, RemotePaging)
+        missing = self._paging.missing_bytes(*pieces)
+        if missing > room:
+            return None
+        if missing:
+            self._paging.expect(*pieces)
+        return missing
+
+    def _pieces(self, rows: NDArray[numpy.intp],
+                ) -> tuple[NDArray[numpy.int64], int]:
+        """Return where the bytes start that rows need, and how many bytes
+        each piece has: a row, or a chunk of a remote file."""
+        tiles = self._tiles
+        by_rows = tiles.num_tiles == 1 and (
+            self._addresses.size == 1 or tiles.chunk_nbytes > LARGEST_CHUNK)
+        if by_rows or not self._paging.is_remote:
+            return self._starts(rows), tiles.row_nbytes
+        blocks = numpy.unique(rows // tiles.block_rows)
+        chunks = (blocks[:, None] * tiles.num_tiles
+                  + numpy.arange(tiles.num_tiles)).ravel()
+        starts = self._addresses[chunks]
+        return starts[starts >= 0], tiles.chunk_nbytes
 
     def _starts(self, rows: NDArray[numpy.intp]) -> NDArray[numpy.int64]:
         """Return where rows start in the file, without those that were
@@ -129,26 +152,31 @@ class MappedReader(DirectReader):
         return places
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        self._rows.declines = self._is_cold()
-        if self._rows.declines and rows.size:
-            self._check_rows(int(rows.min()), int(rows.max()))
-            self._bring(self._starts(rows))
-        return self._copy(rows, self._new_batch(len(rows)))
-
-    def _bring(self, starts: NDArray[numpy.int64]) -> None:
-        """Bring rows into memory."""
-        nbytes = self._tiles.row_nbytes
-        ordered = self._ordered
-        if ordered is None:
-            read_rows(self._file, starts, nbytes)
-        else:
-            ordered.wait(starts, nbytes)
+        batch = self._new_batch(len(rows))
+        self._rows.declines = self._paging.is_cold
+        if not (self._rows.declines and rows.size):
+            return self._copy(rows, batch)
+        self._check_rows(int(rows.min()), int(rows.max()))
+        with self._paging.bring(*self._pieces(rows)):
+            return self._copy(rows, batch)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
-        return self._copy((start, stop), self._new_batch(stop - start))
+        batch = self._new_batch(stop - start)
+        if not (self._paging.is_remote and self._paging.is_cold
+                and start < stop):
+            return self._copy((start, stop), batch)
+        self._check_rows(start, stop - 1)
+        step = max(1, PORTION // max(1, self._tiles.row_nbytes))
+        for low in range(start, stop, step):
+            high = min(stop, low + step)
+            rows = numpy.arange(low, high, dtype=numpy.intp)
+            with self._paging.bring(*self._pieces(rows)):
+                self._copy((low, high), batch[low - start:high - start],
+                           is_part=True)
+        return self._in_native_order(batch)
 
     def _copy(self, rows: NDArray[numpy.intp] | tuple[int, int],
-              batch: NDArray[Any]) -> NDArray[Any]:
+              batch: NDArray[Any], is_part: bool = False) -> NDArray[Any]:
         try:
             if batch.nbytes < self.THREADS_FROM:
                 intact = self._rows.copy(rows, batch)
@@ -169,7 +197,7 @@ class MappedReader(DirectReader):
         if not intact:
             raise self._damaged(
                 rows[0], 'the disk could not read this or a later row')
-        return self._in_native_order(batch)
+        return batch if is_part else self._in_native_order(batch)
 
     def _first_row(self, rows: NDArray[numpy.intp] | tuple[int, int],
                    chunk: int) -> int:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from fuel.exceptions import DamagedFileError
 from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
-from fuel.storage.raw_file import RawFile, raw_file_at
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader
 from fuel.utils.npy_header import read_npy_header
 
@@ -52,7 +53,7 @@ def open_npz(path: str) -> dict[str, Reader]:
     return readers
 
 
-def _entry(file: RawFile, archive: zipfile.ZipFile,
+def _entry(file: FileBytes, archive: zipfile.ZipFile,
            entry: zipfile.ZipInfo, name: str) -> Reader:
     """Return a reader of an array in an archive."""
     where = f'{file.path}, source {name!r}'
@@ -72,7 +73,7 @@ def _entry(file: RawFile, archive: zipfile.ZipFile,
         return _reader(file, name, stream, start, where)
 
 
-def _reader(file: RawFile, name: str, stream: IO[bytes], start: int,
+def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
             where: str) -> Reader:
     """Return a reader of an array whose file starts at `start`."""
     shape, by_columns, dtype = _read_header(stream, where)
@@ -90,7 +91,7 @@ def _reader(file: RawFile, name: str, stream: IO[bytes], start: int,
     return _by_columns(file, name, shape, dtype, offset)
 
 
-def _by_columns(file: RawFile, name: str, shape: tuple[int, ...],
+def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
                 dtype: numpy.dtype[Any], offset: int) -> Reader:
     """Return a reader of an array in Fortran's order: to the kernel, each
     element of a row is in a chunk of its own, a column."""

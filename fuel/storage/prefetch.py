@@ -196,6 +196,10 @@ class RequestsAhead:
 
     # How many requests are looked at beyond the present one.
     DEPTH = 8
+    # How many of them at once: to look at a request takes time.
+    STEPS = 8
+    # The first one that is looked at, beyond the present one.
+    FIRST = 1
 
     def __init__(self, upcoming: Callable[[int], Any],
                  expect: Callable[[Any, int], int | None],
@@ -207,20 +211,34 @@ class RequestsAhead:
         # it and the present one cost.
         self._next = 0
         self._costs: collections.deque[int] = collections.deque()
+        self._cost = 0
 
     def __call__(self, position: int) -> None:
         """Expect what comes after request number `position`."""
         if self._next <= position:
-            self._next = position + 1
+            self._next = position + self.FIRST
             self._costs.clear()
-        while len(self._costs) > self._next - position - 1:
-            self._costs.popleft()
-        while self._next <= position + self.DEPTH:
+            self._cost = 0
+        while len(self._costs) > self._next - position - self.FIRST:
+            self._cost -= self._costs.popleft()
+        last = min(position + self.DEPTH, self._next + self.STEPS)
+        while self._next <= last:
             request = self._upcoming(self._next)
             if request is None:
                 return
-            cost = self._expect(request, self._room - sum(self._costs))
+            cost = self._expect(request, self._room - self._cost)
             if cost is None:
                 return
             self._costs.append(cost)
+            self._cost += cost
             self._next += 1
+
+
+class FetchAhead(RequestsAhead):
+    """Has the bytes of the next requests fetched: of as many as there is
+    room for, since a network takes long to answer and can do a lot at a
+    time."""
+
+    DEPTH = 1 << 20
+    STEPS = 64
+    FIRST = 0

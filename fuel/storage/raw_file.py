@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import mmap
 import os
 import threading
@@ -14,22 +15,51 @@ import h5py
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import MappedRows
 from fuel.kernels.guard import file_state
+from fuel.remote.open_file import remote_file
+from fuel.remote.urls import StorageOptions, is_url
+from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 
 _lock = threading.Lock()
+# Remote files, under the names that HDF5 knows them by.
+_attached: weakref.WeakValueDictionary[bytes, RemoteBytes] = (
+    weakref.WeakValueDictionary())
 _files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
     weakref.WeakValueDictionary())
 
 
-def raw_file(node: h5py.Dataset | h5py.File) -> RawFile:
+def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
     """Return the file of a data set, one object for all who read it."""
     handle = h5py.h5i.get_file_id(node.id)
+    remote = _attached.get(handle.name)
+    if remote is not None:
+        return remote
     return _shared(os.fsdecode(handle.name), int(handle.get_vfd_handle()))
 
 
-def raw_file_at(path: str) -> RawFile:
-    """Return the file that a path leads to."""
+def is_attached(node: h5py.Dataset | h5py.File) -> bool:
+    """Tell whether HDF5 reads a file through a stream that is known."""
+    return h5py.h5i.get_file_id(node.id).name in _attached
+
+
+def attach(file: RemoteBytes) -> str:
+    """Let a file be found that HDF5 reads through a stream; return the name
+    that the stream must have."""
+    with _lock:
+        for number in itertools.count(1):
+            name = file.path if number == 1 else f'{file.path} ({number})'
+            key = name.encode('ascii', 'replace')
+            if _attached.setdefault(key, file) is file:
+                return name
+    raise AssertionError
+
+
+def raw_file_at(path: str, storage_options: StorageOptions | None = None,
+                ) -> FileBytes:
+    """Return the file that a path or a URL leads to."""
+    if is_url(path):
+        return remote_file(path, storage_options)
     descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
     try:
         return _shared(path, descriptor)
@@ -82,6 +112,8 @@ class RawFile:
     `identity`: device, inode, size and time of the last change: equal for two
         handles of one file in one state.
     """
+
+    is_remote = False
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path

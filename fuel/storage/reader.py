@@ -74,6 +74,17 @@ class Reader(ABC):
         """
         return 0
 
+    def needs_fetching(self) -> int | None:
+        """Return how many bytes of a remote file may be fetched before they
+        are needed; None if nothing has to be fetched."""
+        return None
+
+    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+        """Have the bytes of rows fetched, in the background; return how many
+        were missing, or None if that is more than `room`: then nothing is
+        done."""
+        return 0
+
     def direct(self) -> Rows | None:
         """Return what copies rows into batches without this reader."""
         return None

@@ -12,7 +12,7 @@ import pytest
 
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
-from fuel.storage import mapped, prefetch, sequential_prefetch
+from fuel.storage import mapped, paging, prefetch, sequential_prefetch
 from fuel.storage.raw_file import RawFile, raw_file_at
 from fuel.storage.sequential_prefetch import OrderedRead
 from fuel.streams import DataStream
@@ -88,7 +88,7 @@ def test_batches_are_direct_as_soon_as_all_is_read(path, cold):
     epoch = stream.get_epoch_iterator()
     next(epoch)
     reader = stream.dataset._access.open().reader('x')
-    wait_for(lambda: reader._ordered.is_done)
+    wait_for(lambda: not reader._paging.is_cold)
     next(epoch)
     next(epoch)
     assert epoch.epoch.reader.is_open
@@ -265,8 +265,8 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
 
 def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
     """What one reads by may be gone when it is looked up again."""
-    class Changing(mapped.MappedReader):
-        """A reader whose source is found in memory at every second look."""
+    class Changing(paging.LocalPaging):
+        """Of a source that is found in memory at every second look."""
 
         looks = 0
 
@@ -281,8 +281,10 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 
     rows, offset = content(path)
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
-    reader = Changing(raw_file_at(path), 'x', rows.shape, rows.dtype,
-                      numpy.array([offset]))
+    monkeypatch.setattr(mapped, 'paging_of', Changing)
+    reader = mapped.MappedReader(
+        raw_file_at(path), 'x', rows.shape, rows.dtype,
+        numpy.array([offset]))
     reader.needs_ahead(slice(0, 160))
     for _ in range(3):
         assert (rows[[9, 3]] == reader.read(numpy.array([9, 3]))).all()
@@ -291,6 +293,6 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 def test_source_in_memory_is_not_read(path, monkeypatch):
     """Nor waited for."""
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
-    monkeypatch.setattr(mapped, 'OrderedRead', None)
+    monkeypatch.setattr(paging, 'OrderedRead', None)
     assert 20 == len(list(stream_of(
         path, ShuffledScheme(160, 8)).get_epoch_iterator()))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy
 
 from fuel.datasets.direct import direct_batches
-from fuel.datasets.hdf5.file_access import FileAccess, access_to
+from fuel.datasets.hdf5.access import access_to
+from fuel.datasets.hdf5.file_access import FileAccess
 from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
@@ -17,6 +18,7 @@ from fuel.datasets.row_orders import Order, checked_subset, pick
 from fuel.datasets.rows import as_rows, get_rows
 from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.batches import Batches
+from fuel.remote.urls import StorageOptions
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.typing import EpochReader
@@ -36,8 +38,9 @@ class H5PYDataset(SelectedRows):
     Parameters
     ----------
     file_or_path : str, path-like or h5py.File
-        The file. An open handle is used as long as it is open, and is
-        never closed.
+        The file, or its URL in object storage or on a web server (see
+        :doc:`/object_storage`). An open handle is used as long as it is
+        open, and is never closed.
     which_sets : tuple of str
         The splits to use, concatenated in this order. The sources are those
         that all of them have.
@@ -57,6 +60,9 @@ class H5PYDataset(SelectedRows):
         all data sets that read it in this process; the largest number that
         one of them asks for counts. It matters for compressed files only.
         Defaults to the setting ``chunk_cache_bytes``.
+    storage_options : dict, optional
+        Arguments of the file system of fsspec that a URL belongs to, such
+        as credentials. Defaults to none: they come from the environment.
     **kwargs
         `sources`, which also gives their order (it is alphabetical
         otherwise), and `axis_labels`, for :class:`Dataset`.
@@ -103,7 +109,8 @@ class H5PYDataset(SelectedRows):
     caller's own, in native byte order whichever the file has. A source of
     variable shape gives an array of objects.
 
-    A pickle holds the path, not the data. Several threads may read at once,
+    A pickle holds the path, not the data, and of a URL and its
+    `storage_options` no credentials. Several threads may read at once,
     also after a fork: a process opens the file for itself.
 
     Subclasses may override `_parse_dataset_info`, `get_subsets`,
@@ -140,8 +147,10 @@ class H5PYDataset(SelectedRows):
     def __init__(self, file_or_path: Any, which_sets: Sequence[str],
                  subset: Any = None, load_in_memory: bool = False,
                  driver: str | None = None, sort_indices: bool = True,
-                 cache_bytes: int | None = None, **kwargs: Any) -> None:
-        self._access = access_to(file_or_path, driver)
+                 cache_bytes: int | None = None,
+                 storage_options: StorageOptions | None = None,
+                 **kwargs: Any) -> None:
+        self._access = access_to(file_or_path, driver, storage_options)
         self.driver = driver
         self.which_sets = checked_names(which_sets)
         self.user_given_subset = checked_subset(subset)

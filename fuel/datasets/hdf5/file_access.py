@@ -8,6 +8,7 @@ from typing import Any
 import h5py
 
 from fuel.datasets.hdf5.open_files import OpenFile, external_file, shared_file
+from fuel.remote.urls import StorageOptions
 from fuel.utils import find_in_data_path
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,16 @@ class FileAccess:
         self._external = None if file is None else external_file(file)
 
     @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of a remote file, without credentials."""
+        return None
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        raise AttributeError(
+            f'{self.path!r} is a local file, which has no storage_options')
+
+    @property
     def current(self) -> OpenFile | None:
         """The open file that would be read, or None."""
         for opened in (self._external, self._opened):
@@ -82,8 +93,12 @@ class FileAccess:
             if self._only_in_memory:
                 assert self._external is not None
                 return self._external
-            opened = self._opened = shared_file(self._locate(), self.driver)
+            opened = self._opened = self._open()
         return opened
+
+    def _open(self) -> OpenFile:
+        """Open the file, or join those who have it open."""
+        return shared_file(self._locate(), self.driver)
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
@@ -122,21 +137,3 @@ def _local_copy(path: str) -> str:
     from fuel.utils.cache import cache_file
 
     return cache_file(path)
-
-
-def access_to(file_or_path: Any, driver: str | None) -> FileAccess:
-    """Return the access to a file given as a path or an open handle."""
-    if isinstance(file_or_path, h5py.File):
-        if not file_or_path:
-            raise ValueError(
-                f'file_or_path must be a path or an open h5py.File, got '
-                f'{file_or_path!r}: give the path, or open the file again')
-        return FileAccess(os.fsdecode(file_or_path.filename), driver,
-                          file_or_path)
-    try:
-        path = os.fsdecode(file_or_path)
-    except TypeError:
-        raise TypeError(
-            'file_or_path must be a path or an open h5py.File, got '
-            f'{file_or_path!r}') from None
-    return FileAccess(path, driver)

@@ -10,6 +10,7 @@ import h5py
 from fuel.datasets.base import Dataset
 from fuel.datasets.hdf5.file_access import FileAccess
 from fuel.kernels.batches import Batches
+from fuel.remote.urls import StorageOptions
 
 
 class FileDataset(Dataset):
@@ -29,6 +30,16 @@ class FileDataset(Dataset):
     def path(self) -> str:
         """Path of the file, as it was given."""
         return self._access.path
+
+    @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of a remote file, without credentials; None of a local
+        one. They are assigned to a data set that was unpickled."""
+        return self._access.storage_options
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        self._access.storage_options = options
 
     @contextmanager
     def _reading(self) -> Iterator[Any]:

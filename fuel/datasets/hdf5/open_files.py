@@ -6,18 +6,23 @@ go closes it. So a file closes neither too early nor never, however often
 """
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import h5py
 
 from fuel.datasets.hdf5.labels import scale
 from fuel.exceptions import DamagedFileError
+from fuel.remote.urls import StorageOptions, is_url
 from fuel.storage import Reader, open_reader
+from fuel.storage.file_bytes import RemoteBytes, is_remote
 from fuel.storage.layout import obstacle_of_file
-from fuel.storage.raw_file import identity_of, raw_file
+from fuel.storage.raw_file import (
+    attach, identity_of, raw_file, raw_file_at)
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
 
@@ -30,6 +35,7 @@ class OpenFile:
     `file`: the open handle.
     `owned`: whether `file` is closed when nobody holds this object any more.
     `driver`: HDF5 driver that was asked for.
+    `raw`: the bytes of the file, if Fuel may read them beside HDF5.
     `place`: device and inode, or the name of a file that is no local one.
     `identity`: device, inode, size and time of the last change. None for a
         file that this process writes to, and one that is not local.
@@ -43,10 +49,10 @@ class OpenFile:
         self.driver = driver
         self.place, self.identity = _state_of(self.path)
         # Shared with the readers, which check it after each read.
-        self._raw = None if obstacle_of_file(file) else raw_file(file)
-        if self._raw is not None:
+        self.raw = None if obstacle_of_file(file) else raw_file(file)
+        if self.raw is not None:
             self.place, self.identity = (
-                self._raw.identity[:2], self._raw.identity)
+                self.raw.identity[:2], self.raw.identity)
         elif file.id.get_intent() != h5py.h5f.ACC_RDONLY:
             self.identity = None
         self._is_outdated = False
@@ -66,8 +72,8 @@ class OpenFile:
     def check(self) -> None:
         """Raise DamagedFileError if the file is not what it was when
         opened."""
-        if self._raw is not None:
-            self._raw.check()
+        if self.raw is not None:
+            self.raw.check()
         if self._is_outdated:
             raise DamagedFileError(
                 f'{self.path} was overwritten while it was in use, so old '
@@ -144,6 +150,14 @@ class _Registry:
                 raise _overwritten(path)
             return opened
 
+    def join(self, file: RemoteBytes) -> OpenFile:
+        """Return the open file of a remote one, opened if it is not."""
+        with self._opening:
+            for opened in list(self._files):
+                if opened.usable and opened.owned and opened.raw is file:
+                    return opened
+            return self.add(OpenFile(open_stream(file), owned=True))
+
     def _find(self, path: str, driver: str | None) -> OpenFile | None:
         """Return the file if it is open; retire handles of older states."""
         place, identity = _state_of(path)
@@ -179,6 +193,11 @@ def shared_file(path: str, driver: str | None = None) -> OpenFile:
     return _registry.get(path, driver)
 
 
+def shared_remote_file(file: RemoteBytes) -> OpenFile:
+    """Open a remote HDF5 file, or join those who have it open."""
+    return _registry.join(file)
+
+
 def _state_of(path: str) -> tuple[tuple[int, ...] | str,
                                     tuple[int, ...] | None]:
     """Return the place of a file and its identity; its name and None if it
@@ -198,22 +217,55 @@ def _overwritten(path: str) -> DamagedFileError:
         f'it)')
 
 
-def open_hdf5(path: str, driver: str | None = None) -> h5py.File:
+def open_hdf5(path: str, driver: str | None = None,
+              storage_options: StorageOptions | None = None) -> h5py.File:
     """Open a file for reading, with an error that says why it cannot be."""
+    if is_url(path):
+        file = raw_file_at(path, storage_options)
+        assert is_remote(file)
+        return open_stream(file)
     try:
         return h5py.File(path, mode='r', driver=driver)
     except FileNotFoundError:
         raise FileNotFoundError(
             f'there is no file {os.path.abspath(path)!r}') from None
     except (OSError, RuntimeError, ValueError) as error:
-        text = (f'cannot read {path!r}: {_diagnosis(path, error)} '
-                f'({error})')
-        # With a number, OSError becomes the subclass that belongs to it.
-        number = getattr(error, 'errno', None)
-        raise (OSError(number, text) if number else OSError(text)) from error
+        raise _refused(path, error, functools.partial(_head, path)
+                       ) from error
 
 
-def _diagnosis(path: str, error: Exception) -> str:
+def open_stream(file: RemoteBytes) -> h5py.File:
+    """Let HDF5 read a remote file, with an error that says why it cannot."""
+    try:
+        return h5py.File(file.stream(attach(file)), mode='r')
+    except (OSError, RuntimeError, ValueError) as error:
+        file.check()
+        if isinstance(error, (TimeoutError, PermissionError)):
+            raise
+        raise _refused(file.path, error, lambda: file.read(0, HEAD)
+                       ) from error
+
+
+# Bytes by which other files are known.
+HEAD = 512
+
+
+def _head(path: str) -> bytes:
+    with open(path, 'rb') as file:
+        return file.read(HEAD)
+
+
+def _refused(path: str, error: Exception, read_head: Callable[[], bytes],
+             ) -> OSError:
+    """Return the error about a file that HDF5 refused."""
+    text = (f'cannot read {path!r}: {_diagnosis(error, read_head)} '
+            f'({error})')
+    # With a number, OSError becomes the subclass that belongs to it.
+    number = getattr(error, 'errno', None)
+    return OSError(number, text) if number else OSError(text)
+
+
+def _diagnosis(error: Exception, read_head: Callable[[], bytes]) -> str:
     """Say in plain words why HDF5 refused a file."""
     if 'truncated' in str(error):
         return ('the file is truncated, as by an interrupted copy or '
@@ -221,8 +273,7 @@ def _diagnosis(path: str, error: Exception) -> str:
     if isinstance(error, BlockingIOError):
         return 'another process has it open for writing'
     try:
-        with open(path, 'rb') as file:
-            head = file.read(512).lstrip().lower()
+        head = read_head().lstrip().lower()
     except OSError:
         return 'it cannot be opened as a file'
     if head.startswith((b'<!doctype', b'<html', b'<?xml')):

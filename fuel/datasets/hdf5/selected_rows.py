@@ -1,9 +1,11 @@
 """Which rows of an HDF5 file a data set has: splits, subset and sources."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import h5py
 import numpy
 
 from fuel.datasets.hdf5.file_dataset import FileDataset
@@ -11,6 +13,7 @@ from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.row_orders import Selection
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialExampleScheme
+from fuel.storage.paging import BLOCK
 from fuel.utils import Subset
 
 
@@ -79,7 +82,9 @@ class SelectedRows(SplitFormat, FileDataset):
         Raises
         ------
         ValueError
-            If there is no such source, or it is not chunked.
+            If there is no such source, or it is not chunked. One that is in
+            a remote file has pieces of a megabyte all the same, which are
+            fetched at a time.
         """
         with self._reading() as h5file:
             if source is None:
@@ -88,6 +93,8 @@ class SelectedRows(SplitFormat, FileDataset):
                 raise ValueError(f'there is no source {source!r}; the '
                                  f'sources are {self.sources}')
             chunks = getattr(h5file[source], 'chunks', None)
+            if chunks is None and self.storage_options is not None:
+                chunks = _pieces_to_fetch(h5file[source])
             if chunks is None:
                 raise ValueError(
                     f'source {source!r} of {self.path!r} is not chunked: '
@@ -127,3 +134,12 @@ class SelectedRows(SplitFormat, FileDataset):
         self._selection = selection
         self._direct = None
         return selection
+
+
+def _pieces_to_fetch(dataset: h5py.Dataset) -> tuple[int, ...] | None:
+    """Return the shape of a part of a contiguous data set that takes one
+    request; None of what is no data set."""
+    if not isinstance(dataset, h5py.Dataset) or not dataset.shape:
+        return None
+    row_nbytes = dataset.dtype.itemsize * math.prod(dataset.shape[1:])
+    return max(1, BLOCK // max(1, row_nbytes)), *dataset.shape[1:]

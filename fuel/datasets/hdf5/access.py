@@ -1,0 +1,36 @@
+"""The choice of an access to an HDF5 file."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import h5py
+
+from fuel.datasets.hdf5.file_access import FileAccess
+from fuel.datasets.hdf5.remote_access import RemoteAccess
+from fuel.remote.urls import StorageOptions, is_url
+
+
+def access_to(file_or_path: Any, driver: str | None,
+              storage_options: StorageOptions | None = None) -> FileAccess:
+    """Return the access to a file given as a path, URL or open handle."""
+    if isinstance(file_or_path, h5py.File):
+        if not file_or_path:
+            raise ValueError(
+                f'file_or_path must be a path or an open h5py.File, got '
+                f'{file_or_path!r}: give the path, or open the file again')
+        return FileAccess(os.fsdecode(file_or_path.filename), driver,
+                          file_or_path)
+    try:
+        path = os.fsdecode(file_or_path)
+    except TypeError:
+        raise TypeError(
+            'file_or_path must be a path or an open h5py.File, got '
+            f'{file_or_path!r}') from None
+    if is_url(path):
+        return RemoteAccess(path, driver, storage_options)
+    if storage_options is not None:
+        raise ValueError(
+            f'storage_options are for URLs, such as s3://bucket/name, and '
+            f'{path!r} is the path of a local file: leave them out')
+    return FileAccess(path, driver)

@@ -1,0 +1,87 @@
+"""What readers ask of a file, wherever it is."""
+from __future__ import annotations
+
+import io
+import mmap
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import IO, Protocol, TypeAlias, TypeGuard
+
+import numpy
+from numpy.typing import NDArray
+
+#: Begin, or end, of byte ranges.
+Ends: TypeAlias = NDArray[numpy.int64]
+
+
+class FileBytes(Protocol):
+    """The bytes of a file."""
+
+    path: str
+    size: int
+    identity: tuple[int, ...]
+    is_remote: bool
+
+    @property
+    def memory(self) -> mmap.mmap:
+        """The file as memory; of a remote one, what is held of it."""
+        ...
+
+    def open(self) -> IO[bytes]:
+        """Open the file for reading from its beginning."""
+        ...
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Return bytes, fewer than `nbytes` at the end of the file."""
+        ...
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes into memory of the caller's; return how many."""
+        ...
+
+    def check(self) -> None:
+        """Raise DamagedFileError if the file is not what it was."""
+        ...
+
+
+class RemoteBytes(FileBytes, Protocol):
+    """The bytes of a remote file, which have to be fetched."""
+
+    def request(self, starts: Ends, stops: Ends, is_urgent: bool = False,
+                ) -> Sequence[object]:
+        """Have byte ranges fetched, without waiting for them."""
+        ...
+
+    def when_here(self, starts: Ends, stops: Ends,
+                  task: Callable[[], None]) -> None:
+        """Have byte ranges fetched, and then call a function."""
+        ...
+
+    def hold(self, starts: Ends, stops: Ends) -> AbstractContextManager[None]:
+        """Fetch byte ranges, and keep them in `memory` for a while."""
+        ...
+
+    def is_settled(self, start: int, stop: int) -> bool:
+        """Tell whether a range is here and stays."""
+        ...
+
+    def stream(self, name: str) -> io.RawIOBase:
+        """Return a stream under a name, for HDF5."""
+        ...
+
+    def missing_bytes(self, starts: Ends, stops: Ends) -> int:
+        """Return how many bytes are not here and not under way."""
+        ...
+
+    def keeps(self, nbytes: int) -> bool:
+        """Tell whether so many bytes would stay here, once fetched."""
+        ...
+
+    def ahead_budget(self) -> int:
+        """Return how many bytes may be fetched before they are needed."""
+        ...
+
+
+def is_remote(file: FileBytes) -> TypeGuard[RemoteBytes]:
+    """Tell whether the bytes of a file have to be fetched."""
+    return file.is_remote
