@@ -213,7 +213,9 @@ def test_settings_of_any_value_are_read_or_refused(key, value):
     """Whatever stands in the file, a setting is of its type, or the error is
     a `ConfigurationError`."""
     kinds = {'data_path': list, 'local_data_path': str, 'floatX': str,
-             'server_journal': str,
+             'server_journal': str, 'remote_cache_path': str,
+             'remote_cache_bytes': (int, type(None)),
+             'remote_timeout': float,
              'extra_downloaders': (list, tuple),
              'extra_converters': (list, tuple),
              'chunk_cache_bytes': (int, type(None)),
@@ -439,7 +441,9 @@ def test_example_fuelrc_loads(monkeypatch):
     ('extra_converters', 5), ('extra_converters', [5]),
     ('shared_memory_bytes', 0), ('shared_memory_bytes', 'much'),
     ('connect_timeout', -1), ('reconnect_timeout', 'soon'),
-    ('stall_timeout', float('nan'))])
+    ('stall_timeout', float('nan')), ('remote_cache_path', 5),
+    ('remote_cache_bytes', -1), ('remote_memory_bytes', None),
+    ('remote_connections', 0), ('remote_timeout', 'soon')])
 def test_value_of_another_kind_is_an_error(key, value):
     """Which names the setting, where it is read."""
     setattr(config, key, value)

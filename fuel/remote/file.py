@@ -67,7 +67,9 @@ class RemoteFile:
         self.path = shown(url)
         self._options = dict(options)
         self._url = url
+        # Seconds that a request may take; locks take no larger number.
         self._timeout: float = config.remote_timeout
+        self._patience = min(self._timeout + GRACE, threading.TIMEOUT_MAX)
         self._origin = self._new_origin()
         self._opened = self._ask(0, HEAD, None)
         self.size = self._opened.size
@@ -104,7 +106,7 @@ class RemoteFile:
         """Make one request, and wait for it."""
         future = run_on_loop(self._origin.fetch(start, stop, expected))
         try:
-            answer: Answer = future.result(self._timeout + GRACE)
+            answer: Answer = future.result(self._patience)
         except BaseException:
             future.cancel()
             raise
@@ -218,7 +220,7 @@ class RemoteFile:
             transfers.evict()
 
     def _wait(self, fetch: Fetch) -> None:
-        if not fetch.done.wait(self._timeout + GRACE):
+        if not fetch.done.wait(self._patience):
             raise TimeoutError(
                 f'{self.path}: the request for bytes from '
                 f'{fetch.first * self._transfers.table.page} on did not end')
