@@ -133,14 +133,18 @@ class FileExampleReader(ExampleReader):
                 self._dataset.num_examples)
             self._is_open = True
         if self._fetch is not None:
-            self._fetch(self.requests.position // PREFETCHED_EXAMPLES)
+            self._fetch(self.requests.position
+                        // (PREFETCHED_EXAMPLES * self.requests.step))
         super().prefetch()
 
     def _group(self, number: int) -> list[int] | None:
         """Return a number of examples that follow each other."""
-        first = number * PREFETCHED_EXAMPLES
+        # A rank counts its own requests.
+        step = self.requests.step
+        first = (self.requests.position % step
+                 + number * PREFETCHED_EXAMPLES * step)
         indices = [self.requests.compact_at(place) for place in range(
-            first, first + PREFETCHED_EXAMPLES)]
+            first, first + PREFETCHED_EXAMPLES * step, step)]
         return [index for index in indices if index is not None] or None
 
     def close(self) -> None:
