@@ -466,4 +466,4 @@ def test_settings_of_other_processes_are_what_streams_use():
     client = ServerDataStream(('x',), timeout=1, reconnect=2, stalled=3)
     assert (1, 2, 3) == (client.timeout, client.reconnect, client.stalled)
     with Server(stream, port=0) as server:
-        assert server.scheduler.pool.budget == 4096
+        assert server.service.scheduler.pool.budget == 4096

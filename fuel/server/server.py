@@ -1,37 +1,23 @@
-"""The server: sockets at the edge, one thread for them."""
+"""The server: its arguments, its threads, and when it begins and ends."""
 from __future__ import annotations
 
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Self
-
-import zmq
+from typing import Self
 
 from fuel import config
-from fuel.server.admission import Admission
-from fuel.server.connections import ClientConnection, kind_of
 from fuel.server.journal import Journal, default_path
 from fuel.server.ledger import RANK, SHARINGS
 from fuel.server.listener import Listener
-from fuel.server.pipeline import Pipeline
-from fuel.server.scheduler import Scheduler
-from fuel.typing import State, StreamLike
+from fuel.server.service import CLIENT_LIMITS, PING, Service
+from fuel.typing import StreamLike
 from fuel.utils.checks import positive
-from fuel.utils.seams import fault_point
-from fuel.wire import Limits, WireError, pack_header, unpack_header
-from fuel.wire.header import VERSION, Fields, get_field
-from fuel.wire.messages import receive_all, send_now
 from fuel.wire.wakeup import WakeUp, check_platform
 
 log = logging.getLogger(__name__)
 
-# A client has little to say.
-CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
-# Seconds between looks at whether clients are still there.
-_PING = 0.3
 # Seconds that the pipeline may take before another thread sees to clients.
 _GLANCE = 0.05
 
@@ -120,40 +106,24 @@ class Server:
         self._host, self._wanted_port = host, port
         self._curve = curve
         self._journal = journal
-        self._connections: dict[bytes, ClientConnection] = {}
         self._wake_up = WakeUp()
-        self._pipeline = Pipeline(data_stream)
-        self._admission = Admission(
-            self._check_state, self._ping, sharing, self.num_clients)
-        self.scheduler = scheduler = Scheduler(
-            self._pipeline, self._admission, self._connections, self._send,
+        self.service = Service(
+            data_stream, self.hwm, sharing, self.num_clients,
             config.reconnect_timeout if reconnect is None else reconnect,
             config.shared_memory_bytes if max_bytes is None else max_bytes)
-        self._handlers: dict[
-            str, Callable[[ClientConnection, Fields], None]] = {
-            'ready': self._on_ready, 'join': self._admission.on_join,
-            'handed': scheduler.on_delivered, 'leave': scheduler.on_leave,
-            'give': scheduler.on_returned, 'waiting': scheduler.on_waiting,
-            'stacks': self._on_stacks, 'bye': self._on_bye}
         self._stopped = threading.Event()
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         # Who holds this uses the sockets, and all but the pipeline.
         self._turn = threading.Lock()
         self._busy_since = 0.0
-        self._next_ping = 0.0
         self._thread: threading.Thread | None = None
         self._stand_in: threading.Thread | None = None
-
-    def _check_state(self, state: State) -> None:
-        check = getattr(self.data_stream, '_check_state', None)
-        if check is not None:
-            check(state)
 
     @property
     def counts(self) -> dict[str, int]:
         """Numbers of batches, bytes, errors and so on (dict)."""
-        return self.scheduler.counts
+        return self.service.counts
 
     @property
     def port(self) -> int:
@@ -173,11 +143,11 @@ class Server:
         fuel.exceptions.ServerError
             If the journal cannot be written.
         """
-        self._listener = listener = Listener(
+        listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
             CLIENT_LIMITS.header)
         try:
-            self._open_journal()
+            self.service.open(listener, self._open_journal())
         except BaseException:
             listener.close(linger=0)
             listener.end()
@@ -191,13 +161,13 @@ class Server:
             target=self._serve_while_busy, name='fuel-stand-in', daemon=True)
         self._stand_in.start()
 
-    def _open_journal(self) -> None:
+    def _open_journal(self) -> Journal | None:
         path = self._journal
         if path is None:
             path = default_path(
                 config.server_journal, self._host, self._wanted_port)
-        if path is not None and not isinstance(path, bool):
-            self._admission.journal = Journal(path)
+        return None if path is None or isinstance(path, bool) else (
+            Journal(path))
 
     def stop(self, timeout: float = 1.0) -> None:
         """Stop listening at once, and end; harmless if stopped before.
@@ -213,7 +183,7 @@ class Server:
             self._stand_in.join()
             self._thread.join(timeout)
             self._thread = self._stand_in = None
-            self._listener.end()
+            self.service.listener.end()
             self._wake_up.close()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -251,28 +221,28 @@ class Server:
             with self._turn:
                 while not self._stopped.is_set():
                     self._talk(wait=False)
-                    if self._pipeline.is_idle():
+                    if self.service.pipeline.is_idle():
                         self._talk(wait=True)
                     else:
                         self._make()
         except BaseException as error:  # noqa: BLE001 - raised by wait()
             self._fail(error)
         finally:
-            self._pipeline.close()
+            self.service.pipeline.close()
 
     def _make(self) -> None:
         """Let the pipeline make something, without the sockets."""
         self._busy_since = time.monotonic()
         self._turn.release()
         try:
-            result = self._pipeline.make()
+            result = self.service.pipeline.make()
         finally:
             self._busy_since = 0.0
             if not self._turn.acquire(blocking=False):
                 self._wake_up()
                 self._turn.acquire()
         if not self._stopped.is_set():
-            self.scheduler.take(result)
+            self.service.scheduler.take(result)
 
     def _serve_while_busy(self) -> None:
         """Talk to the clients while a batch takes long; end the service."""
@@ -287,7 +257,7 @@ class Server:
                     self._fail(error)
         try:
             with self._turn:
-                self._close()
+                self.service.close()
         except BaseException as error:  # noqa: BLE001 - as above
             self._fail(error)
         finally:
@@ -300,161 +270,16 @@ class Server:
         self._stopped.set()
         self._wake_up()
 
-    # Everything below is called by the thread whose turn it is.
-
     def _talk(self, wait: bool) -> None:
         """Read what clients sent, and do what can be done."""
         if wait:
-            ready = dict(self._poller.poll(int(_PING * 1000)))
+            ready = dict(self._poller.poll(int(PING * 1000)))
             if self._wake_up.descriptor in ready:
                 self._wake_up.clear()
-            if self._listener.rejected.monitor in ready:
-                self._listener.rejected.read_events()
-        self._receive()
-        now = time.monotonic()
-        if now > self._next_ping:
-            self._next_ping = now + _PING
-            self._ping()
-            self.scheduler.expire()
-            self._listener.rejected.read_events()
-        self.scheduler.advance()
-
-    def _close(self) -> None:
-        try:
-            self._listener.unbind()
-            for connection in self._connections.values():
-                self._send(connection, {'type': 'bye'})
-        finally:
-            self._listener.close()
-            if self._admission.journal is not None:
-                self._admission.journal.close()
-
-    def _receive(self) -> None:
-        for parts in receive_all(self._listener.router):
-            try:
-                if len(parts) != 2:
-                    raise WireError(
-                        f'a message has 2 parts, got {len(parts)}')
-                fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
-                self._handle(parts[0].bytes, fields, parts[1])
-            except (WireError, TypeError, ValueError, LookupError) as error:
-                # Nobody's bytes may end the service of the others.
-                self._listener.rejected.reject_message(error)
-
-    @fault_point('server receive')
-    def _handle(self, identity: bytes, fields: Fields,
-                frame: zmq.Frame) -> None:
-        kind = get_field(fields, 'type', str)
-        if kind == 'hello':
-            self._greet(identity, fields, frame)
-            return
-        if kind == 'status':
-            self._post(identity, {'type': 'status',
-                                  'status': self._status()})
-            return
-        connection = self._connections.get(identity)
-        if connection is None:
-            raise WireError(f'{kind[:20]!r} before a hello')
-        handler = self._handlers.get(kind)
-        if handler is None:
-            raise WireError(f'unknown message {kind[:20]!r}')
-        handler(connection, fields)
-
-    def _greet(self, identity: bytes, fields: Fields,
-               frame: zmq.Frame) -> None:
-        """Answer the first message of a client."""
-        connection = ClientConnection(identity, fields, self.hwm)
-        if self._listener.keys is not None:
-            connection.key = str(frame.get('User-Id')).encode()
-        refusal = connection.check(
-            fields, self.data_stream, self.sharing, self.num_clients)
-        if refusal:
-            self._post(identity, {'type': 'refuse', 'error': refusal})
-            return
-        for other in list(self._connections.values()):
-            if other.client == connection.client \
-                    or other.identity == identity:
-                self._lose(other)
-        self._connections[identity] = connection
-        self._send(connection, {
-            'type': 'welcome', 'version': VERSION, 'run': self._admission.run,
-            'sources': list(self.data_stream.sources),
-            'examples': kind_of(self.data_stream),
-            'axis_labels': _labels(self.data_stream),
-            'sharing': self.sharing, 'probe': connection.make_probe()})
-
-    def _on_ready(self, connection: ClientConnection,
-                  fields: Fields) -> None:
-        connection.check_proof(get_field(fields, 'proof', str, ''))
-
-    def _on_stacks(self, connection: ClientConnection, _: Fields) -> None:
-        self._send(connection, {'type': 'stacks',
-                                'text': self._pipeline.stack()})
-
-    def _on_bye(self, connection: ClientConnection, _: Fields) -> None:
-        self._lose(connection, has_left=True)
-
-    @fault_point('server send')
-    def _send(self, connection: ClientConnection, fields: Fields,
-              frames: Sequence[object] = ()) -> None:
-        connection.is_gone = not self._post(
-            connection.identity, fields, frames)
-
-    def _post(self, identity: bytes, fields: Fields,
-              frames: Sequence[object] = ()) -> bool:
-        """Send a message; return whether there is somebody to get it."""
-        try:
-            send_now(self._listener.router,
-                     [identity, pack_header(fields), *frames],
-                     copy=not frames)
-        except zmq.ZMQError as error:
-            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
-                raise
-            return bool(error.errno == zmq.EAGAIN)
-        return True
-
-    def _ping(self) -> None:
-        """Find out which clients are gone: sending to them fails."""
-        keys = self._listener.keys
-        allowed = None if keys is None else keys.clients.current()
-        for connection in list(self._connections.values()):
-            if allowed is not None and connection.key not in allowed:
-                self._post(connection.identity, {
-                    'type': 'refuse',
-                    'error': 'the server does not accept this key any more'})
-                self._lose(connection)
-                continue
-            self._send(connection, {'type': 'ping'})
-            if connection.is_gone:
-                self._lose(connection)
-            elif self.scheduler.is_mute(connection):
-                log.warning('client %s does not answer; the others get its '
-                            'batches', connection.client)
-                self._send(connection, {'type': 'bye'})
-                self._lose(connection, hold=False)
-
-    def _lose(self, connection: ClientConnection, has_left: bool = False,
-              hold: bool = True) -> None:
-        """Forget a client; the others get what it had not delivered."""
-        # First, so that nothing is sent to it any more.
-        self._connections.pop(connection.identity, None)
-        self.scheduler.remove(connection, has_left, hold)
-        connection.close(self.scheduler.pool)
-
-    def _status(self) -> dict[str, Any]:
-        epoch = self.scheduler.epoch
-        waited = self.scheduler.waited
-        return {
-            **self.counts, 'address': self.address, 'pid': os.getpid(),
-            'clients': len(self._connections),
-            'local clients': sum(connection.is_local for connection
-                                 in self._connections.values()),
-            'epoch': 0 if epoch is None else epoch.ledger.number,
-            'queue': 0 if epoch is None else sum(
-                len(member.account.pending)
-                for member in epoch.members.values()),
-            'seconds waiting on the pipeline': waited['pipeline'],
-            'seconds waiting on clients': waited['clients']}
+            rejected = self.service.listener.rejected
+            if rejected.monitor in ready:
+                rejected.read_events()
+        self.service.attend()
 
 
 def _positive(name: str, value: object) -> int:
@@ -463,13 +288,3 @@ def _positive(name: str, value: object) -> int:
         return positive(name, value)
     except TypeError as error:
         raise ValueError(str(error)) from None
-
-
-def _labels(stream: StreamLike) -> list[Any] | None:
-    """Return the axis labels, by place of the source."""
-    labels = getattr(stream, 'axis_labels', None)
-    if labels is None:
-        return None
-    found = [labels.get(source) for source in stream.sources]
-    return [list(label) if isinstance(label, (tuple, list)) else label
-            for label in found]

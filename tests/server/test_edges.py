@@ -264,7 +264,7 @@ def test_slot_of_a_batch_of_an_epoch_that_was_left_is_free_again():
             del batch, epoch
         assert sum(1 for _ in client.get_epoch_iterator()) == 20
         # Those of the last batches, which the client has just released.
-        assert len(server.scheduler.pool.used) <= 6
+        assert len(server.service.scheduler.pool.used) <= 6
 
 
 def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
@@ -293,12 +293,12 @@ def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
             epoch = client.get_epoch_iterator()
             reader = threading.Thread(target=next, args=(epoch,))
             reader.start()
-            while server.scheduler.epoch.ledger.number < 2 * cycle:
+            while server.service.scheduler.epoch.ledger.number < 2 * cycle:
                 time.sleep(0.01)
             gate.set()
             reader.join(20)
             assert 7 == sum(1 for _ in epoch)
-        assert len(server.scheduler.pool.used) <= 4
+        assert len(server.service.scheduler.pool.used) <= 4
 
 
 def test_batch_that_was_delivered_meanwhile_is_freed():

@@ -172,7 +172,7 @@ def test_failure_to_close_ends_the_server():
     """`wait` says so, and `stop` leaves no socket behind."""
     server = Server(numbered(5), port=0)
     server.start()
-    server._listener.endpoint = 'tcp://127.0.0.1:1'
+    server.service.listener.endpoint = 'tcp://127.0.0.1:1'
     server.stop()
     with pytest.raises(zmq.ZMQError):
         server.wait(20)
@@ -188,7 +188,7 @@ def test_question_of_somebody_gone_ends_nothing(monkeypatch):
         return {}
 
     with Server(numbered(20), port=0) as server:
-        monkeypatch.setattr(server, '_status', answer_late)
+        monkeypatch.setattr(server.service, 'status', answer_late)
         with zmq.Context() as context, context.socket(zmq.DEALER) as asker:
             asker.linger = 0
             asker.connect(server.address)
@@ -215,7 +215,7 @@ def test_second_greeting_replaces_the_first():
             twice.recv_multipart()
             twice.send(pack_header({'type': 'join', 'join': 1}))
         deadline = time.monotonic() + 20
-        while (epoch := server.scheduler.epoch) is None \
+        while (epoch := server.service.scheduler.epoch) is None \
                 or 'b' not in epoch.members:
             assert time.monotonic() < deadline
             time.sleep(0.02)

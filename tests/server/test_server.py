@@ -98,7 +98,7 @@ def test_epochs_equal_those_of_the_stream(serve, connect, shared_memory):
     for _ in range(3):
         assert_same(reference.get_epoch_iterator(),
                     client.get_epoch_iterator())
-    assert server._status()['local clients'] == shared_memory
+    assert server.service.status()['local clients'] == shared_memory
 
 
 @pytest.mark.parametrize('taken', [0, 1, 4])
@@ -404,7 +404,7 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
     with process:
         lines = [process.stdout.readline() for _ in range(2)]
         deadline = time.monotonic() + 10
-        while len(server.scheduler.epoch.ledger.delivered) < 3:
+        while len(server.service.scheduler.epoch.ledger.delivered) < 3:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         process.kill()

@@ -1,0 +1,229 @@
+"""What the server does with its sockets: reads messages, and answers."""
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import zmq
+
+from fuel.server.admission import Admission
+from fuel.server.connections import ClientConnection, kind_of
+from fuel.server.journal import Journal
+from fuel.server.listener import Listener
+from fuel.server.pipeline import Pipeline
+from fuel.server.scheduler import Scheduler
+from fuel.typing import State, StreamLike
+from fuel.utils.seams import fault_point
+from fuel.wire import Limits, WireError, pack_header, unpack_header
+from fuel.wire.header import VERSION, Fields, get_field
+from fuel.wire.messages import receive_all, send_now
+
+log = logging.getLogger(__name__)
+
+# A client has little to say.
+CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
+# Seconds between looks at whether clients are still there.
+PING = 0.3
+
+
+class Service:
+    """Answers the clients of one server; one thread at a time calls it."""
+
+    listener: Listener
+
+    def __init__(self, data_stream: StreamLike, hwm: int, sharing: str,
+                 num_clients: int, hold: float, max_bytes: int) -> None:
+        self.data_stream = data_stream
+        self.hwm = hwm
+        self.sharing = sharing
+        self.num_clients = num_clients
+        self.connections: dict[bytes, ClientConnection] = {}
+        self.pipeline = Pipeline(data_stream)
+        self._admission = Admission(
+            self._check_state, self.ping, sharing, num_clients)
+        self.scheduler = scheduler = Scheduler(
+            self.pipeline, self._admission, self.connections, self.send,
+            hold, max_bytes)
+        self.counts = scheduler.counts
+        self._handlers: dict[
+            str, Callable[[ClientConnection, Fields], None]] = {
+            'ready': self._on_ready, 'join': self._admission.on_join,
+            'handed': scheduler.on_delivered, 'leave': scheduler.on_leave,
+            'give': scheduler.on_returned, 'waiting': scheduler.on_waiting,
+            'stacks': self._on_stacks, 'bye': self._on_bye}
+        self._next_ping = 0.0
+
+    def _check_state(self, state: State) -> None:
+        check = getattr(self.data_stream, '_check_state', None)
+        if check is not None:
+            check(state)
+
+    def open(self, listener: Listener, journal: Journal | None) -> None:
+        """Take over the sockets, and the journal if there is one."""
+        self.listener = listener
+        self._admission.journal = journal
+
+    def attend(self) -> None:
+        """Read what clients sent, and do what can be done."""
+        self._receive()
+        now = time.monotonic()
+        if now > self._next_ping:
+            self._next_ping = now + PING
+            self.ping()
+            self.scheduler.expire()
+            self.listener.rejected.read_events()
+        self.scheduler.advance()
+
+    def close(self) -> None:
+        """Say goodbye to the clients, and close the sockets."""
+        try:
+            self.listener.unbind()
+            for connection in self.connections.values():
+                self.send(connection, {'type': 'bye'})
+        finally:
+            self.listener.close()
+            if self._admission.journal is not None:
+                self._admission.journal.close()
+
+    def _receive(self) -> None:
+        for parts in receive_all(self.listener.router):
+            try:
+                if len(parts) != 2:
+                    raise WireError(
+                        f'a message has 2 parts, got {len(parts)}')
+                fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
+                self._handle(parts[0].bytes, fields, parts[1])
+            except (WireError, TypeError, ValueError, LookupError) as error:
+                # Nobody's bytes may end the service of the others.
+                self.listener.rejected.reject_message(error)
+
+    @fault_point('server receive')
+    def _handle(self, identity: bytes, fields: Fields,
+                frame: zmq.Frame) -> None:
+        kind = get_field(fields, 'type', str)
+        if kind == 'hello':
+            self._greet(identity, fields, frame)
+            return
+        if kind == 'status':
+            self._post(identity, {'type': 'status',
+                                  'status': self.status()})
+            return
+        connection = self.connections.get(identity)
+        if connection is None:
+            raise WireError(f'{kind[:20]!r} before a hello')
+        handler = self._handlers.get(kind)
+        if handler is None:
+            raise WireError(f'unknown message {kind[:20]!r}')
+        handler(connection, fields)
+
+    def _greet(self, identity: bytes, fields: Fields,
+               frame: zmq.Frame) -> None:
+        """Answer the first message of a client."""
+        connection = ClientConnection(identity, fields, self.hwm)
+        if self.listener.keys is not None:
+            connection.key = str(frame.get('User-Id')).encode()
+        refusal = connection.check(
+            fields, self.data_stream, self.sharing, self.num_clients)
+        if refusal:
+            self._post(identity, {'type': 'refuse', 'error': refusal})
+            return
+        for other in list(self.connections.values()):
+            if other.client == connection.client \
+                    or other.identity == identity:
+                self._lose(other)
+        self.connections[identity] = connection
+        self.send(connection, {
+            'type': 'welcome', 'version': VERSION, 'run': self._admission.run,
+            'sources': list(self.data_stream.sources),
+            'examples': kind_of(self.data_stream),
+            'axis_labels': _labels(self.data_stream),
+            'sharing': self.sharing, 'probe': connection.make_probe()})
+
+    def _on_ready(self, connection: ClientConnection,
+                  fields: Fields) -> None:
+        connection.check_proof(get_field(fields, 'proof', str, ''))
+
+    def _on_stacks(self, connection: ClientConnection, _: Fields) -> None:
+        self.send(connection, {'type': 'stacks',
+                                'text': self.pipeline.stack()})
+
+    def _on_bye(self, connection: ClientConnection, _: Fields) -> None:
+        self._lose(connection, has_left=True)
+
+    @fault_point('server send')
+    def send(self, connection: ClientConnection, fields: Fields,
+             frames: Sequence[object] = ()) -> None:
+        """Send a message to a client."""
+        connection.is_gone = not self._post(
+            connection.identity, fields, frames)
+
+    def _post(self, identity: bytes, fields: Fields,
+              frames: Sequence[object] = ()) -> bool:
+        """Send a message; return whether there is somebody to get it."""
+        try:
+            send_now(self.listener.router,
+                     [identity, pack_header(fields), *frames],
+                     copy=not frames)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            return bool(error.errno == zmq.EAGAIN)
+        return True
+
+    def ping(self) -> None:
+        """Find out which clients are gone: sending to them fails."""
+        keys = self.listener.keys
+        allowed = None if keys is None else keys.clients.current()
+        for connection in list(self.connections.values()):
+            if allowed is not None and connection.key not in allowed:
+                self._post(connection.identity, {
+                    'type': 'refuse',
+                    'error': 'the server does not accept this key any more'})
+                self._lose(connection)
+                continue
+            self.send(connection, {'type': 'ping'})
+            if connection.is_gone:
+                self._lose(connection)
+            elif self.scheduler.is_mute(connection):
+                log.warning('client %s does not answer; the others get its '
+                            'batches', connection.client)
+                self.send(connection, {'type': 'bye'})
+                self._lose(connection, hold=False)
+
+    def _lose(self, connection: ClientConnection, has_left: bool = False,
+              hold: bool = True) -> None:
+        """Forget a client; the others get what it had not delivered."""
+        # First, so that nothing is sent to it any more.
+        self.connections.pop(connection.identity, None)
+        self.scheduler.remove(connection, has_left, hold)
+        connection.close(self.scheduler.pool)
+
+    def status(self) -> dict[str, Any]:
+        """Return what `fuel-server status` shows."""
+        epoch = self.scheduler.epoch
+        waited = self.scheduler.waited
+        return {
+            **self.counts, 'address': self.listener.address,
+            'pid': os.getpid(),
+            'clients': len(self.connections),
+            'local clients': sum(connection.is_local for connection
+                                 in self.connections.values()),
+            'epoch': 0 if epoch is None else epoch.ledger.number,
+            'queue': 0 if epoch is None else sum(
+                len(member.account.pending)
+                for member in epoch.members.values()),
+            'seconds waiting on the pipeline': waited['pipeline'],
+            'seconds waiting on clients': waited['clients']}
+
+
+def _labels(stream: StreamLike) -> list[Any] | None:
+    """Return the axis labels, by place of the source."""
+    labels = getattr(stream, 'axis_labels', None)
+    if labels is None:
+        return None
+    found = [labels.get(source) for source in stream.sources]
+    return [list(label) if isinstance(label, (tuple, list)) else label
+            for label in found]
