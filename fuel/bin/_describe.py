@@ -105,7 +105,7 @@ def _split(h5file: h5py.File, parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_ragged(dataset: h5py.Dataset) -> bool:
-    """Whether examples are numbers of varying length."""
+    """Return whether examples are numbers of varying length."""
     kind = h5py.check_vlen_dtype(dataset.dtype)
     return kind is not None and not isinstance(kind, type)
 

@@ -11,8 +11,8 @@ __all__ = ['convert_staged', 'is_built_in']
 
 
 def is_built_in(function: Callable[..., Any]) -> bool:
-    """Whether a converter is Fuel's own, which writes a file as a whole or
-    not at all; those of other packages open theirs in place."""
+    """Return whether a converter is Fuel's own, which writes a file as a whole
+    or not at all; those of other packages open theirs in place."""
     return (getattr(function, '__module__', None) or '').startswith(
         'fuel.converters.')
 

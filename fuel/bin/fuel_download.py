@@ -52,7 +52,7 @@ def _seconds(text: str) -> float:
 
 
 def _takes_options(function: Callable[..., object]) -> bool:
-    """Whether a download function takes an argument `options`."""
+    """Return whether a download function takes an argument `options`."""
     parameters = inspect.signature(function).parameters.values()
     return any(parameter.name == 'options' or
                parameter.kind is parameter.VAR_KEYWORD

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 # Seconds after which the log says what is waited for.
 _PATIENCE = 2.0
-# Seconds to wait for a batch before the server is told that one is missed.
+# Seconds to wait for a batch before reporting to the server that one lacks.
 _MISSED = 0.01
 # Seconds between looks at the socket while nobody waits for it.
 _GLANCE = 0.05
@@ -59,7 +59,7 @@ class Connection(ServerChannel):
         """Return whether the connection is this process's, and open."""
         return not self.closing.is_set() and self.owner == os.getpid()
 
-    def tell(self, **fields: Any) -> None:
+    def report(self, **fields: Any) -> None:
         """Send a message to the server, at once."""
         self.outgoing.append(fields)
         with self._turn:
@@ -139,7 +139,7 @@ class Connection(ServerChannel):
             return self.queue.popleft() if self.queue else None
         delivery: Delivery | None = self._talk(next_delivery, _MISSED)
         if delivery is None:
-            self.tell(type='waiting', join=self.join_number)
+            self.report(type='waiting', join=self.join_number)
             delivery = self._wait(next_delivery, 'a batch')
         return delivery
 
@@ -166,7 +166,7 @@ class Connection(ServerChannel):
 
     def _describe_stall(self, what: str) -> str:
         self.stacks = None
-        self.tell(type='stacks')
+        self.report(type='stacks')
         deadline = time.monotonic() + _PATIENCE
         while self.stacks is None and time.monotonic() < deadline:
             self._talk(lambda: self.stacks, 0.1)

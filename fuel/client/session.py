@@ -117,7 +117,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         else:
             data = take_data(delivery, num_sources)
         self.held = data, error, (fields, delivery.base)
-        connection.tell(
+        connection.report(
             type='handed', join=connection.join_number,
             indices=[get_field(fields, 'index', int)],
             release=[slot for slot, reuse in connection.leases.returned()

@@ -23,7 +23,7 @@ from fuel.utils import do_not_pickle_attributes
 
 __all__ = ['CSVDataset']
 
-# Records by which header and types are told.
+# Records by which header and types are recognized.
 SAMPLE = 1000
 TEXT = numpy.dtype(object)
 
@@ -289,7 +289,7 @@ def _type_of(cells: list[str]) -> numpy.dtype[Any]:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Tell whether cells look like names: none a number or empty."""
+    """Return whether cells look like names: none a number or empty."""
     return all(cell.strip() and _type_of([cell]) == TEXT for cell in cells)
 
 

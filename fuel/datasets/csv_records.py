@@ -58,7 +58,7 @@ class RecordIndex:
 
 
 def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
-    """Tell whether a quoted cell begins in a line, with an odd number of
+    """Return whether a quoted cell begins in a line, with an odd number of
     quotes, and does not end."""
     if not (quote.isascii() and delimiter.isascii()):
         return True

@@ -22,7 +22,7 @@ class Dataset(Readable):
     ``len(dataset)`` is the number of examples, ``dataset[3]`` and
     ``dataset[2:5]`` are copies of some, and a loop over a data set visits
     all in order.  Data sets hold no position: what iterates over them (a
-    stream) keeps the state that :meth:`open` returns and hands it back.  So
+    stream) keeps the state that :meth:`open` returns and passes it back.  So
     one data set may serve several streams at once.
 
     Parameters

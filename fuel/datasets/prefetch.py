@@ -1,4 +1,4 @@
-"""Telling readers of the next requests, in terms of examples."""
+"""Prefetch what the next requests of an epoch need, by examples."""
 from __future__ import annotations
 
 import weakref
@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from fuel.datasets.row_orders import Order, pick
 from fuel.datasets.rows import as_batch, is_batch
-from fuel.storage import FetchAhead, Reader, RequestsAhead
+from fuel.storage import BytePrefetcher, Reader, RequestPrefetcher
 
 
-def requests_ahead(upcoming: Callable[[int], Any],
-                   readers: Sequence[Reader], orders: Sequence[Order],
-                   num_examples: int) -> Callable[[int], None] | None:
+def prefetcher_of(upcoming: Callable[[int], Any],
+                  readers: Sequence[Reader], orders: Sequence[Order],
+                  num_examples: int) -> Callable[[int], None] | None:
     """Return what reads the next requests of an epoch in the background, to
     be called with the number of the present one.
 
@@ -20,49 +20,49 @@ def requests_ahead(upcoming: Callable[[int], Any],
         after the last.
     `orders`: for each source, its rows in the order of the examples.
     """
-    fetch = fetch_ahead(upcoming, readers, orders, num_examples)
-    rooms = [reader.needs_ahead(order)
-             for reader, order in zip(readers, orders, strict=True)]
-    expect = _ahead(RequestsAhead, upcoming, readers, orders, num_examples,
-                    rooms, 'expect')
-    if fetch is None or expect is None:
-        return fetch or expect
-    both = fetch, expect
+    fetch = byte_prefetcher_of(upcoming, readers, orders, num_examples)
+    budgets = [reader.prefetch_budget(order)
+               for reader, order in zip(readers, orders, strict=True)]
+    decode = _make_prefetcher(RequestPrefetcher, upcoming, readers, orders,
+                              num_examples, budgets, 'prefetch')
+    if fetch is None or decode is None:
+        return fetch or decode
+    both = fetch, decode
 
-    def ahead(position: int) -> None:
+    def fetch_and_decode(position: int) -> None:
         for one in both:
             one(position)
 
-    return ahead
+    return fetch_and_decode
 
 
-def fetch_ahead(upcoming: Callable[[int], Any], readers: Sequence[Reader],
-                orders: Sequence[Order], num_examples: int,
-                ) -> FetchAhead | None:
-    """Return what has the bytes of the next requests fetched, if they are
-    in a remote file."""
-    rooms = [reader.needs_fetching() for reader in readers]
-    return _ahead(FetchAhead, upcoming, readers, orders, num_examples, rooms,
-                  'fetch')
+def byte_prefetcher_of(upcoming: Callable[[int], Any],
+                       readers: Sequence[Reader], orders: Sequence[Order],
+                       num_examples: int) -> BytePrefetcher | None:
+    """Return what fetches the bytes of the next requests, if they are in a
+    remote file."""
+    budgets = [reader.needs_fetching() for reader in readers]
+    return _make_prefetcher(BytePrefetcher, upcoming, readers, orders,
+                            num_examples, budgets, 'fetch')
 
 
-Ahead = TypeVar('Ahead', bound=RequestsAhead)
+Prefetcher = TypeVar('Prefetcher', bound=RequestPrefetcher)
 
 
-def _ahead(kind: type[Ahead], upcoming: Callable[[int], Any],
-           readers: Sequence[Reader], orders: Sequence[Order],
-           num_examples: int, rooms: Sequence[int | None],
-           method: str) -> Ahead | None:
+def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
+                     readers: Sequence[Reader], orders: Sequence[Order],
+                     num_examples: int, budgets: Sequence[int | None],
+                     method: str) -> Prefetcher | None:
     """Return what prepares the next requests, by a method of the readers
-    that have room for it."""
+    that have a budget for it."""
     # Whoever closes the file in the middle of an epoch does not wait for
     # its end.
-    needed = [(weakref.ref(reader), order) for reader, order, room in zip(
-        readers, orders, rooms, strict=True) if room is not None]
+    needed = [(weakref.ref(reader), order) for reader, order, budget in zip(
+        readers, orders, budgets, strict=True) if budget is not None]
     if not needed:
         return None
 
-    def expect(request: Any, room: int) -> int | None:
+    def prefetch(request: Any, budget: int) -> int | None:
         if not is_batch(request):
             return None
         try:
@@ -74,11 +74,11 @@ def _ahead(kind: type[Ahead], upcoming: Callable[[int], Any],
         for reference, order in needed:
             reader = reference()
             cost = None if reader is None else getattr(reader, method)(
-                pick(order, positions), room - total)
+                pick(order, positions), budget - total)
             if cost is None:
                 return None
             total += cost
         return total
 
-    return kind(upcoming, expect, min(
-        room for room in rooms if room is not None))
+    return kind(upcoming, prefetch, min(
+        budget for budget in budgets if budget is not None))

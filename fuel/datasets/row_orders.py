@@ -149,7 +149,7 @@ class Selection:
         self.num_examples: int = lengths[0]
 
     def has_rows_of(self, other: Selection) -> bool:
-        """Tell whether two selections have the same rows in one order."""
+        """Return whether two selections have the same rows in one order."""
         return (len(self.orders) == len(other.orders)
                 and all(map(same, self.orders, other.orders)))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from fuel.datasets.prefetch import fetch_ahead, requests_ahead
+from fuel.datasets.prefetch import byte_prefetcher_of, prefetcher_of
 from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
@@ -16,7 +16,7 @@ from fuel.kernels.batches import BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage import FetchAhead, Reader
+from fuel.storage import BytePrefetcher, Reader
 from fuel.typing import Batch, EpochReader
 
 
@@ -98,7 +98,7 @@ class FileReader(RequestReader):
         def upcoming(number: int) -> Any:
             return requests.compact_at(first + number * step)
 
-        self._prefetch = requests_ahead(
+        self._prefetch = prefetcher_of(
             upcoming, readers, orders, self.dataset.num_examples)
         self._is_open = True
         if self.compiled is not None:
@@ -121,14 +121,14 @@ class FileExampleReader(ExampleReader):
         super().__init__(dataset, requests, None)
         self._dataset = dataset
         self._find_parts = find_parts
-        self._fetch: FetchAhead | None = None
+        self._fetch: BytePrefetcher | None = None
         self._is_open = False
 
     def prefetch(self) -> None:
         """Read the next examples, and have others fetched."""
         if not self._is_open:
             readers, orders = zip(*self._find_parts(), strict=True)
-            self._fetch = fetch_ahead(
+            self._fetch = byte_prefetcher_of(
                 self._group, readers, orders,
                 self._dataset.num_examples)
             self._is_open = True

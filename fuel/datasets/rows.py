@@ -1,6 +1,6 @@
 """Rows of anything that can be indexed, as the caller's own.
 
-What a data set hands out belongs to whoever asked: writing into it must not
+What a data set returns belongs to the caller: writing into it must not
 change the data set.  So nothing here returns a view.
 """
 from __future__ import annotations

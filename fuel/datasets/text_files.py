@@ -57,7 +57,7 @@ def check_exists(path: str, kind: str) -> None:
 
 
 def ends_lines_with_a_byte(encoding: str) -> bool:
-    """Tell whether the byte 10 is always, and alone, the end of a line."""
+    """Return whether the byte 10 is always, and alone, the end of a line."""
     name = codecs.lookup(encoding).name
     return name in ('utf-8', 'ascii') or name.startswith(
         ('iso8859', 'cp125', 'koi8', 'mac-'))

@@ -41,7 +41,7 @@ class PartialMetadata:
         return found if isinstance(found, str) else None
 
     def allows_resume(self, source: str) -> bool:
-        """Whether the piece may be continued from an address."""
+        """Return whether the piece may be continued from an address."""
         return self._verifiable or (
             self.validator is not None and
             self._facts.get('source') == source)

@@ -200,7 +200,7 @@ class Epoch(EpochPosition):
         if not hasattr(stream, '_child_positions'):
             raise TypeError(
                 f'the position of the stream {type(stream).__name__} cannot '
-                'be told: derive the class from AbstractDataStream')
+                'be saved: derive the class from AbstractDataStream')
         with lock_of(stream):
             self.bind(stream)
             rng = getattr(stream, 'rng', None)

@@ -161,7 +161,7 @@ def pad_lists(list sequences not None, mask_dtype):
 
 
 cdef bint are_alike(list sequences) except -1:
-    """Whether all are plain arrays of one type and equal row shapes."""
+    """Return whether all are plain arrays of one type and equal row shapes."""
     cdef cnp.ndarray first, array
     cdef int axis, ndim, kind
     if not cnp.PyArray_CheckExact(sequences[0]):

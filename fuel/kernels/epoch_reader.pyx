@@ -263,7 +263,7 @@ cdef class ArrayReader(IndexReader):
         self.own = own
 
     cpdef bint is_current(self):
-        """Whether the owner still has the same collections."""
+        """Return whether the owner still has the same collections."""
         cdef Py_ssize_t place
         cdef PyObject *value
         cdef tuple entry

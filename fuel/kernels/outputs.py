@@ -56,7 +56,7 @@ class Placement:
             if reference() is not None]
 
     def is_free(self) -> bool:
-        """Tell whether nobody holds an array that was given out."""
+        """Return whether nobody holds an array that was given out."""
         return all(reference() is None for reference in self.references)
 
 

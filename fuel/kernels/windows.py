@@ -102,7 +102,7 @@ def mirror_images(images: NDArray[Any], mirrored: ArrayLike,
 
 
 def is_movable(dtype: numpy.dtype[Any]) -> bool:
-    """Tell whether elements of a type may be copied as bytes.
+    """Return whether elements of a type may be copied as bytes.
 
     Returns: False for objects and for types that own memory elsewhere.
     """

@@ -110,7 +110,7 @@ class Entry:
         self._read_to = 0
 
     def fits(self) -> bool:
-        """Tell whether there is room for the whole file."""
+        """Return whether there is room for the whole file."""
         return self._cache.is_open and self._size <= self._cache.budget
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ class Entry:
         return pieces[0] if len(pieces) == 1 else b''.join(pieces)
 
     def is_sound(self, record: Record) -> bool:
-        """Tell whether the bytes of a run have the checksum in the index."""
+        """Return whether the bytes of a run have the checksum in the index."""
         start = record.first * self._page
         nbytes = min(record.last * self._page, self._size) - start
         try:
@@ -241,7 +241,7 @@ class DiskCache:
         return entry
 
     def admits(self, nbytes: int, folder: Path) -> bool:
-        """Tell whether there is room for some bytes of an entry; make room
+        """Return whether there is room for some bytes of an entry; make room
         by removing entries that nobody uses."""
         with self._lock:
             return self.is_open and self._allow(nbytes, folder)

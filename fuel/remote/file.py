@@ -252,7 +252,7 @@ class RemoteFile:
         return len(data)
 
     def is_settled(self, start: int, stop: int) -> bool:
-        """Tell whether a range is here and stays: what is in the cache on
+        """Return whether a range is here and stays: what is in the cache on
         disk does, and what is in memory if nothing is left to fetch."""
         table = self._transfers.table
         page = table.page
@@ -268,13 +268,13 @@ class RemoteFile:
             *table.pages_of(starts, stops, NEAR))
 
     def keeps(self, nbytes: int) -> bool:
-        """Tell whether so many bytes would stay here, once fetched."""
+        """Return whether so many bytes would stay here, once fetched."""
         entry = self._transfers.entry
         if entry is not None and entry.fits():
             return True
         return nbytes <= self._transfers.resident.budget
 
-    def ahead_budget(self) -> int:
+    def prefetch_budget(self) -> int:
         """Return how many bytes may be fetched before they are needed."""
         if self._transfers.entry is not None:
             return DISK_AHEAD

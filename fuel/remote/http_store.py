@@ -28,7 +28,7 @@ def validator_of(headers: Mapping[str, str]) -> str:
 
 
 def is_strong(validator: str) -> bool:
-    """Tell whether a validator is an ETag that a request may name."""
+    """Return whether a validator is an ETag that a request may name."""
     return validator.startswith('"') and validator.endswith('"')
 
 

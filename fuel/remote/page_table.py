@@ -100,12 +100,12 @@ class PageTable:
                 yield first + begin, first + end, int(states[begin])
 
     def is_here(self, first: int, last: int) -> bool:
-        """Tell whether all pages of a run can be read."""
+        """Return whether all pages of a run can be read."""
         states = self.states[first:last]
         return bool(((states == ON_DISK) | (states == IN_MEMORY)).all())
 
     def is_on_disk(self, first: int, last: int) -> bool:
-        """Tell whether all pages of a run are in the file on disk."""
+        """Return whether all pages of a run are in the file on disk."""
         return bool((self.states[first:last] == ON_DISK).all())
 
     def begin(self, fetch: Fetch) -> None:

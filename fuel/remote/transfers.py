@@ -254,7 +254,7 @@ class Transfers:
             self._evict()
 
     def is_pending(self, first: int, last: int) -> bool:
-        """Tell whether no page of a run is missing or claimed."""
+        """Return whether no page of a run is missing or claimed."""
         states = self.table.states[first:last]
         return not ((states == ABSENT) | (states == CLAIMED)).any()
 

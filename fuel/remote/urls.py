@@ -29,7 +29,7 @@ _SHORTEST_SECRET = 4
 
 
 def is_url(path: object) -> bool:
-    """Tell whether a path is the URL of a remote file.
+    """Return whether a path is the URL of a remote file.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def public_options(options: StorageOptions) -> dict[str, Any]:
 
 
 def is_spawning() -> bool:
-    """Tell whether a child process of this one is being started, which may
+    """Return whether a child process of this one is being started, which may
     be given what is secret, as a child made by a fork has it."""
     return context.get_spawning_popen() is not None
 

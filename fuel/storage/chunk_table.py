@@ -91,7 +91,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
 
 
 def can_iterate(dataset: h5py.Dataset) -> bool:
-    """Tell whether HDF5 can list the chunks in one pass."""
+    """Return whether HDF5 can list the chunks in one pass."""
     return hasattr(dataset.id, 'chunk_iter')
 
 

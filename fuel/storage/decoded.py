@@ -62,8 +62,8 @@ class DecodedReader(DirectReader):
             self._tiles, self._table.addresses, self._fill,
             self.store.slots, self.store.cache.clock)
 
-    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """See :meth:`Reader.needs_ahead`."""
+    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
         if self._remembers_all() or self._remembers(rows):
             return None
         return self.store.cache.budget // 2
@@ -73,7 +73,7 @@ class DecodedReader(DirectReader):
             self._num_stored * self._tiles.chunk_nbytes)
 
     def _remembers(self, rows: slice | NDArray[numpy.intp]) -> bool:
-        """Tell whether all chunks of some rows are remembered."""
+        """Return whether all chunks of some rows are remembered."""
         tiles = self._tiles
         wanted = numpy.zeros(-(-len(self) // tiles.block_rows), bool)
         if isinstance(rows, slice):
@@ -87,18 +87,18 @@ class DecodedReader(DirectReader):
         slots = self.store.slots
         return all(slots[chunk] is not None for chunk in needed.tolist())
 
-    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
-        """See :meth:`Reader.expect`."""
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.prefetch`."""
         nbytes = self._tiles.chunk_nbytes
         soon = self.store.cache.clock.tick() + PROTECTED
         count, absent = self.store.slots.expect(
-            self._tiles, rows, self._table.addresses, room // nbytes, soon)
-        if count * nbytes > room:
+            self._tiles, rows, self._table.addresses, budget // nbytes, soon)
+        if count * nbytes > budget:
             return None
         # In the order of their numbers, which is mostly that of the file.
         for chunk in sorted(absent):
             task = partial(self._background.add, partial(
-                self._decode_ahead, chunk, soon))
+                self._decode_in_background, chunk, soon))
             if is_remote(self._file):
                 self._file.when_here(*self._ranges([chunk]), task)
             else:
@@ -115,14 +115,14 @@ class DecodedReader(DirectReader):
                 int(addresses[stored].min()), int(
                     (addresses + self._table.sizes)[stored].max())):
             return None
-        return self._file.ahead_budget()
+        return self._file.prefetch_budget()
 
-    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
         assert is_remote(self._file)
         ranges = self._ranges(self._absent_of(rows))
         missing = self._file.missing_bytes(*ranges)
-        if missing > room:
+        if missing > budget:
             return None
         if missing:
             self._file.request(*ranges)
@@ -144,7 +144,7 @@ class DecodedReader(DirectReader):
         stored = starts >= 0
         return starts[stored], (starts + sizes)[stored]
 
-    def _decode_ahead(self, chunk: int, expected: int) -> None:
+    def _decode_in_background(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""
         if self.store.slots.last_used[chunk] == expected:
             self.store.get(chunk, self._decode)

@@ -62,7 +62,7 @@ class RemoteBytes(FileBytes, Protocol):
         ...
 
     def is_settled(self, start: int, stop: int) -> bool:
-        """Tell whether a range is here and stays."""
+        """Return whether a range is here and stays."""
         ...
 
     def stream(self, name: str) -> io.RawIOBase:
@@ -74,14 +74,14 @@ class RemoteBytes(FileBytes, Protocol):
         ...
 
     def keeps(self, nbytes: int) -> bool:
-        """Tell whether so many bytes would stay here, once fetched."""
+        """Return whether so many bytes would stay here, once fetched."""
         ...
 
-    def ahead_budget(self) -> int:
+    def prefetch_budget(self) -> int:
         """Return how many bytes may be fetched before they are needed."""
         ...
 
 
 def is_remote(file: FileBytes) -> TypeGuard[RemoteBytes]:
-    """Tell whether the bytes of a file have to be fetched."""
+    """Return whether the bytes of a file have to be fetched."""
     return file.is_remote

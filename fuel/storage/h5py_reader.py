@@ -22,7 +22,7 @@ DENSE = 0.5
 SELECTION = 1000
 
 
-class OrdinaryReader(Reader):
+class H5PYReader(Reader):
     """Rows of anything that h5py reads.
 
     HDF5 wants indices that grow: rows are read in that order, each once,
@@ -143,8 +143,8 @@ def _copy_objects(batch: NDArray[Any]) -> NDArray[Any]:
 
 @functools.cache
 def _h5py_forgets_byte_order() -> bool:
-    """Whether h5py returns big-endian elements of variable length as they
-    are in the file, under a native type (h5py 3.16 does)."""
+    """Return whether h5py leaves big-endian elements of variable length as
+    they are in the file, under a native type (h5py 3.16 does)."""
     foreign = numpy.dtype(numpy.int16).newbyteorder('S')
     with h5py.File('probe', 'w', driver='core', backing_store=False) as file:
         file.create_dataset('x', (1,), dtype=h5py.vlen_dtype(foreign))

@@ -63,10 +63,10 @@ class Filter:
 
 
 def is_known(filters: tuple[Filter, ...]) -> bool:
-    """Tell whether Fuel can undo a pipeline.
+    """Return whether Fuel can undo a pipeline.
 
     It must compress or check: HDF5 may have left chunks at the data set's
-    edge as they are, without a word, and that only shows in their size. And
+    edge as they are, silently, and that only shows in their size. And
     it must compress once: the size between two compressors is not known,
     and nothing may be decoded without a bound.
     """
@@ -236,7 +236,7 @@ def fill_value(dataset: h5py.Dataset) -> Any:
 
 
 def _is_filled(dataset: h5py.Dataset) -> bool:
-    """Whether the file defines a fill value of the data set."""
+    """Return whether the file defines a fill value of the data set."""
     return bool(dataset.id.get_create_plist().fill_value_defined()
                 == h5py.h5d.FILL_VALUE_USER_DEFINED)
 

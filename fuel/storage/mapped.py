@@ -85,11 +85,11 @@ class MappedReader(DirectReader):
         elif isinstance(file, RawFile):
             file.watch(self._rows)
 
-    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """See :meth:`Reader.needs_ahead`."""
-        room = self._begin()
+    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
+        budget = self._begin()
         self._rows.declines = self._paging.is_cold
-        return room
+        return budget
 
     def _begin(self) -> int | None:
         stored = self._addresses[self._addresses >= 0]
@@ -99,29 +99,29 @@ class MappedReader(DirectReader):
             int(stored.min()),
             int(stored.max()) + self._tiles.chunk_nbytes)
 
-    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
-        """See :meth:`Reader.expect`."""
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.prefetch`."""
         nbytes = self._tiles.row_nbytes
-        if len(rows) * nbytes > room:
+        if len(rows) * nbytes > budget:
             return None
-        self._paging.expect(self._starts(rows), nbytes)
+        self._paging.prefetch(self._starts(rows), nbytes)
         return len(rows) * nbytes
 
     def needs_fetching(self) -> int | None:
         """See :meth:`Reader.needs_fetching`."""
         if is_remote(self._file) and self._paging.is_cold:
-            return self._file.ahead_budget()
+            return self._file.prefetch_budget()
         return None
 
-    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
         pieces = self._pieces(rows)
         assert isinstance(self._paging, RemotePaging)
         missing = self._paging.missing_bytes(*pieces)
-        if missing > room:
+        if missing > budget:
             return None
         if missing:
-            self._paging.expect(*pieces)
+            self._paging.prefetch(*pieces)
         return missing
 
     def _pieces(self, rows: NDArray[numpy.intp],

@@ -165,6 +165,6 @@ class ArrayReader(Reader):
 
 
 def is_archive(path: str) -> bool:
-    """Tell whether a file is a ``.npz``, by its first bytes."""
+    """Return whether a file is a ``.npz``, by its first bytes."""
     with open(path, 'rb') as stream:
         return stream.read(2) == b'PK'

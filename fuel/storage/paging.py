@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy
 
 from fuel.storage.file_bytes import Ends, FileBytes, RemoteBytes, is_remote
-from fuel.storage.prefetch import PageAhead, fits, is_resident, read_rows
+from fuel.storage.prefetch import PagePrefetcher, fits, is_resident, read_rows
 from fuel.storage.raw_file import RawFile
-from fuel.storage.sequential_prefetch import OrderedRead
+from fuel.storage.sequential_prefetch import SequentialRead
 
 # Bytes of rows whose pages may be asked for before they are needed.
 PAGES_AHEAD = 256 << 20
@@ -33,7 +33,7 @@ class Paging(Protocol):
         epoch; return how many may be expected at a time, if any."""
         ...
 
-    def expect(self, starts: Ends, nbytes: int) -> None:
+    def prefetch(self, starts: Ends, nbytes: int) -> None:
         """Have pieces brought in the background."""
         ...
 
@@ -50,17 +50,17 @@ class LocalPaging:
 
     def __init__(self, file: RawFile) -> None:
         self._file = file
-        self._ordered: OrderedRead | None = None
-        self._by_rows: PageAhead | None = None
+        self._ordered: SequentialRead | None = None
+        self._by_rows: PagePrefetcher | None = None
 
     def begin(self, first: int, last: int) -> int | None:
         """See :class:`Paging`."""
         ordered = by_rows = None
         if not is_resident(self._file, first, last - first):
             if fits(last - first):
-                ordered = OrderedRead(self._file, first, last - first)
+                ordered = SequentialRead(self._file, first, last - first)
             else:
-                by_rows = PageAhead(self._file)
+                by_rows = PagePrefetcher(self._file)
         self._ordered, self._by_rows = ordered, by_rows
         return PAGES_AHEAD if by_rows else None
 
@@ -72,11 +72,11 @@ class LocalPaging:
         return self._by_rows is not None or (
             ordered is not None and not ordered.is_done)
 
-    def expect(self, starts: Ends, nbytes: int) -> None:
+    def prefetch(self, starts: Ends, nbytes: int) -> None:
         """See :class:`Paging`."""
         by_rows = self._by_rows
         if by_rows is not None:
-            by_rows.expect(starts, nbytes)
+            by_rows.prefetch(starts, nbytes)
 
     @contextlib.contextmanager
     def bring(self, starts: Ends, nbytes: int) -> Iterator[None]:
@@ -112,7 +112,7 @@ class RemotePaging:
         """Whether rows have to be brought before they are copied (bool)."""
         return not self._is_here
 
-    def expect(self, starts: Ends, nbytes: int) -> None:
+    def prefetch(self, starts: Ends, nbytes: int) -> None:
         """See :class:`Paging`."""
         self._file.request(*self._pieces(starts, nbytes))
 

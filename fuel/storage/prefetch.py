@@ -1,4 +1,4 @@
-"""Reading ahead: what the next requests need, in the background.
+"""Prefetch what the next requests need, in the background.
 
 Of compressed sources the chunks are decoded; of mapped ones that do not fit
 in memory the pages of the next rows are read from the disk.
@@ -60,7 +60,7 @@ class Background:
             # The process has as many as it may, or is about to end.
             with self._lock:
                 self._workers -= 1
-            logger.debug('nothing is read ahead: %s', error)
+            logger.debug('nothing is prefetched: %s', error)
 
     @property
     def is_idle(self) -> bool:
@@ -95,7 +95,7 @@ class Background:
         try:
             task()
         except Exception as error:  # noqa: BLE001 (the reader meets it too)
-            logger.debug('reading ahead failed: %s', error)
+            logger.debug('prefetching failed: %s', error)
         return True
 
 
@@ -128,7 +128,7 @@ if _before_exit is not None:
 
 
 def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
-    """Tell whether a part of a file seems to be in memory already."""
+    """Return whether a part of a file seems to be in memory already."""
     if nbytes <= 0:
         return True
     places = (address + int(place) for place in numpy.linspace(
@@ -137,18 +137,18 @@ def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
 
 
 def fits(nbytes: int) -> bool:
-    """Tell whether so many bytes of a file would stay in memory."""
+    """Return whether so many bytes of a file would stay in memory."""
     return nbytes <= SHARE * usable_memory()
 
 
-class PageAhead:
+class PagePrefetcher:
     """Reads the pages of some rows before they are needed."""
 
     def __init__(self, file: RawFile) -> None:
         self._file = file
         self._background = Background()
 
-    def expect(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+    def prefetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
         """Ask for the pages of rows."""
         pieces = _pieces(starts, nbytes)
 
@@ -165,7 +165,7 @@ def read_rows(file: RawFile, starts: NDArray[numpy.int64],
     """Read the pages of rows now.
 
     A map would read megabytes around each page that is missing, and push
-    out what was read ahead; this reads what is asked for.
+    out what was prefetched; this reads what is asked for.
     """
     for first, end in _pieces(starts, nbytes):
         file.read(first, end - first)
@@ -184,14 +184,14 @@ def _pieces(starts: NDArray[numpy.int64], nbytes: int,
     return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
 
 
-class RequestsAhead:
-    """Tells a data set of the next requests of an epoch.
+class RequestPrefetcher:
+    """Prefetches what the next requests of an epoch need.
 
     `upcoming`: takes the number of a request and returns it, None after the
         last.
-    `expect`: takes a request and how many bytes may be spent on it; returns
+    `prefetch`: takes a request and how many bytes may be spent on it; returns
         how many are, None if that is too little.
-    `room`: bytes that may be spent on what was expected and not yet read.
+    `budget`: bytes that may be spent on what was prefetched and not yet read.
     """
 
     # How many requests are looked at beyond the present one.
@@ -202,11 +202,11 @@ class RequestsAhead:
     FIRST = 1
 
     def __init__(self, upcoming: Callable[[int], Any],
-                 expect: Callable[[Any, int], int | None],
-                 room: int) -> None:
+                 prefetch: Callable[[Any, int], int | None],
+                 budget: int) -> None:
         self._upcoming = upcoming
-        self._expect = expect
-        self._room = room
+        self._prefetch = prefetch
+        self._budget = budget
         # The number of the next request to look at, and what those between
         # it and the present one cost.
         self._next = 0
@@ -214,7 +214,7 @@ class RequestsAhead:
         self._cost = 0
 
     def __call__(self, position: int) -> None:
-        """Expect what comes after request number `position`."""
+        """Prefetch what comes after request number `position`."""
         if self._next <= position:
             self._next = position + self.FIRST
             self._costs.clear()
@@ -226,7 +226,7 @@ class RequestsAhead:
             request = self._upcoming(self._next)
             if request is None:
                 return
-            cost = self._expect(request, self._room - self._cost)
+            cost = self._prefetch(request, self._budget - self._cost)
             if cost is None:
                 return
             self._costs.append(cost)
@@ -234,9 +234,9 @@ class RequestsAhead:
             self._next += 1
 
 
-class FetchAhead(RequestsAhead):
-    """Has the bytes of the next requests fetched: of as many as there is
-    room for, since a network takes long to answer and can do a lot at a
+class BytePrefetcher(RequestPrefetcher):
+    """Fetches the bytes of the next requests: of as many as there is a
+    budget for, since a network takes long to answer and can do a lot at a
     time."""
 
     DEPTH = 1 << 20

@@ -39,7 +39,7 @@ def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
 
 
 def is_attached(node: h5py.Dataset | h5py.File) -> bool:
-    """Tell whether HDF5 reads a file through a stream that is known."""
+    """Return whether HDF5 reads a file through a stream that is known."""
     return h5py.h5i.get_file_id(node.id).name in _attached
 
 
@@ -172,7 +172,7 @@ class RawFile:
     def check(self) -> None:
         """Raise an error if the file is not what it was when opened.
 
-        Called after bytes were read and before they are handed out.
+        Called after bytes were read and before they are returned.
         """
         state = file_state(self._descriptor)
         if state == self._state:
@@ -192,7 +192,7 @@ class RawFile:
         rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:
-        """Tell whether a byte of the file is in memory.
+        """Return whether a byte of the file is in memory.
 
         Returns: true also where the system does not tell.
         """

@@ -58,18 +58,15 @@ class Reader(ABC):
                 numpy.arange(start, stop, step, dtype=numpy.intp))
         return self._read_range(rows, rows + 1)[0]
 
-    def needs_ahead(self, rows: slice | NDArray[numpy.intp]) -> int | None:
-        """Tell whether reading ahead would help now.
-
-        Returns: how many bytes may be spent on it; None if it would not help.
-        """
+    def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """Return how many bytes may be prefetched; None if none should be."""
         return None
 
-    def expect(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+    def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """Prepare rows that will soon be read, in the background.
 
         `rows`: shape (batch,), dtype intp; as for `read`, but checked.
-        Returns: how many are spent; None if that would be more than `room`,
+        Returns: how many are spent; None if that would be more than `budget`,
             and nothing was done.
         """
         return 0
@@ -79,9 +76,9 @@ class Reader(ABC):
         are needed; None if nothing has to be fetched."""
         return None
 
-    def fetch(self, rows: NDArray[numpy.intp], room: int) -> int | None:
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """Have the bytes of rows fetched, in the background; return how many
-        were missing, or None if that is more than `room`: then nothing is
+        were missing, or None if that is more than `budget`: then nothing is
         done."""
         return 0
 

@@ -8,7 +8,7 @@ import h5py
 
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.decoded import DecodedReader
-from fuel.storage.h5py_reader import OrdinaryReader
+from fuel.storage.h5py_reader import H5PYReader
 from fuel.storage.layout import discover
 from fuel.storage.mapped import map_dataset
 from fuel.storage.ragged import RaggedReader
@@ -53,4 +53,4 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
         layout = dataclasses.replace(layout, obstacle=str(error))
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
-    return OrdinaryReader(dataset, layout)
+    return H5PYReader(dataset, layout)

@@ -13,7 +13,7 @@ from fuel.storage.prefetch import Background, read_rows
 from fuel.storage.raw_file import RawFile
 from fuel.utils.forks import Step, at_fork, for_each
 
-# Bytes that are read at once. The system's own reading ahead does better with
+# Bytes that are read at once. The system's own prefetching does better with
 # them than with advice, of which it heeds no more than its window.
 STEP = 1 << 20
 # So many of them are one task: who forks or lets go of the source waits for
@@ -27,7 +27,7 @@ UNDISTURBED = 1.
 SHARE_OF_READING = 3
 
 
-class OrderedRead:
+class SequentialRead:
     """Sequential reading of a part of a file in the background."""
 
     def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
@@ -67,7 +67,7 @@ class OrderedRead:
             try:
                 self._file.read_into(self._buffer[:end - address], address)
             except OSError:
-                # Whoever reads these rows is told.
+                # It is raised where these rows are read.
                 end = self._end
             # Another thread may have begun the same task after a fork.
             self._read_to = max(self._read_to, end)
@@ -112,14 +112,14 @@ class OrderedRead:
             self._fetch_from = now + SHARE_OF_READING * (now - began)
 
 
-def _read_on(reading: weakref.ref[OrderedRead]) -> None:
+def _read_on(reading: weakref.ref[SequentialRead]) -> None:
     # Unless nobody reads the source any more.
     living = reading()
     if living is not None and not living.is_done:
         living.read_on()
 
 
-_all: weakref.WeakSet[OrderedRead] = weakref.WeakSet()
+_all: weakref.WeakSet[SequentialRead] = weakref.WeakSet()
 
 
-at_fork(Step.OWNERSHIP, in_child=for_each(_all, OrderedRead.unlock))
+at_fork(Step.OWNERSHIP, in_child=for_each(_all, SequentialRead.unlock))

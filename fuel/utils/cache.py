@@ -127,8 +127,8 @@ def _copy_name(original: str) -> str:
 
 
 def _is_sound(copy: str, original: str) -> bool:
-    """Whether there is a copy, of the size of the original, which has not
-    been changed since it was made."""
+    """Return whether there is a copy, of the size of the original, that has
+    not been changed since it was made."""
     if not os.path.isfile(copy):
         return False
     status = os.stat(copy)
@@ -260,7 +260,7 @@ def copy_from_server_to_local(dataset_remote_dir: str,
 
 
 def _may_give_to(group: int) -> bool:
-    """Whether this process may make a file belong to a group."""
+    """Return whether this process may make a file belong to a group."""
     if sys.platform == 'win32':
         return True
     return (os.geteuid() == 0 or group == os.getegid()

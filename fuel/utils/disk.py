@@ -69,7 +69,7 @@ def safe_mkdir(folder_name: str, force_perm: int | None = None) -> None:
 def check_enough_space(dataset_local_dir: str, remote_fname: str,
                        local_fname: str,
                        max_disk_usage: float = 0.9) -> bool:
-    """Whether a folder's disk has room for a copy of a file.
+    """Return whether a folder's disk has room for a copy of a file.
 
     Parameters
     ----------

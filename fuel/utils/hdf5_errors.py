@@ -18,7 +18,7 @@ OF_DAMAGE = (OSError, RuntimeError, LookupError, TypeError, ValueError,
 
 
 def is_lack_of_descriptors(error: BaseException) -> TypeGuard[OSError]:
-    """Tell whether an error is that too many files are open."""
+    """Return whether an error is that too many files are open."""
     return isinstance(error, OSError) and error.errno in (
         errno.EMFILE, errno.ENFILE)
 

@@ -333,7 +333,7 @@ def other_readers(path: str) -> list[str]:
 
 
 def holds_readlock(path: str) -> bool:
-    """Whether this process holds a read lock on a file."""
+    """Return whether this process holds a read lock on a file."""
     return any(name.startswith(path + '.readlock.') and file.is_held
                for name, file in list(_readers.items()))
 

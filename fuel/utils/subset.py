@@ -367,7 +367,7 @@ class Subset:
 
     @staticmethod
     def _is_list(list_or_slice: object) -> bool:
-        """Whether the argument means indices, not a slice or one integer."""
+        """Return whether a request lists indices."""
         return isinstance(list_or_slice, (list, tuple, range, numpy.ndarray))
 
     @staticmethod

@@ -10,9 +10,9 @@ import numpy
 import pytest
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.prefetch import requests_ahead
+from fuel.datasets.prefetch import prefetcher_of
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
-from fuel.storage import RequestsAhead
+from fuel.storage import RequestPrefetcher
 from fuel.storage import prefetch as ahead
 from fuel.storage.raw_file import RawFile
 from fuel.streams import DataStream
@@ -160,7 +160,7 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
 def prefetches(dataset):
     """Tell whether an epoch of a data set would prefetch anything."""
     readers, orders = zip(*dataset._readers(), strict=True)
-    return requests_ahead(
+    return prefetcher_of(
         lambda number: None, readers, orders, dataset.num_examples
     ) is not None
 
@@ -283,7 +283,7 @@ def test_requests_are_looked_at_once_and_in_order():
         looked.append(request)
         return request * 10
 
-    look = RequestsAhead(lambda number: number if number < 6 else None,
+    look = RequestPrefetcher(lambda number: number if number < 6 else None,
                          expect, 45)
     look(0)
     assert [1, 2] == looked

@@ -14,7 +14,7 @@ from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.storage import mapped, paging, prefetch, sequential_prefetch
 from fuel.storage.raw_file import RawFile, raw_file_at
-from fuel.storage.sequential_prefetch import OrderedRead
+from fuel.storage.sequential_prefetch import SequentialRead
 from fuel.streams import DataStream
 
 SIZE = 160000
@@ -119,7 +119,7 @@ def test_rows_are_waited_for_at_first(path, monkeypatch):
     """As long as the reading is not to be disturbed, and no longer."""
     monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 30)
     gate = Gate(monkeypatch)
-    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
     done = []
 
     def consume():
@@ -146,7 +146,7 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
     monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 0.05)
     monkeypatch.setattr(prefetch, 'NEAR', 0)
     gate = Gate(monkeypatch)
-    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
     gate.open.release()
     wait_for(lambda: reading._read_to == 10000)
     before = time.monotonic()
@@ -165,7 +165,7 @@ def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
         raise OSError(5, 'Input/output error')
 
     monkeypatch.setattr(RawFile, 'read_into', fail)
-    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
     wait_for(lambda: reading.is_done)
     reading.wait(numpy.array([0]), 1000)
 
@@ -174,7 +174,7 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
     """After the task that was begun."""
     monkeypatch.setattr(sequential_prefetch, 'STEPS', 1)
     gate = Gate(monkeypatch)
-    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
     background = reading._background
     del reading
     for _ in range(3):
@@ -225,7 +225,8 @@ def read_into(self, buffer, address):
 
 RawFile.read_into = read_into
 sequential_prefetch.STEP = 1000
-reading = sequential_prefetch.OrderedRead(raw_file_at(sys.argv[1]), 0, 160000)
+file = raw_file_at(sys.argv[1])
+reading = sequential_prefetch.SequentialRead(file, 0, 160000)
 atexit.register(lambda: print(len(pieces)))
 """
 
@@ -257,9 +258,9 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
         path, monkeypatch):
     """As one may whom Ctrl-C stops at the wrong moment."""
     monkeypatch.setattr(sequential_prefetch, 'UNDISTURBED', 0.01)
-    monkeypatch.setattr(OrderedRead, '_fetching', property(
+    monkeypatch.setattr(SequentialRead, '_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
-    reading = OrderedRead(raw_file_at(path), 0, SIZE)
+    reading = SequentialRead(raw_file_at(path), 0, SIZE)
     wait_for(lambda: reading.is_done)
 
 
@@ -285,7 +286,7 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
     reader = mapped.MappedReader(
         raw_file_at(path), 'x', rows.shape, rows.dtype,
         numpy.array([offset]))
-    reader.needs_ahead(slice(0, 160))
+    reader.prefetch_budget(slice(0, 160))
     for _ in range(3):
         assert (rows[[9, 3]] == reader.read(numpy.array([9, 3]))).all()
 
@@ -293,6 +294,6 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 def test_source_in_memory_is_not_read(path, monkeypatch):
     """Nor waited for."""
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: True)
-    monkeypatch.setattr(paging, 'OrderedRead', None)
+    monkeypatch.setattr(paging, 'SequentialRead', None)
     assert 20 == len(list(stream_of(
         path, ShuffledScheme(160, 8)).get_epoch_iterator()))

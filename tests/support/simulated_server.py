@@ -192,11 +192,11 @@ class Client:
         """Return whether the connection is open."""
         return True
 
-    def tell(self, **fields):
+    def report(self, **fields):
         """Send a message; it is under way for a while."""
         self.outbox.append(fields)
 
-    mention = tell
+    mention = report
 
     def join(self, resume):
         """Connect, and ask for a place in an epoch."""
@@ -209,7 +209,7 @@ class Client:
         self.joined = None
         self.inbox.clear()
         self.queue = ()
-        self.tell(type='join', join=self.join_number, resume=resume)
+        self.report(type='join', join=self.join_number, resume=resume)
         self.pump()
         return {**(self.joined or {}), 'generation': self.generation}
 
@@ -219,7 +219,7 @@ class Client:
             raise LostError
         self.read()
         if not self.queue:
-            self.tell(type='waiting', join=self.join_number)
+            self.report(type='waiting', join=self.join_number)
             self.pump()
         return self.queue.pop(0)
 
@@ -253,7 +253,7 @@ class Client:
                 given = [one.fields['index'] for one in queue
                          if 'index' in one.fields]
                 queue = [one for one in queue if 'index' not in one.fields]
-                self.tell(type='give', join=self.join_number, indices=[
+                self.report(type='give', join=self.join_number, indices=[
                     [index, index + 1] for index in sorted(given)])
             else:
                 base = None if self.joined is None else self.joined['base']
