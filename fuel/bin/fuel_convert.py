@@ -1,21 +1,16 @@
 """The command ``fuel-convert``."""
 import argparse
 import os
-import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import h5py
 
 from fuel.bin._listing import add_list_option
 from fuel.bin._pipes import pipe_friendly
 from fuel.bin._registries import Filler, registered
-from fuel.bin._staging import convert_staged, is_built_in
-from fuel.converters import __version__
-from fuel.converters.output import Layout, OutputFolder, tag
+from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
-from fuel.datasets.hdf5 import H5PYDataset
+from fuel.converters.staging import convert, made_by
 from fuel.exceptions import FuelError, MissingInputFiles
 
 __all__ = ['main']
@@ -83,32 +78,6 @@ def _with_extension(name: str) -> str:
     return name
 
 
-def _attributes(argv: Sequence[str]) -> dict[str, str]:
-    return {'h5py_interface_version': H5PYDataset.interface_version,
-            'fuel_convert_version': __version__,
-            'fuel_convert_command': shlex.join(['fuel-convert', *argv])}
-
-
-def _tag(paths: Iterable[str], attributes: Mapping[str, str]) -> None:
-    """Write attributes into files whose converter does not know them."""
-    for path in paths:
-        with h5py.File(path, 'r+') as h5file:
-            tag(h5file, attributes)
-
-
-def _convert(function: Callable[..., Any], arguments: dict[str, Any],
-             folder: OutputFolder) -> None:
-    if is_built_in(function):
-        function(**arguments, output_directory=folder)
-        return
-    if folder.layout != Layout():
-        raise ValueError(
-            '--chunk-rows and --compression are for data sets of Fuel; '
-            f'{function.__module__} chooses the layout of its files itself')
-    convert_staged(function, {**arguments, 'output_directory': folder.path},
-                   lambda paths: _tag(paths, folder.attributes))
-
-
 @pipe_friendly
 def main(args: Sequence[str] | None = None) -> int:
     """Convert a data set.
@@ -133,7 +102,7 @@ def main(args: Sequence[str] | None = None) -> int:
     folder = OutputFolder(
         arguments.pop('output_directory'),
         Layout(arguments.pop('chunk_rows'), compression, level),
-        _attributes(argv))
+        made_by(argv))
     if arguments['output_filename'] is None:
         del arguments['output_filename']
     else:
@@ -145,7 +114,7 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(
             f'the output directory does not exist: {folder.path!r}{hint}')
     try:
-        _convert(function, arguments, folder)
+        convert(function, arguments, folder)
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:

@@ -3,15 +3,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fuel.suggestions import did_you_mean
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
-@functools.lru_cache(512)
-def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
+def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a class and its bases by name, sorted."""
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
@@ -24,6 +23,10 @@ def parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
                 found.setdefault(name, parameter)
     found.pop('self', None)
     return dict(sorted(found.items()))
+
+
+parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
+    functools.lru_cache(512)(_parameters_of))
 
 
 def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:

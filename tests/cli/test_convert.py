@@ -7,7 +7,7 @@ from support import raw_data
 from support.processes import run_python
 
 from fuel.bin import fuel_convert, fuel_download, fuel_info
-from fuel.bin._staging import convert_staged
+from fuel.converters.staging import convert_staged
 from fuel.bin.fuel_convert import main
 
 

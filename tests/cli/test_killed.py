@@ -58,7 +58,7 @@ def test_killed_conversion_leaves_nothing_for_long(tmp_path):
 
 
 OTHERS = ('import os, sys\n'
-          'from fuel.bin._staging import convert_staged\n'
+          'from fuel.converters.staging import convert_staged\n'
           'def convert(output_directory, output_filename):\n'
           '    path = os.path.join(output_directory, output_filename)\n'
           '    open(path, "wb").close()\n'

@@ -1,13 +1,47 @@
-"""Staging directories for converters of other packages."""
+"""Running a converter, also one of another package, on a staging directory."""
 import os
+import shlex
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import h5py
+
+from fuel.converters import __version__
+from fuel.converters.output import Layout, OutputFolder, tag
+from fuel.datasets.hdf5 import H5PYDataset
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.temporary import scratch_folder
 
-__all__ = ['convert_staged', 'is_built_in']
+__all__ = ['convert', 'convert_staged', 'is_built_in', 'made_by']
+
+
+def made_by(argv: Sequence[str]) -> dict[str, str]:
+    """Return the attributes of files that ``fuel-convert`` writes."""
+    return {'h5py_interface_version': H5PYDataset.interface_version,
+            'fuel_convert_version': __version__,
+            'fuel_convert_command': shlex.join(['fuel-convert', *argv])}
+
+
+def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
+            folder: OutputFolder) -> tuple[str, ...]:
+    """Run a converter; return the paths of the files that it wrote."""
+    if is_built_in(function):
+        return tuple(function(**arguments, output_directory=folder) or ())
+    if folder.layout != Layout():
+        raise ValueError(
+            '--chunk-rows and --compression are for data sets of Fuel; '
+            f'{function.__module__} chooses the layout of its files itself')
+    return convert_staged(
+        function, {**arguments, 'output_directory': folder.path},
+        lambda paths: _tag(paths, folder.attributes))
+
+
+def _tag(paths: Iterable[str], attributes: Mapping[str, str]) -> None:
+    """Write attributes into files whose converter does not know them."""
+    for path in paths:
+        with h5py.File(path, 'r+') as h5file:
+            tag(h5file, attributes)
 
 
 def is_built_in(function: Callable[..., Any]) -> bool:

@@ -1,0 +1,232 @@
+"""A data set by its name: found, or downloaded, converted and opened."""
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+import h5py
+
+from fuel import config
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.hdf5 import H5PYDataset
+from fuel.exceptions import MissingInputFiles
+from fuel.suggestions import did_you_mean
+from fuel.utils.arguments import parameters_of
+from fuel.utils.extensions import find_datasets
+from fuel.utils.lockfile import LockFile
+from fuel.utils.paths import find_in_data_path
+
+__all__ = ['load']
+
+# Where the class of a built-in data set is, by the name of the data set.
+CLASSES = {
+    'adult': 'adult.Adult',
+    'binarized_mnist': 'binarized_mnist.BinarizedMNIST',
+    'caltech101_silhouettes': 'caltech101_silhouettes.CalTech101Silhouettes',
+    'celeba': 'celeba.CelebA', 'cifar10': 'cifar10.CIFAR10',
+    'cifar100': 'cifar100.CIFAR100', 'dogs_vs_cats': 'dogs_vs_cats.DogsVsCats',
+    'emnist': 'emnist.EMNIST', 'fashion_mnist': 'fashion_mnist.FashionMNIST',
+    'ilsvrc2010': 'imagenet.ILSVRC2010', 'ilsvrc2012': 'imagenet.ILSVRC2012',
+    'iris': 'iris.Iris', 'kmnist': 'kmnist.KMNIST', 'mnist': 'mnist.MNIST',
+    'omniglot': 'omniglot.Omniglot', 'stl10': 'stl10.STL10',
+    'svhn': 'svhn.SVHN'}
+EXTENSIONS = ('.hdf5', '.hdf', '.h5')
+# Seconds to wait for another process that downloads the same data set.
+TIMEOUT = 24 * 3600.
+
+Builder = Callable[..., Dataset]
+
+
+def load(name: str | os.PathLike[str],
+         split: str | Sequence[str] | None = None, *, download: bool = False,
+         url_prefix: str | None = None, **kwargs: Any) -> Dataset:
+    """Return a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        That of a built-in data set, as ``fuel-download --list`` shows it,
+        such as ``'mnist'``; of a converted file in the data path; or the
+        path of a converted file.
+    split : str or sequence of str, optional
+        The split to use, or several.  Defaults to None: the only one.
+    download : bool, optional
+        Whether a built-in data set that is not in the data path is
+        downloaded, verified, and converted into its first folder.  Defaults
+        to False.
+    url_prefix : str, optional
+        A folder, or the start of an address, to take all raw files from.
+    **kwargs
+        Arguments of the data set, such as ``which_format=2`` of
+        :class:`~fuel.datasets.SVHN`, ``sources`` or ``load_in_memory``.
+
+    Returns
+    -------
+    Dataset
+        A stream over it is ``DataStream(dataset, batch_size=128)``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data path has no such file; the text says how to get it.
+    ValueError
+        If there are several splits and none is named, or no such split.
+    TypeError
+        For an argument that the data set does not take.
+
+    Examples
+    --------
+    >>> import fuel, os, tempfile, h5py
+    >>> from fuel.datasets import H5PYDataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, 'numbers.hdf5')
+    >>> with h5py.File(path, 'w') as file:
+    ...     file['x'] = [4, 5, 6]
+    ...     file.attrs['split'] = H5PYDataset.create_split_array(
+    ...         {'train': {'x': (0, 2)}, 'test': {'x': (2, 3)}})
+    >>> fuel.load(path, split='train', load_in_memory=True)[1]
+    (5,)
+    >>> folder.cleanup()
+    """
+    path = os.fspath(name)
+    if os.path.isfile(path) and path.endswith(EXTENSIONS):
+        return _open(path, functools.partial(H5PYDataset, path), split, kwargs)
+    key = os.path.basename(path).lower().replace('-', '_').replace(' ', '_')
+    cls = _class_of(key)
+    if cls is not None and 'size' in parameters_of(cls):
+        kwargs.setdefault('size', parameters_of(cls)['size'].default)
+    filename = _filename(key, cls, kwargs)
+    try:
+        found = find_in_data_path(filename)
+    except FileNotFoundError:
+        if not download:
+            raise FileNotFoundError(_how_to_get(
+                key, path, filename, split)) from None
+        found = _download(key, filename, kwargs, url_prefix)
+    builder: Builder = cls or functools.partial(H5PYDataset, found)
+    return _open(found, builder, split, kwargs)
+
+
+def _class_of(key: str) -> type[H5PYDataset] | None:
+    if key not in CLASSES:
+        return None
+    module, _, name = CLASSES[key].partition('.')
+    cls: type[H5PYDataset] = getattr(
+        import_module(f'fuel.datasets.{module}'), name)
+    return cls
+
+
+def _filename(key: str, cls: type[H5PYDataset] | None,
+              kwargs: Mapping[str, Any]) -> str:
+    """Return the name of the file of a data set."""
+    if cls is None:
+        return key if key.endswith(EXTENSIONS) else f'{key}.hdf5'
+    needed = 'which_format' if 'which_format' in parameters_of(cls) else ''
+    if needed and needed not in kwargs:
+        raise TypeError(
+            f'{cls.__name__} has several files: pass {needed}=..., '
+            f'as in fuel.load({key!r}, {needed}=...)')
+    if 'size' in parameters_of(cls):
+        return f'{key}{kwargs["size"]}.hdf5'
+    probe: Any = cls.__new__(cls)
+    if needed:
+        probe.which_format = kwargs[needed]
+    filename: str = probe.filename
+    return filename
+
+
+def _open(path: str, build: Builder, split: str | Sequence[str] | None,
+          kwargs: Mapping[str, Any]) -> Dataset:
+    if split is None:
+        with h5py.File(path, 'r') as h5file:
+            splits = H5PYDataset.get_all_splits(h5file)
+        if len(splits) != 1:
+            raise ValueError(
+                f'{os.path.basename(path)} has the splits {splits}: name one '
+                f'or more, such as split={splits[0]!r}')
+        split = splits
+    names = (split,) if isinstance(split, str) else tuple(split)
+    return build(which_sets=names, **kwargs)
+
+
+def _how_to_get(key: str, name: str, filename: str,
+                split: str | Sequence[str] | None) -> str:
+    """Return the text of the error that a file is not there."""
+    folders = ', '.join(map(repr, config.data_path))
+    text = f'{filename!r} was not found in the data path, {folders}'
+    if key in _fillers('converters'):
+        return (f'{text}: fuel.load({name!r}, split={split!r}, '
+                'download=True) downloads and converts it')
+    hint = did_you_mean(key, [*CLASSES, *_fillers('converters')], '; {}')
+    return (f'{text}, and {name!r} is no data set that Fuel can download'
+            f'{hint or "; fuel-download --list shows those"}')
+
+
+def _fillers(kind: str) -> Mapping[str, Any]:
+    """Return what sets up the downloaders or converters of data sets."""
+    return find_datasets(f'fuel.{kind}', getattr(config, f'extra_{kind}'),
+                         f'all_{kind}')
+
+
+def _download(key: str, filename: str, kwargs: Mapping[str, Any],
+              url_prefix: str | None) -> str:
+    """Download and convert a data set; return the path of its file."""
+    from fuel.converters.output import OutputFolder
+    from fuel.converters.staging import convert, made_by
+    from fuel.downloaders.base import Options
+    for kind in ('downloaders', 'converters'):
+        if key not in _fillers(kind):
+            raise FileNotFoundError(_how_to_get(key, key, filename, None))
+    folder = os.path.abspath(os.path.expanduser(config.data_path[0]))
+    raw = os.path.join(folder, f'.raw-{key}')
+    os.makedirs(folder, exist_ok=True)
+    with LockFile(os.path.join(folder, f'.load-{key}.lock')).held(TIMEOUT):
+        with suppress(FileNotFoundError):
+            # Another process was faster.
+            return find_in_data_path(filename)
+        os.makedirs(raw, exist_ok=True)
+        make, argv, options = _command(_fillers('converters')[key], kwargs)
+        fetch, _, arguments = _command(_fillers('downloaders')[key], kwargs)
+        if url_prefix is not None:
+            arguments['options'] = Options(mirror=url_prefix)
+        fetch(directory=raw, clear=False, **arguments)
+        try:
+            paths = convert(make, {'directory': raw, **options},
+                            OutputFolder(folder, attributes=made_by(
+                                [key, *argv])))
+        except MissingInputFiles as error:
+            raise FileNotFoundError(f'{error}. {error.advice or ""}'
+                                    ) from error
+        shutil.rmtree(raw, ignore_errors=True)
+    for path in paths:
+        if os.path.basename(path) == filename:
+            return path
+    return find_in_data_path(filename)
+
+
+def _command(fill: Callable[[argparse.ArgumentParser], Callable[..., Any]],
+             kwargs: Mapping[str, Any]
+             ) -> tuple[Callable[..., Any], list[str], dict[str, Any]]:
+    """Return what a command would call, and with which arguments.
+
+    Positional arguments of the command, such as a format, are those of the
+    data set that have the same names.
+    """
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    function = fill(parser)
+    argv = [str(kwargs[action.dest]) for action in _positional(parser)
+            if action.dest in kwargs]
+    try:
+        return function, argv, vars(parser.parse_args(argv))
+    except argparse.ArgumentError as error:
+        raise ValueError(str(error)) from error
+
+
+def _positional(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
+    return [action for action in parser._actions if not action.option_strings]

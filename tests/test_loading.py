@@ -1,0 +1,161 @@
+"""Data sets by their names, found or made."""
+import hashlib
+import multiprocessing
+import os
+import subprocess
+import sys
+
+import h5py
+import pytest
+from numpy.testing import assert_array_equal
+from support import raw_data
+from support.faulty_server import serving
+
+import fuel
+from fuel.datasets import CalTech101Silhouettes, H5PYDataset, MNIST
+from fuel.downloaders import registry
+from fuel.downloaders.base import DownloadError
+
+
+@pytest.fixture
+def data_path(tmp_path):
+    """An empty data path."""
+    fuel.config.data_path = str(tmp_path / 'data')
+    return tmp_path / 'data'
+
+
+@pytest.fixture
+def publish(tmp_path, monkeypatch):
+    """Write raw files of a data set, and let the registry know them."""
+    def write(name, **kwargs):
+        folder = tmp_path / 'raw'
+        folder.mkdir()
+        expected = getattr(raw_data, name)(folder, **kwargs)
+        facts = {**registry._facts()}
+        facts[name] = {**facts[name], 'files': [{
+            'name': path.name, 'size': path.stat().st_size, 'urls': [
+                f'https://example.invalid/{path.name}'],
+            'sha256': hashlib.sha256(path.read_bytes()).hexdigest()}
+            for path in sorted(folder.iterdir())]}
+        monkeypatch.setattr(registry, '_facts', lambda: facts)
+        return folder, expected
+    return write
+
+
+def test_load_downloads_converts_and_opens(data_path, publish, capsys):
+    """Then finds; with one bar for each step, and no raw file left."""
+    folder, expected = publish('mnist')
+    with pytest.raises(FileNotFoundError, match='download=True'):
+        fuel.load('mnist', split='train')
+    dataset = fuel.load('mnist', split='train', download=True,
+                        url_prefix=str(folder))
+    assert type(dataset) is MNIST
+    assert_array_equal(expected['train']['features'], dataset[:][0])
+    assert ('mnist.hdf5',) == tuple(
+        name for name in os.listdir(data_path) if not name.startswith('.'))
+    assert [] == [name for name in os.listdir(data_path)
+                  if name.startswith('.raw')]
+    printed = capsys.readouterr().out
+    assert 1 == printed.count('Downloading 4 files: 0')
+    test = fuel.load('MNIST', 'test', sources=('targets',))
+    assert_array_equal(expected['test']['targets'], test[:][0])
+    both = fuel.load('mnist', ('train', 'test'))
+    assert len(dataset) + len(test) == len(both)
+    with h5py.File(data_path / 'mnist.hdf5') as file:
+        assert 'fuel-convert mnist' == file.attrs['fuel_convert_command']
+
+
+def test_load_with_a_format(data_path, publish):
+    """The argument of the class is that of the commands."""
+    folder, expected = publish('caltech101_silhouettes', size=28)
+    dataset = fuel.load('caltech101-silhouettes', 'valid', download=True,
+                        url_prefix=str(folder))
+    assert type(dataset) is CalTech101Silhouettes
+    assert_array_equal(expected['valid']['features'], dataset[:][0])
+    with pytest.raises(TypeError, match='pass which_format=...'):
+        fuel.load('emnist', 'train')
+    with pytest.raises(FileNotFoundError, match='emnist_letters.hdf5'):
+        fuel.load('emnist', 'train', which_format='letters')
+    with pytest.raises(ValueError, match='invalid choice'):
+        fuel.load('emnist', 'train', which_format='x', download=True)
+
+
+def test_wrong_raw_file_is_not_converted(data_path, publish):
+    """Nothing that looks like the data set is left."""
+    folder, _ = publish('mnist')
+    path = folder / 't10k-images-idx3-ubyte.gz'
+    path.write_bytes(path.read_bytes()[:-1] + b'x')
+    with pytest.raises(DownloadError, match='sha256|bytes'):
+        fuel.load('mnist', 'train', download=True, url_prefix=str(folder))
+    assert not (data_path / 'mnist.hdf5').exists()
+
+
+def _load(data_path, url, results):
+    fuel.config.data_path = data_path
+    dataset = fuel.load('mnist', 'train', download=True, url_prefix=url)
+    results.put(len(dataset))
+
+
+def test_several_processes_download_once(data_path, publish):
+    """The others wait, and find the file."""
+    folder, _ = publish('mnist')
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    context = multiprocessing.get_context('fork')
+    results = context.Queue()
+    with serving(files) as server:
+        processes = [context.Process(target=_load, args=(
+            str(data_path), server.url('ok'), results)) for _ in range(3)]
+        for process in processes:
+            process.start()
+        assert [12] * 3 == [results.get(timeout=60) for _ in processes]
+        for process in processes:
+            process.join(30)
+        assert len(files) == len(server.requests)
+
+
+def write(path):
+    """Write a file of two splits."""
+    with h5py.File(path, 'w') as file:
+        file['x'] = [4, 5, 6]
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 2)}, 'test': {'x': (2, 3)}})
+
+
+def test_load_of_a_users_file(data_path):
+    """By its path, or by its name in the data path."""
+    data_path.mkdir()
+    write(data_path / 'mine.hdf5')
+    for name in (data_path / 'mine.hdf5', 'mine', 'mine.hdf5'):
+        dataset = fuel.load(name, 'test')
+        assert type(dataset) is H5PYDataset
+        assert (6,) == dataset[0]
+    with pytest.raises(ValueError, match=r"\('train', 'test'\): name one"):
+        fuel.load('mine')
+    with pytest.raises(ValueError, match="'valid'"):
+        fuel.load('mine', 'valid')
+    with pytest.raises(TypeError, match="did you mean 'load_in_memory'"):
+        fuel.load('mine', 'train', load_in_memry=True)
+
+
+@pytest.mark.parametrize('name, text', [
+    ('mnst', "did you mean 'mnist'"), ('qqqq', 'fuel-download --list')])
+def test_unknown_name(data_path, name, text):
+    """The text has the nearest one, or says where all are."""
+    for download in (False, True):
+        with pytest.raises(FileNotFoundError, match=text):
+            fuel.load(name, 'train', download=download)
+
+
+def test_data_set_without_an_address(data_path):
+    """What only its owners distribute is not downloaded."""
+    with pytest.raises(Exception, match='no public address'):
+        fuel.load('ilsvrc2012', 'train', download=True)
+
+
+def test_load_costs_nothing_before_it_is_used():
+    """`import fuel` loads no data sets; completion shows the name."""
+    code = ('import sys, fuel; print("load" in dir(fuel), any(name in '
+            'sys.modules for name in ("h5py", "fuel.loading", "requests")))')
+    printed = subprocess.run([sys.executable, '-c', code], check=True,
+                             capture_output=True, text=True, timeout=60)
+    assert 'True False' == printed.stdout.strip()
