@@ -217,6 +217,19 @@ class Configuration:
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._settings})
 
+    def __repr__(self) -> str:
+        # Without reading the configuration file.
+        found = []
+        for key, setting in vars(self).get('_settings', {}).items():
+            env_var = setting.get('env_var')
+            if 'value' in setting:
+                found.append(f'{key}={setting["value"]!r:.40} (assigned)')
+            elif env_var is not None and env_var in os.environ:
+                found.append(f'{key}={os.environ[env_var]!r:.40} ({env_var})')
+        rest = len(vars(self).get('_settings', {})) - len(found)
+        return f'<{type(self).__name__}: ' + ', '.join([
+            *found, f'{rest} settings from the file or by default>'])
+
     def _find(self, key: str) -> tuple[Any, str]:
         """Return a setting's value, before its type is applied, and where
         it was found."""

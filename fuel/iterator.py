@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fuel.describe.text import iterator_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.state_check import sealed
@@ -57,6 +58,9 @@ class DataIterator(EpochIterator):
     def request_iterator(self) -> Iterator[Any] | None:
         """The requests of the epoch (iterator), or None."""
         return self.epoch.request_iterator
+
+    def __repr__(self) -> str:
+        return iterator_text(self)
 
     def __bool__(self) -> bool:
         # Also at the end of an epoch.

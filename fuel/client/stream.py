@@ -117,6 +117,14 @@ class ServerDataStream(RemoteStream):
         self.stalled: float = (
             config.stall_timeout if stalled is None else stalled)
 
+    # What only the server may know.
+    remote_attributes = ('produces_examples', 'axis_labels')
+
+    @property
+    def runs_in(self) -> str:
+        """The server (str)."""
+        return f'server {self.host}:{self.port}'
+
     @property
     def produces_examples(self) -> bool:
         """Whether single examples come, as opposed to batches (bool)."""

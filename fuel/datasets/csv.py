@@ -13,6 +13,7 @@ from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.row_orders import length, pick
 from fuel.datasets.rows import as_rows
 from fuel.datasets.splits import order_of_splits
+from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
 from fuel.schemes import SequentialExampleScheme
@@ -162,6 +163,19 @@ class CSVDataset(Dataset):
                     cells[number] for cells in sample for number in numbers
                     if number < len(cells)])
         return types
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of the sources."""
+        return {source: SourceType(dtype)
+                for source, dtype in self.dtypes.items()}
+
+    def known_length(self) -> int | None:
+        """Return the number of examples."""
+        return self.num_examples
+
+    def details(self) -> Sequence[str]:
+        """Return the file."""
+        return [str(self.path)]
 
     @property
     def num_examples(self) -> int:

@@ -6,6 +6,8 @@ from typing import Any
 from fuel.datasets.dataset import Dataset, as_named, check_sources
 from fuel.datasets.row_readers import read_collections
 from fuel.datasets.rows import check_equal_lengths, check_range, get_rows
+from fuel.describe import SourceTypes
+from fuel.describe.source_types import type_of_rows
 from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
@@ -109,6 +111,21 @@ class IndexableDataset(Dataset):
     def num_examples(self) -> int:
         """Number of examples (int)."""
         return len(self.indexables[0])
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources that are arrays."""
+        found = {source: type_of_rows(rows) for source, rows in zip(
+            vars(self)['_names'], vars(self)['indexables'], strict=True)}
+        return {source: known for source, known in found.items() if known}
+
+    def known_length(self) -> int | None:
+        """Return the number of examples, unless they are not loaded."""
+        rows = vars(self).get('indexables')
+        return len(rows[0]) if rows else None
+
+    def has_rows_at_hand(self) -> bool:
+        """Return whether all sources are arrays in memory."""
+        return len(self.known_types()) == len(self.sources)
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:

@@ -7,6 +7,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+import numpy
+
 from fuel.datasets.dataset import Dataset, as_named
 from fuel.datasets.rows import as_position, check_equal_lengths, own
 
@@ -123,6 +125,11 @@ class IterableDataset(Dataset):
             with suppress(TypeError):
                 return len(iterable)
         return float('nan')
+
+    def known_length(self) -> int | None:
+        """Return the number of examples, if lists or arrays hold them."""
+        return next((len(part) for part in self.iterables if isinstance(
+            part, (list, tuple, str, range, numpy.ndarray))), None)
 
     def claim(self, place: int) -> None:
         """Note that an iterable which can be read only once is being read.

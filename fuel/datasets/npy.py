@@ -10,6 +10,7 @@ from fuel.datasets.row_orders import Order, length, pick
 from fuel.datasets.row_readers import read_file
 from fuel.datasets.rows import as_rows, check_equal_lengths
 from fuel.datasets.splits import order_of_splits
+from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
@@ -109,6 +110,21 @@ class NPYDataset(Dataset):
 
     def _provided(self) -> list[Reader]:
         return [self.readers[source] for source in self.provides_sources]
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources."""
+        return {source: SourceType(reader.dtype, reader.shape[1:])
+                for source, reader in vars(self)['_readers'].items()}
+
+    def known_length(self) -> int | None:
+        """Return the number of examples."""
+        return self.num_examples
+
+    def details(self) -> Sequence[str]:
+        """Return the files and the splits."""
+        splits = self.which_sets
+        return [str(self.path), *([f'splits {", ".join(splits)}']
+                                  if splits else [])]
 
     @property
     def num_examples(self) -> int:

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from fuel.describe import SourceTypes
+from fuel.describe.html import dataset_html
+from fuel.describe.text import dataset_text
 from fuel.schemes import SequentialExampleScheme
 from fuel.utils.overrides import covers
 
@@ -158,6 +161,42 @@ class Readable:
     takes_requests: bool | None = None
     num_examples: Any = None
     class_names: Any = None
+
+    def __repr__(self) -> str:
+        return dataset_text(self)
+
+    def _repr_html_(self) -> str:
+        return dataset_html(self)
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of an example of each source.
+
+        A hook for descriptions. It reads no data.
+
+        Returns
+        -------
+        dict of str to fuel.describe.SourceType
+        """
+        return {}
+
+    def known_length(self) -> int | None:
+        """Return the number of examples, if nothing is read for it.
+
+        A hook for descriptions.
+        """
+        count = vars(self).get('num_examples')
+        return count if isinstance(count, int) else None
+
+    def details(self) -> Sequence[str]:
+        """Return where the data are, and how, in a few words.
+
+        A hook for descriptions. It reads no data.
+        """
+        return ()
+
+    def has_rows_at_hand(self) -> bool:
+        """Return whether an example is read without opening a file."""
+        return False
 
     def __len__(self: Any) -> int:
         """Return the number of examples."""

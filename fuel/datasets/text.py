@@ -1,7 +1,7 @@
 """Text files whose lines are examples, as lists of numbers."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from fuel.datasets.base import Dataset
@@ -126,6 +126,13 @@ class TextFile(Dataset):
         self.encoding = 'utf-8' if encoding is None else encoding
         ends_lines_with_a_byte(self.encoding)
         super().__init__()
+
+    def details(self) -> Sequence[str]:
+        """Return the files, their level, and the vocabulary's size."""
+        files = [str(path) for path in self.files]
+        more = f' and {len(files) - 1} more' if len(files) > 1 else ''
+        return [f'{files[0]}{more}', f'by {self.level}',
+                f'{len(self.dictionary)} in the vocabulary']
 
     def open(self) -> TextPosition:
         """Return a position before the first line.

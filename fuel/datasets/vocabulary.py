@@ -42,6 +42,12 @@ class Vocabulary(NamedTuple):
     num_tokens: int
     num_unknown: int
 
+    def __repr__(self) -> str:
+        # Never the words: there may be a million of them.
+        return (f'<Vocabulary: {len(self.dictionary)} tokens in the '
+                f'dictionary; {self.num_unknown} of {self.num_tokens} in the '
+                'files are not>')
+
 
 def build_vocabulary(
         files: Paths, size: int | None = None,

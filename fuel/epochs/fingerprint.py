@@ -111,8 +111,7 @@ def _argument(owner: object, attribute: str) -> Any:
 @functools.lru_cache(512)
 def _arguments(cls: type) -> tuple[str, ...]:
     """Return the names of the arguments that a state must fit."""
-    return tuple([name for name in parameters_of(cls)
-                  if name not in _LEFT_OUT])
+    return tuple(sorted(parameters_of(cls).keys() - _LEFT_OUT))
 
 
 def _cached(owner: object, name: str, value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from fuel.describe.text import scheme_text
 from fuel.schemes.shard import Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import State
@@ -41,6 +42,9 @@ class IterationScheme:
     requests_examples: bool
     # Whether requests say which examples to visit, or how many.
     chooses_examples = True
+
+    def __repr__(self) -> str:
+        return scheme_text(self)
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Never
 
+from fuel.describe import SourceTypes
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
 from fuel.epochs.read_options import Conversion
@@ -157,6 +158,18 @@ class DataStream(AbstractDataStream):
             return None
         return SourceExamples(
             [index for request in requests for index in request], True)
+
+    def known_types(self) -> SourceTypes:
+        """Return what the data set knows, of batches if they come."""
+        types: SourceTypes = getattr(self.dataset, 'known_types', dict)()
+        # A stream may give its sources other names.
+        types = {source: types[own] for source, own in zip(
+            self.sources, self.dataset.sources, strict=False) if own in types}
+        if self.produces_examples:
+            return types
+        size = getattr(self.iteration_scheme, 'batch_size', None)
+        return {source: known.in_batches(size)
+                for source, known in types.items()}
 
     def _length(self) -> int | None:
         if self.iteration_scheme is not None:

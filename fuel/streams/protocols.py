@@ -5,6 +5,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fuel.describe import PipelineGraph, SourceTypes
+from fuel.describe.html import stream_html
+from fuel.describe.text import stream_text
 from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
 
@@ -42,6 +45,39 @@ class StreamProtocols:
 
     def __exit__(self: Any, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return stream_text(self)
+
+    def _repr_html_(self) -> str:
+        return stream_html(self)
+
+    def describe(self) -> PipelineGraph:
+        """Return a drawing of the pipeline.
+
+        ``print(stream)`` shows the same as text, one stage a line.
+
+        Returns
+        -------
+        fuel.describe.PipelineGraph
+        """
+        return PipelineGraph(self)
+
+    @property
+    def runs_in(self) -> str | None:
+        """What makes the items (str); None for the reader's process."""
+        return None
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data of each source.
+
+        A hook of stages, for descriptions. It reads no data.
+
+        Returns
+        -------
+        dict of str to fuel.describe.SourceType
+        """
+        return {}
 
     def apply(self, stage: Callable[..., Applied], *args: Any,
               **kwargs: Any) -> Applied:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
@@ -313,6 +314,12 @@ def length_of(data_stream: StreamLike) -> int | None:
         length: int | None = data_stream._length()
         return length
     return None
+
+
+def types_of(data_stream: object) -> SourceTypes:
+    """Return what a stream knows of its sources' types and shapes."""
+    known: SourceTypes = getattr(data_stream, 'known_types', dict)()
+    return known
 
 
 def missing(stage: Transformer, method: str) -> str:

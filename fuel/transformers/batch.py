@@ -4,11 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
-from fuel.transformers.base import Transformer, check_count, length_of
+from fuel.transformers.base import (
+    Transformer, check_count, length_of, types_of)
 from fuel.transformers.cache import as_size
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
@@ -84,6 +86,12 @@ class Batch(Transformer):
         with runtime_of(self).lock:
             self._pending = None
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of batches."""
+        size = getattr(self.iteration_scheme, 'batch_size', None)
+        return {source: known.in_batches(size) for source, known
+                in types_of(self.data_stream).items()}
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return a batch.

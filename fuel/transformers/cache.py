@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme
-from fuel.transformers.base import Transformer
+from fuel.transformers.base import Transformer, types_of
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
@@ -98,6 +99,12 @@ class Cache(Transformer):
         with runtime_of(self).lock:
             self._chunks = ()
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of batches of another size."""
+        size = getattr(self.iteration_scheme, 'batch_size', None)
+        return {source: known.example().in_batches(size) for source, known
+                in types_of(self.data_stream).items()}
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return a batch.

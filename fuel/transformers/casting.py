@@ -8,6 +8,7 @@ import numpy
 from numpy.typing import ArrayLike, DTypeLike
 
 from fuel import config
+from fuel.describe.source_types import SourceType
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.outputs import empty
@@ -95,6 +96,10 @@ class Cast(_Caster):
         wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
         return wanted
 
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type that the data are cast to, and their shape."""
+        return known._replace(dtype=self.dtype)
+
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return the data as an array of the type."""
@@ -139,6 +144,11 @@ class ForceFloatX(_Caster):
         chosen = as_tuple_of_names(scaled.which_sources)
         return [source for source in as_tuple_of_names(self.which_sources)
                 if source in chosen]
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return floatX for floating arrays."""
+        is_floating = known.dtype is not None and known.dtype.kind == 'f'
+        return known._replace(dtype=self.dtype) if is_floating else known
 
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:

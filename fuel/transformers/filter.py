@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fuel.transformers.base import Transformer
+from fuel.describe.source_types import SourceTypes
+from fuel.transformers.base import Transformer, types_of
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 
@@ -38,6 +39,10 @@ class Filter(Transformer):
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data, which stay as they are."""
+        return types_of(self.data_stream)
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data that fulfil the condition.

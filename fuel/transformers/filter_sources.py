@@ -4,8 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fuel.describe.source_types import SourceTypes
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import Transformation, check_count
+from fuel.transformers.base import Transformation, check_count, types_of
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
@@ -59,6 +60,12 @@ class FilterSources(AgnosticTransformer):
     def _get_sources(self) -> tuple[str, ...]:
         return tuple([source for source in self.data_stream.sources
                       if source in self._kept])
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the sources that are kept."""
+        kept = self.sources
+        return {source: known for source, known
+                in types_of(self.data_stream).items() if source in kept}
 
     def transform_any(self, data: Batch) -> Any:
         """Return the data of the sources that are kept."""

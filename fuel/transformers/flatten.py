@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike
 
+from fuel.describe.source_types import SourceType
 from fuel.transformers.ragged import (as_array, as_matrix, is_ragged,
                                       map_elements)
 from fuel.transformers.source_names import labels_of
@@ -52,6 +53,18 @@ class Flatten(SourcewiseTransformer):
                 else part for source, part in labels.items()})
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
+
+    def type_after(self, known: SourceType,
+                   source_name: str) -> SourceType | None:
+        """Return the type of vectors."""
+        if known.shape is None:
+            return known
+        kept = 0 if self.produces_examples else 1
+        rest = known.shape[kept:]
+        if None in rest:
+            return known._replace(shape=(*known.shape[:kept], None))
+        length = math.prod([size for size in rest if size is not None])
+        return known._replace(shape=(*known.shape[:kept], length))
 
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:

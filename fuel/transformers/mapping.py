@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
-from fuel.transformers.base import (Transformation, Transformer, as_tuple,
-                                    check_count)
+from fuel.transformers.base import (
+    Transformation, Transformer, as_tuple, check_count, types_of)
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 
@@ -78,6 +79,10 @@ class Mapping(Transformer):
         if not self.add_sources:
             return sources
         return tuple(sources) + tuple(self.add_sources)
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of sources that the function does not touch."""
+        return types_of(self.data_stream) if self.add_sources else {}
 
     def transform_example(self, example: Batch) -> Any:
         """Return an example with the function applied."""

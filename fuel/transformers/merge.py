@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.streams import AbstractDataStream
-from fuel.transformers.base import check_count, length_of
+from fuel.transformers.base import check_count, length_of, types_of
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Request, StreamLike, returns_epochs
 
@@ -94,6 +95,18 @@ class Merge(AbstractDataStream):
                 iterators.append(stream.get_epoch_iterator())
             self.child_epoch_iterators = iterators
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def known_types(self) -> SourceTypes:
+        """Return what the streams know, by the names of this one."""
+        found: dict[str, SourceType] = {}
+        names = iter(self.sources)
+        for stream in self.data_streams:
+            types = types_of(stream)
+            for source in stream.sources:
+                name = next(names)
+                if source in types:
+                    found[name] = types[source]
+        return found
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next data of all streams.

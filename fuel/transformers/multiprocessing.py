@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from fuel import config
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one, child_streams, skip
 from fuel.epochs.runtime import runtime_of
@@ -16,7 +17,7 @@ from fuel.epochs.state import RUNNING, state_between
 from fuel.epochs.state_check import identified
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
-from fuel.transformers.base import Transformer
+from fuel.transformers.base import Transformer, length_of, types_of
 from fuel.transport.channel import check_platform
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
@@ -122,6 +123,19 @@ class MultiProcessing(RemoteStream, Transformer):
     passes_items_on = True
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data, which stay as they are."""
+        return types_of(self.data_stream)
+
+    def _length(self) -> int | None:
+        return length_of(self.data_stream)
+
+    @property
+    def runs_in(self) -> str:
+        """The worker processes (str)."""
+        return ('1 worker' if self.num_workers == 1
+                else f'{self.num_workers} workers')
 
     def get_data(self, request: object = None) -> Batch:
         """Return the next batch that the worker made."""

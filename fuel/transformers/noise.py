@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+from fuel.describe.source_types import SourceType
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
@@ -33,6 +34,10 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the same: noise changes neither type nor shape."""
+        return known
 
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:

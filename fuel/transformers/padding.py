@@ -7,8 +7,9 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
+from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.kernels import pad_sequences
-from fuel.transformers.base import Transformer, check_count
+from fuel.transformers.base import Transformer, check_count, types_of
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
     as_labels, as_names, as_tuple_of_names, check_known, labels_of)
@@ -100,6 +101,15 @@ class Padding(Transformer):
             name for source in self.data_stream.sources
             for name in ((source, source + '_mask')
                          if source in self.mask_sources else (source,))])
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of padded data and of masks."""
+        found = dict(types_of(self.data_stream))
+        for source in self.mask_sources:
+            found.pop(source, None)
+            found[f'{source}_mask'] = SourceType(
+                self.mask_dtype, (None, None))
+        return found
 
     def transform_batch(self, batch: Batch) -> tuple[Any, ...]:
         """Return a batch with sources padded, each followed by its mask."""

@@ -5,7 +5,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.describe.source_types import SourceTypes
 from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.base import types_of
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
@@ -68,6 +70,11 @@ class Rename(AgnosticTransformer):
     def _get_sources(self) -> tuple[str, ...]:
         return tuple([self._names.get(source, source)
                       for source in self.data_stream.sources])
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data, by their new names."""
+        return {self._names.get(source, source): known for source, known
+                in types_of(self.data_stream).items()}
 
     def transform_any(self, data: Batch) -> Any:
         """Return the data as they are."""

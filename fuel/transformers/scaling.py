@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+from fuel.describe.source_types import SourceType
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.kernels.convert import scale_and_shift
@@ -90,6 +91,16 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
             data_stream, data_stream.produces_examples, **kwargs)
         self.scale = scale
         self.shift = shift
+
+    def type_after(self, known: SourceType,
+                   source_name: str) -> SourceType | None:
+        """Return the type that data have when they are scaled."""
+        if known.dtype is None or known.dtype.kind not in 'biuf':
+            return None
+        if known.dtype.kind == 'f':
+            return known
+        return known._replace(dtype=numpy.dtype(
+            numpy.int64 if self.is_integral() else FLOAT64))
 
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:

@@ -8,8 +8,10 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
+from fuel.transformers.base import types_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
@@ -87,6 +89,10 @@ class ShuffleBuffer(SeededTransformer):
         with runtime_of(self).lock:
             self._held = _Held(0, None)
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data, which stay as they are."""
+        return types_of(self.data_stream)
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next example.

@@ -4,9 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import (Transformation, Transformer, check_count,
-                                    missing)
+                                    missing, types_of)
 from fuel.transformers.source_names import (as_names, as_tuple_of_names,
                                             check_known)
 from fuel.typing import Batch, StreamLike
@@ -73,6 +74,36 @@ class SourcewiseTransformer(Transformer):
         names = as_names('which_sources', as_tuple_of_names(which_sources))
         check_known('which_sources', names, data_stream.sources)
         return names
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data; see :meth:`type_after`."""
+        chosen = {name for _, name in self._chosen_places()[1]}
+        found = {}
+        for source, known in types_of(self.data_stream).items():
+            after = self.type_after(known, source) if (
+                source in chosen) else known
+            if after is not None:
+                found[source] = after
+        return found
+
+    def type_after(self, known: SourceType,
+                   source_name: str) -> SourceType | None:
+        """Return type and shape of a source that is transformed.
+
+        A hook for descriptions.
+
+        Parameters
+        ----------
+        known : SourceType
+            What they were before.
+        source_name : str
+
+        Returns
+        -------
+        SourceType or None
+            None, the default, if nothing is known of them.
+        """
+        return None
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:

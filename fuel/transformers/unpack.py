@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
-from fuel.transformers.base import Transformer
+from fuel.transformers.base import Transformer, types_of
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.source_names import as_labels, labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
@@ -65,6 +66,11 @@ class Unpack(Transformer):
         with runtime_of(self).lock:
             self.data = None
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def known_types(self) -> SourceTypes:
+        """Return the types of examples."""
+        return {source: known.example() for source, known
+                in types_of(self.data_stream).items()}
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next example.

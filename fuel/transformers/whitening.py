@@ -12,6 +12,7 @@ import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 import fuel
+from fuel.describe.source_types import SourceType
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.ragged import as_matrix
@@ -341,6 +342,15 @@ class Whitening(SourcewiseTransformer):
         kwargs.setdefault('axis_labels', labels)
         super().__init__(data_stream, data_stream.produces_examples,
                          which_sources=chosen, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of whitened data."""
+        shape: tuple[int | None, ...] = self.parameters.shape
+        if self.parameters.kind == 'pca':
+            shape = self.parameters.matrix.shape[1:]
+        if not self.produces_examples:
+            shape = (known.shape[0] if known.shape else None, *shape)
+        return SourceType(self.dtype, shape)
 
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:

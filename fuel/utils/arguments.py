@@ -11,7 +11,7 @@ _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
-    """Return the parameters of a class and its bases by name, sorted."""
+    """Return the parameters of a class and its bases by name."""
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
         if '__init__' in vars(base) and base is not object:
@@ -22,7 +22,7 @@ def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
             for name, parameter in signature.parameters.items():
                 found.setdefault(name, parameter)
     found.pop('self', None)
-    return dict(sorted(found.items()))
+    return found
 
 
 parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (

@@ -13,9 +13,11 @@ from fuel.datasets.hdf5.file_access import FileAccess
 from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
+from fuel.datasets.hdf5.summary import summarize
 from fuel.datasets.row_readers import read_collections, read_file
 from fuel.datasets.row_orders import Order, checked_subset, pick
 from fuel.datasets.rows import as_rows, get_rows
+from fuel.describe import SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.batches import Batches
 from fuel.remote.urls import StorageOptions
@@ -164,6 +166,7 @@ class H5PYDataset(SelectedRows):
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
+            self._summary = summarize(self._file_handle, self.provides_sources)
             if not load_in_memory:
                 self.data_sources = self.source_shapes = None
             self.load()
@@ -175,6 +178,26 @@ class H5PYDataset(SelectedRows):
             path = vars(self).pop('path')
             self._access = FileAccess(path, self.driver, must_exist=False)
             self.cache_bytes = self._selection = None
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources."""
+        types: SourceTypes = vars(self)['_summary'].types
+        return types
+
+    def known_length(self) -> int | None:
+        """Return the number of examples, unless the file must be read."""
+        selection = vars(self).get('_selection')
+        return None if selection is None else selection.num_examples
+
+    def details(self) -> Sequence[str]:
+        """Return the file, the splits and how the examples lie there."""
+        return [str(self.path), f'splits {", ".join(self.which_sets)}',
+                'in memory' if self.load_in_memory
+                else vars(self)['_summary'].layout]
+
+    def has_rows_at_hand(self) -> bool:
+        """Return whether the examples are in memory, or the file open."""
+        return self.load_in_memory or self._access.current is not None
 
     @functools.cached_property
     def class_names(self) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
+from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
 from fuel.transformers.base import length_of
@@ -131,6 +132,21 @@ class ImagesFromBytes(ImageStage):
             data = self._leave_out(data)
             if data is not None:
                 return data
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known; how many images are skipped is not."""
+        types = super().known_types()
+        if self.on_error != 'skip' or self.produces_examples:
+            return types
+        return {source: known.example().in_batches(None)
+                for source, known in types.items()}
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of images, whose sizes are not known."""
+        channels = {'RGB': 3, 'L': 1}.get(self.color_mode or '')
+        image = (channels, None, None)
+        return SourceType(numpy.dtype('uint8'), image if (
+            self.produces_examples) else (None, *image))
 
     def transform_source_example(self, source_example: object,
                                  source_name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from fuel.describe.source_types import SourceType
 from fuel.transformers.image.base import (
     BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, check_image,
     images_of, map_images, new_stack)
@@ -26,6 +27,12 @@ class FixedSizeStage(ImageStage):
                  **kwargs: Any) -> None:
         self.shape = as_shape(self.shape_argument, shape)
         super().__init__(data_stream, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of images of the fixed size."""
+        shape = None if known.shape is None else (
+            *known.shape[:-2], *self.shape)
+        return known._replace(shape=shape)
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:

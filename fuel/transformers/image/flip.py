@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 
+from fuel.describe.source_types import SourceType
 from fuel.kernels import mirror_images
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
                                           Images, ImageStage, check_image,
@@ -53,6 +54,10 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
                              f'{probability!r}')
         self.probability = probability
         super().__init__(data_stream, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the same: type and shape do not change."""
+        return known
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:

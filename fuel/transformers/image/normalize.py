@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from fuel.describe.source_types import SourceType
 from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.image.base import (
@@ -78,6 +79,10 @@ class Normalize(ImageStage):
             raise ValueError('dtype must be float32 or float64, got '
                              f'{self.dtype}: put Cast behind this stage')
         super().__init__(data_stream, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of the results."""
+        return known._replace(dtype=self.dtype)
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:

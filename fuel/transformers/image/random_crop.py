@@ -11,6 +11,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.describe.source_types import SourceType
 from fuel.kernels import crop_windows
 from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
@@ -77,6 +78,12 @@ class RandomFixedSizeCrop(ImageStage):
         self.stack = stack
         self.rng = default_rng(rng)
         super().__init__(data_stream, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of images of the size of the window."""
+        shape = None if known.shape is None else (
+            *known.shape[:-2], *self.window_shape)
+        return known._replace(shape=shape)
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from fuel.describe.source_types import SourceType
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
                                           Images, ImageStage, check_image,
                                           images_of, in_form_of, map_images)
@@ -67,6 +68,10 @@ class Random2DRotation(ImageStage):
         self.resample = check_filter(resample, ROTATION_FILTERS)
         self.rng = default_rng(rng)
         super().__init__(data_stream, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the same: type and shape do not change."""
+        return known
 
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:

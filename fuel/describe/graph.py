@@ -1,0 +1,116 @@
+"""A pipeline as a graph, for Graphviz."""
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+
+from fuel.describe.pipeline import HERE, Described, described, short
+from fuel.describe.text import source_text
+from fuel.utils.atomic_files import atomic_path
+
+# Seconds that Graphviz may take.
+TIMEOUT = 60.
+
+
+class PipelineGraph:
+    r"""A drawing of a pipeline.
+
+    ``str(graph)`` is the text that Graphviz takes; a notebook shows the
+    drawing, where Graphviz is installed.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+
+    Attributes
+    ----------
+    source : str
+        In Graphviz's language.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset([1, 2]), batch_size=2)
+    >>> print(stream.describe())
+    digraph pipeline {
+      node [shape=box, fontname="sans-serif"];
+      stage0 [label="DataStream\ndata\n1 batches of 2"];
+      stage1 [label="IndexableDataset\ndata\n2 examples", shape=cylinder];
+      stage1 -> stage0;
+    }
+    """
+
+    def __init__(self, stream: object) -> None:
+        self.title = short(stream)
+        self.source = _source(described(stream))
+
+    def __str__(self) -> str:
+        return self.source
+
+    def __repr__(self) -> str:
+        return f'<{type(self).__name__} of {self.title}>'
+
+    def svg(self) -> str:
+        """Return the drawing.
+
+        Returns
+        -------
+        str
+            In SVG.
+
+        Raises
+        ------
+        FileNotFoundError
+            If Graphviz, the command ``dot``, is not installed.
+        """
+        dot = shutil.which('dot')
+        if dot is None:
+            raise FileNotFoundError(
+                "drawing needs Graphviz: install it, so that there is a "
+                "command 'dot'; str() of this object is the text that it "
+                'takes')
+        return subprocess.run(  # noqa: S603 (the path of an installed dot)
+            [dot, '-Tsvg'], input=self.source, capture_output=True,
+            check=True, text=True, timeout=TIMEOUT).stdout
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the drawing, or the text that Graphviz takes.
+
+        Parameters
+        ----------
+        path : str
+            Ends in ``.svg`` for the drawing.
+        """
+        name = os.fspath(path)
+        text = self.svg() if name.endswith('.svg') else self.source
+        with atomic_path(name) as temporary, open(
+                temporary, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def _repr_svg_(self) -> str | None:
+        return None if shutil.which('dot') is None else self.svg()
+
+
+def _source(stages: list[Described]) -> str:
+    lines = ['digraph pipeline {',
+             '  node [shape=box, fontname="sans-serif"];']
+    for stage in stages:
+        label = '\\n'.join(map(_quoted, [
+            stage.name, *map(source_text, stage.sources), stage.items,
+            *stage.details, *[stage.runs_in] * _is_elsewhere(stage)]))
+        is_dataset = hasattr(type(stage.subject), 'takes_requests')
+        shape = ', shape=cylinder' if is_dataset else ''
+        lines.append(f'  stage{stage.number} [label="{label}"{shape}];')
+    lines += [f'  stage{stage.number} -> stage{stage.parent};'
+              for stage in stages if stage.parent is not None]
+    return '\n'.join([*lines, '}'])
+
+
+def _is_elsewhere(stage: Described) -> bool:
+    return stage.runs_in != HERE
+
+
+def _quoted(text: str) -> str:
+    return text.replace('\\', '\\\\').replace('"', '\\"')

@@ -1,0 +1,245 @@
+"""What is known of each stage of a pipeline, without reading any data."""
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.epochs.pipeline import child_streams
+from fuel.utils.arguments import parameters_of
+from fuel.utils.overrides import is_own
+
+Value = TypeVar('Value')
+
+# Deeper pipelines are not drawn: perhaps one reads itself.
+MOST_STAGES = 100
+HERE = 'this process'
+
+_TYPES = ('known_types', 'type_after')
+_MAKERS = (
+    'get_data', 'transform_example', 'transform_batch', 'transform_any',
+    'transform_source_example', 'transform_source_batch',
+    'transform_any_source')
+
+
+class Source(NamedTuple):
+    """A source: its name, type and the names of its axes."""
+
+    name: str
+    type: SourceType | None
+    axes: tuple[str, ...] | None
+
+
+class Described(NamedTuple):
+    """A stage, or a data set, of a pipeline.
+
+    `number`: its place in the list of all.
+    `parent`: that of the stage that reads it; None for the outermost.
+    `items`: what it produces, how many and how large.
+    `details`: what else there is to know.
+    """
+
+    number: int
+    parent: int | None
+    depth: int
+    name: str
+    sources: list[Source]
+    items: str
+    runs_in: str
+    details: list[str]
+    subject: Any
+
+
+def safely(default: Value, function: Callable[..., Value],
+           *args: object) -> Value:
+    """Return what a function returns, or a default if it raises."""
+    try:
+        return function(*args)
+    except Exception:  # noqa: BLE001 (a description never raises)
+        return default
+
+
+def ask(owner: object, name: str, default: Any = None) -> Any:
+    """Return what a method returns, or a default if it raises."""
+    try:
+        return getattr(owner, name)()
+    except Exception:  # noqa: BLE001 (a description never raises)
+        return default
+
+
+def described(stream: object) -> list[Described]:
+    """Return what is known of the stages of a stream, outermost first."""
+    found: list[Described] = []
+    safely(None, _describe, stream, None, 0, HERE, found)
+    return found
+
+
+def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
+              found: list[Described]) -> None:
+    if len(found) >= MOST_STAGES:
+        return
+    number = len(found)
+    scheme = safely(None, getattr, stream, 'iteration_scheme')
+    here = safely(None, getattr, stream, 'runs_in') or runs_in
+    found.append(Described(
+        number, parent, depth, type(stream).__name__,
+        safely([], _sources, stream), items_of(stream), here,
+        [] if scheme is None else [one_line(scheme)], stream))
+    # What a worker makes is made there stage by stage.
+    inside = here if here.endswith(('worker', 'workers')) else runs_in
+    for child in safely(list[Any](), child_streams, stream):
+        _describe(child, number, depth + 1, inside, found)
+    dataset = safely(None, _dataset_of, stream)
+    if dataset is not None:
+        found.append(dataset_stage(
+            dataset, len(found), number, depth + 1, inside))
+
+
+def _dataset_of(stream: object) -> Any:
+    return vars(stream).get('dataset')
+
+
+def dataset_stage(dataset: object, number: int = 0,
+                  parent: int | None = None, depth: int = 0,
+                  runs_in: str = '') -> Described:
+    """Return what is known of a data set."""
+    count = ask(dataset, 'known_length')
+    return Described(
+        number, parent, depth, type(dataset).__name__,
+        safely([], _sources, dataset),
+        'examples' if count is None else f'{count} examples', runs_in,
+        list(map(str, ask(dataset, 'details', ()))), dataset)
+
+
+def _sources(owner: Any) -> list[Source]:
+    types: SourceTypes = {}
+    if _is_known(type(owner)):
+        types = ask(owner, 'known_types', {})
+    labels = safely(None, present, owner, 'axis_labels') or {}
+    of_examples = hasattr(type(owner), 'takes_requests')
+    found = []
+    for name in owner.sources:
+        axes = safely(None, _axes, labels, name)
+        if axes and of_examples and axes[0] == 'batch':
+            axes = axes[1:]
+        found.append(Source(str(name), types.get(name), axes))
+    return found
+
+
+def _is_known(cls: type) -> bool:
+    """Return whether a class's types are those of its data.
+
+    They are not where a user's class makes data, and says nothing of them.
+    """
+    for base in cls.__mro__:
+        if is_own(base) or not vars(base).keys().isdisjoint(_TYPES):
+            return True
+        if not vars(base).keys().isdisjoint(_MAKERS):
+            return False
+    return False
+
+
+def _axes(by_source: Any, source: str) -> tuple[str, ...] | None:
+    labels = by_source[source]
+    if labels is None:
+        return None
+    names = (labels,) if isinstance(labels, str) else tuple(labels)
+    return names if any(names) else None
+
+
+def present(owner: Any, name: str) -> Any:
+    """Return an attribute, unless only a server knows it."""
+    if name in getattr(type(owner), 'remote_attributes', ()):
+        return vars(owner).get(f'_{name}')
+    return getattr(owner, name)
+
+
+def batch_size(stream: Any) -> int | None:
+    """Return the number of examples of a stream's batches, if known."""
+    while stream is not None:
+        size = getattr(safely(None, getattr, stream, 'iteration_scheme'),
+                       'batch_size', None)
+        if isinstance(size, int):
+            return size
+        children = safely(list[Any](), child_streams, stream)
+        stream = children[0] if children and is_own(type(stream)) else None
+    return None
+
+
+def items_of(stream: Any) -> str:
+    """Return what a stream produces: examples or batches, and how many."""
+    examples = safely(None, present, stream, 'produces_examples')
+    count = ask(stream, '_length')
+    number = '' if count is None else f'{count} '
+    if examples:
+        return f'{number}examples'
+    if examples is None:
+        return f'{number}items'
+    size = batch_size(stream)
+    return f'{number}batches' + ('' if size is None else f' of {size}')
+
+
+def one_line(subject: object) -> str:
+    """Return a class and its arguments, as far as the object keeps them."""
+    arguments = safely(list[str](), _arguments, subject)
+    return f'{type(subject).__name__}({", ".join(arguments)})'
+
+
+_short = reprlib.Repr()
+_short.maxlist = _short.maxtuple = 4
+_short.maxstring = _short.maxother = 40
+
+
+def _arguments(subject: Any) -> list[str]:
+    found = []
+    for name in parameters_of(type(subject)):
+        kept = vars(subject)
+        attribute = 'indices' if name == 'examples' else name
+        if attribute not in kept:
+            continue
+        value = kept[attribute]
+        default = parameters_of(type(subject))[name].default
+        if value is None or value is default:
+            continue
+        found.append(f'{name}={_value(value)}')
+    return found
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, range) and value == range(len(value)):
+        return str(len(value))
+    if isinstance(value, (bool, int, float, str, range)):
+        return _short.repr(value)
+    if isinstance(value, (list, tuple)):
+        text = '[' + ', '.join(map(_value, value[:3]))
+        return f'{text}, ... {len(value)} in all]' if len(value) > 3 else (
+            text + ']')
+    if hasattr(value, 'get_request_iterator'):
+        return one_line(value)
+    return f'<{type(value).__name__}>'
+
+
+def short(subject: Any) -> str:
+    """Return the short form of a stream or a data set, for errors.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> from fuel.transformers import Cast
+    >>> short(Cast(DataStream(IndexableDataset([1]), batch_size=1), 'f4'))
+    'Cast(DataStream(IndexableDataset))'
+    """
+    return safely(type(subject).__name__, _nested, subject, MOST_STAGES)
+
+
+def _nested(subject: Any, depth: int) -> str:
+    name = type(subject).__name__
+    inner = child_streams(subject)
+    dataset = vars(subject).get('dataset')
+    if dataset is not None:
+        inner = [dataset]
+    if not inner or not depth:
+        return name
+    return f'{name}({", ".join(_nested(one, depth - 1) for one in inner)})'

@@ -1,0 +1,44 @@
+"""Types and shapes of sources, as far as they are known without reading."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy
+
+
+class SourceType(NamedTuple):
+    """Type and shape of one source of an example or a batch.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype or None
+        None if it is not known.
+    shape : tuple of (int or None), optional
+        Length of each axis, None for one that is not known or differs from
+        item to item.  Defaults to None: not known at all.
+    """
+
+    dtype: numpy.dtype[Any] | None
+    shape: tuple[int | None, ...] | None = None
+
+    def in_batches(self, size: int | None) -> SourceType:
+        """Return the type of batches of such examples."""
+        shape = None if self.shape is None else (size, *self.shape)
+        return SourceType(self.dtype, shape)
+
+    def example(self) -> SourceType:
+        """Return the type of the examples of such batches."""
+        return SourceType(self.dtype, self.shape and self.shape[1:])
+
+
+#: By name of source; those of which nothing is known are left out.
+SourceTypes: TypeAlias = 'Mapping[str, SourceType]'
+
+
+def type_of_rows(rows: object) -> SourceType | None:
+    """Return the type of the examples in an array; None for others."""
+    if isinstance(rows, numpy.ndarray) and rows.ndim:
+        shape = None if rows.dtype.hasobject else rows.shape[1:]
+        return SourceType(rows.dtype.newbyteorder('='), shape)
+    return None

@@ -1,0 +1,343 @@
+"""Streams, data sets, schemes and iterators show what they are."""
+import json
+import pickle
+import re
+
+import h5py
+import numpy
+import pytest
+from support import pipelines
+
+import fuel
+from fuel.config_parser import Configuration
+from fuel.datasets import (
+    Dataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+)
+from fuel.datasets.vocabulary import build_vocabulary
+from fuel.describe import PipelineGraph, SourceType
+from fuel.describe.pipeline import short
+from fuel.schemes import IterationScheme, ShuffledScheme
+from fuel.streams import AbstractDataStream, DataStream, ServerDataStream
+from fuel.transformers import (
+    Cast,
+    Mapping,
+    Merge,
+    MultiProcessing,
+    ScaleAndShift,
+    Transformer,
+)
+
+
+@pytest.fixture(scope='module')
+def files(tmp_path_factory):
+    """The folder of the files that the pipelines read."""
+    folder = tmp_path_factory.mktemp('pipelines')
+    pipelines.write_files(folder)
+    return folder
+
+
+def fits(known, part):
+    """Return whether a type is that of some data."""
+    array = numpy.asarray(part)
+    if known.dtype is not None and array.dtype != object \
+            and array.dtype != known.dtype:
+        return False
+    return known.shape is None or (
+        len(known.shape) == array.ndim and all(
+            length in (None, there) for length, there
+            in zip(known.shape, array.shape, strict=True)))
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_types_are_those_of_the_data(name, files):
+    """What is known before anything is read turns out to be so."""
+    stream = pipelines.build(name, files)
+    types = stream.known_types()
+    assert set(types) <= set(stream.sources)
+    data = next(iter(stream))
+    for source, part in zip(stream.sources, data, strict=False):
+        if source in types:
+            assert fits(types[source], part), (source, types[source])
+    stream.close()
+
+
+@pytest.mark.parametrize('name', pipelines.PIPELINES)
+def test_description_reads_nothing(name, files, monkeypatch):
+    """One line a stage, however far an epoch has come; nothing is opened,
+    read or drawn for it."""
+    stream = pipelines.build(name, files)
+    stream.close()
+    before = json.dumps(stream.state_dict())
+    with monkeypatch.context() as patch:
+        for module in ('io.open', 'builtins.open', 'h5py.File', 'os.open'):
+            patch.setattr(module, _refuse)
+        text, html, dot = repr(stream), stream._repr_html_(), str(
+            stream.describe())
+    assert before == json.dumps(stream.state_dict())
+    stages = re.findall(r'stage\d+ \[', dot)
+    assert len(stages) == len(text.splitlines())
+    assert text.splitlines()[0].startswith(f'{type(stream).__name__}: ')
+    assert text.splitlines()[0].split(':')[0] in html
+    for line in text.splitlines():
+        assert 'object at 0x' not in line
+    pickle.dumps(stream)
+
+
+def _refuse(*args, **kwargs):
+    raise AssertionError('a description opens no file')
+
+
+def images(**kwargs):
+    """Return a data set of small images."""
+    return IndexableDataset(
+        {'features': numpy.arange(600, dtype='uint8').reshape(50, 1, 3, 4),
+         'targets': numpy.zeros((50, 1), 'uint8')},
+        axis_labels={'features': ('batch', 'channel', 'height', 'width'),
+                     'targets': ('batch', 'index')}, **kwargs)
+
+
+def test_text_of_a_pipeline():
+    """Class, sources with type, shape and axes, sizes, and where it runs."""
+    stream = MultiProcessing(Cast(
+        DataStream(images(), batch_size=20, shuffle=True), 'float32',
+        which_sources='features'), num_workers=2)
+    features = '(20, 1, 3, 4) [batch, channel, height, width]'
+    targets = 'targets uint8 (20, 1) [batch, index]; 3 batches of 20'
+    assert (
+        f'MultiProcessing: features float32 {features}, {targets}; in 2 '
+        'workers\n'
+        f'  Cast: features float32 {features}, {targets}; in 2 workers\n'
+        f'    DataStream: features uint8 {features}, {targets}; '
+        'ShuffledScheme(examples=50, batch_size=20, rng=<RandomState>); in 2 '
+        'workers\n'
+        '      IndexableDataset: features uint8 (1, 3, 4) [channel, height, '
+        'width], targets uint8 (1,) [index]; 50 examples') == repr(stream)
+    assert 'MultiProcessing(Cast(DataStream(IndexableDataset)))' == short(
+        stream)
+
+
+def test_merged_streams_are_a_tree():
+    """Each stream stands below the stage that reads it."""
+    stream = Merge([DataStream(images(), batch_size=20) for _ in range(2)],
+                   tuple('abcd'))
+    lines = repr(stream).splitlines()
+    assert ['Merge', '  DataStream', '    IndexableDataset', '  DataStream',
+            '    IndexableDataset'] == [line.split(':')[0] for line in lines]
+
+
+def test_client_does_not_connect():
+    """What only the server knows is left out."""
+    stream = ServerDataStream(('x', 'y'), port=1, timeout=0)
+    assert ('ServerDataStream: x, y; items; from server localhost:1'
+            == repr(stream))
+    assert 'server localhost:1' in stream._repr_html_()
+    assert not vars(stream).get('_made')
+
+
+def test_data_set_in_one_line(tmp_path):
+    """File, splits, examples, sources and layout."""
+    path = tmp_path / 'data.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['x'] = numpy.zeros((5, 3))
+        file.create_dataset('y', data=numpy.zeros((5, 2), '>i4'),
+                            chunks=(2, 2), compression='gzip')
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 5), 'y': (0, 5)}})
+    dataset = H5PYDataset(path, ('train',))
+    dataset.close(None)
+    line = ('<H5PYDataset: x float64 (3,), y int32 (2,); 5 examples; '
+            f'{path}; splits train; x contiguous, y chunks of 2, gzip>')
+    assert line == repr(dataset)
+    path.unlink()
+    assert line == repr(dataset) == repr(pickle.loads(pickle.dumps(dataset)))
+
+
+def test_scheme_and_iterator_in_one_line():
+    """A scheme shows its arguments, an iterator where it stands."""
+    assert ('ShuffledScheme(examples=[3, 1, 2, ... 4 in all], batch_size=2, '
+            'rng=<RandomState>)' == repr(ShuffledScheme([3, 1, 2, 0], 2)))
+    stream = DataStream(images(), batch_size=20)
+    iterator = iter(stream)
+    next(iterator)
+    where = 'DataStream(IndexableDataset)>'
+    assert f'<DataIterator: 1 of 3 batches read; {where}' == repr(iterator)
+    list(iterator)
+    assert (f'<DataIterator: 3 of 3 batches read, at its end; {where}'
+            == repr(iterator))
+    unknown = iter(DataStream(IterableDataset(iter('ab'))))
+    assert ('<DataIterator: 0 examples read; DataStream(IterableDataset)>'
+            == repr(unknown))
+
+
+def test_vocabulary_hides_its_words(tmp_path):
+    """It may have a million of them."""
+    (tmp_path / 'text').write_text('secret words\nwords\n')
+    text = repr(build_vocabulary([tmp_path / 'text']))
+    assert 'secret' not in text
+    assert '3 in the files' in text
+
+
+def test_configuration_in_one_line(tmp_path, monkeypatch):
+    """What is assigned, or in the environment; the file is not read."""
+    (tmp_path / 'rc').write_text('data_path: [')
+    monkeypatch.setenv('FUEL_CONFIG', str(tmp_path / 'rc'))
+    monkeypatch.setenv('FUEL_FLOATX', 'float32')
+    settings = Configuration(load_on_first_use=True)
+    settings.add_config('floatX', str, 'float64', 'FUEL_FLOATX')
+    settings.add_config('data_path', str)
+    settings.add_config('seed', int, 1)
+    settings.seed = 5
+    assert ("<Configuration: floatX='float32' (FUEL_FLOATX), seed=5 "
+            '(assigned), 1 settings from the file or by default>'
+            == repr(settings))
+    assert 'Configuration' in repr(fuel.config)
+    assert '<Configuration' in repr(object.__new__(Configuration))
+
+
+class Lazy:
+    """A user's class that skips the constructors of its bases."""
+
+    def __init__(self):
+        pass
+
+
+class Raising:
+    """One whose every answer is an error."""
+
+    def __init__(self):
+        pass
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+    @property
+    def sources(self):
+        """Raise."""
+        raise KeyError('sources')
+
+
+@pytest.mark.parametrize('user', [Lazy, Raising])
+@pytest.mark.parametrize('base', [
+    AbstractDataStream, Cast, DataStream, Dataset, H5PYDataset,
+    IndexableDataset, IterableDataset, IterationScheme, Mapping, Merge,
+    MultiProcessing, ScaleAndShift, ServerDataStream, ShuffledScheme,
+    Transformer], ids=lambda base: base.__name__)
+def test_description_never_raises(base, user):
+    """Even if a user's class skipped the constructors."""
+    subject = type('Mine', (user, base), {})()
+    assert 'Mine' in repr(subject)
+    if hasattr(type(subject), '_repr_html_'):
+        assert 'Mine' in subject._repr_html_()
+    if isinstance(subject, AbstractDataStream):
+        assert 'Mine' in str(subject.describe())
+        stream = object.__new__(Cast)
+        stream.data_stream = subject
+        assert 'Mine' in repr(stream)
+
+
+def test_stream_that_reads_itself_is_described():
+    """Its description ends."""
+    stream = object.__new__(Cast)
+    stream.data_stream = stream
+    assert 'Cast' in repr(stream)
+    assert 'Cast' in short(stream)
+
+
+class Doubled(Cast):
+    """A user's stage, derived from one of Fuel's."""
+
+    def transform_any_source(self, source_data, source_name):
+        """Return something of another type."""
+        return str(source_data)
+
+
+class Honest(Doubled):
+    """One that says what it makes."""
+
+    def type_after(self, known, source_name):
+        """Return nothing but the type."""
+        return SourceType(numpy.dtype('U'))
+
+
+def test_users_stage_is_not_taken_for_its_base():
+    """Its types are not known unless it says so."""
+    stream = DataStream(images(), batch_size=20)
+    assert repr(Doubled(stream, 'f4')).startswith(
+        'Doubled: features [batch, channel, height, width], targets [')
+    assert repr(Honest(stream, 'f4')).startswith(
+        'Honest: features <U0 [batch,')
+
+    class Own(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            return 'other', 'things'
+
+    assert 'uint8' not in repr(Own({'x': numpy.zeros(3, 'uint8')}))
+
+
+def test_strip_of_images():
+    """Of what is in memory, as PNG files, an even spread of examples."""
+    dataset = images()
+    for html in (dataset._repr_html_(),
+                 DataStream(dataset, batch_size=20)._repr_html_()):
+        assert 8 == html.count('data:image/png;base64,')
+        assert 'alt="example 0"' in html
+        assert 'alt="example 49"' in html
+
+    class Own(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            raise AssertionError('asked for data')
+
+    own = Own({'features': numpy.zeros((5, 3, 4), 'uint8')}, axis_labels={
+        'features': ('batch', 'height', 'width')})
+    assert 'image/png' not in own._repr_html_()
+    plain = IndexableDataset({'x': numpy.zeros((5, 3))})
+    assert 'image/png' not in plain._repr_html_()
+
+
+@pytest.mark.parametrize('shape, dtype', [
+    ((4, 3, 5, 6), 'uint8'), ((4, 5, 6), 'float32'), ((4, 1, 5, 6), 'bool')],
+    ids=['colour', 'float', 'bool'])
+def test_strip_of_other_images(shape, dtype):
+    """Of three channels, of none, of numbers that are no bytes."""
+    labels = ('batch', 'channel', 'height', 'width')
+    dataset = IndexableDataset(
+        {'x': numpy.random.RandomState(0).uniform(0, 1, shape).astype(dtype)},
+        axis_labels={'x': labels if len(shape) == 4
+                     else ('batch', 'height', 'width')})
+    assert 4 == dataset._repr_html_().count('data:image/png')
+
+
+def test_names_are_escaped():
+    """Names of sources come from files."""
+    dataset = IndexableDataset({'<script>"': numpy.zeros((3, 2))})
+    stream = DataStream(dataset, batch_size=2)
+    assert '<script>' not in stream._repr_html_() + dataset._repr_html_()
+    assert r'\"' in str(stream.describe())
+
+
+def test_drawing_needs_graphviz(monkeypatch, tmp_path):
+    """Its text does not; the error says what to install."""
+    stream = DataStream(images(), batch_size=20)
+    graph = stream.describe()
+    monkeypatch.setenv('PATH', '')
+    assert graph._repr_svg_() is None
+    with pytest.raises(FileNotFoundError, match='install'):
+        graph.svg()
+    graph.save(tmp_path / 'pipeline.dot')
+    assert graph.source == (tmp_path / 'pipeline.dot').read_text()
+    assert '<PipelineGraph of DataStream(IndexableDataset)>' == repr(graph)
+
+
+def test_drawing_is_what_graphviz_returns(monkeypatch, tmp_path):
+    """The command gets the text, and gives the picture."""
+    dot = tmp_path / 'dot'
+    dot.write_text('#!/bin/sh\necho "<svg>$1"; cat; echo "</svg>"\n')
+    dot.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{tmp_path}:/bin:/usr/bin')
+    graph = PipelineGraph(DataStream(images(), batch_size=20))
+    assert graph.svg() == f'<svg>-Tsvg\n{graph.source}</svg>\n'
+    graph.save(tmp_path / 'pipeline.svg')
+    assert graph._repr_svg_() == (tmp_path / 'pipeline.svg').read_text()
