@@ -1,6 +1,7 @@
 """A stage that makes vectors of examples."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy
