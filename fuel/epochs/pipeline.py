@@ -48,6 +48,13 @@ def check_one_to_one(stream: Any) -> None:
         check_one_to_one(child)
 
 
+def is_skippable(stream: Any) -> bool:
+    """Return whether items of a pipeline can be skipped without reading."""
+    return bool(covers(stream, 'one_to_one', ('get_data',))
+                and stream.one_to_one
+                and all(map(is_skippable, child_streams(stream))))
+
+
 def _why_not_one_to_one(stream: Any) -> str:
     name = type(stream).__name__
     dataset = getattr(stream, 'dataset', None)

@@ -83,13 +83,27 @@ def _sharded(stream: Any, shard: Shard) -> Any:
 
 def take_share(stream: Any, shard: Shard) -> None:
     """Let a stream take a rank's share of its own items."""
-    if getattr(stream, 'iteration_scheme', None) is not None:
+    if hasattr(stream, '_take_share'):
+        # A stage of several streams, which knows how.
+        stream._take_share(shard)
+    elif getattr(stream, 'iteration_scheme', None) is not None:
         stream.iteration_scheme = ShardedScheme(
             stream.iteration_scheme, shard)
     else:
         raise TypeError(
             f'{type(stream).__name__} cannot be sharded: it has neither an '
             'iteration scheme nor a stream that it reads')
+
+
+def copied_pipeline(stream: Any) -> Any:
+    """Return a copy of a whole pipeline, which takes no share."""
+    check_draws(stream)
+    ours = copied(stream)
+    if hasattr(stream, 'data_stream'):
+        ours.data_stream = copied_pipeline(stream.data_stream)
+    elif hasattr(stream, 'data_streams'):
+        ours.data_streams = tuple(map(copied_pipeline, stream.data_streams))
+    return ours
 
 
 def copied(stream: Any) -> Any:

@@ -55,10 +55,10 @@ def save_at(case: StreamCase, kind: str, epoch: int, step: int
             ) -> tuple[Saved, Followed]:
     """Save a position, and return it with what follows it."""
     with case.stream() as stream:
-        for _ in range(epoch):
-            freeze_all(stream.get_epoch_iterator())
         # Counted from the start, so that all is read as it is later.
         with counted_requests(stream):
+            for _ in range(epoch):
+                freeze_all(stream.get_epoch_iterator())
             iterator = stream.get_epoch_iterator()
             for _ in range(step):
                 next(iterator, None)

@@ -28,6 +28,7 @@ from fuel.transformers.filter_sources import FilterSources
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
 from fuel.transformers.merge import Merge
+from fuel.transformers.mixing import Mix
 from fuel.transformers.padding import Padding
 from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
@@ -44,7 +45,7 @@ __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
     'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'ExpectsAxisLabels',
     'Filter', 'FilterSources', 'Flatten', 'ForceFloatX', 'Mapping', 'Merge',
-    'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift',
+    'Mix', 'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift',
     'SeededTransformer', 'SortMapping', 'SourcewiseTransformer',
     'Transformer', 'Unpack']
 

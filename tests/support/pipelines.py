@@ -44,6 +44,7 @@ from fuel.transformers import (
     ForceFloatX,
     Mapping,
     Merge,
+    Mix,
     MultiProcessing,
     Padding,
     Rename,
@@ -248,6 +249,12 @@ def merged_with_itself():
     return Merge((stream, Mapping(stream, double)), tuple('abcd'))
 
 
+def mixed_with_itself():
+    """Return a stream mixed with itself: two epochs in turn."""
+    stream = examples()
+    return Mix((stream, Mapping(stream, double)), [3, 1], stop='last')
+
+
 def double(data):
     """Return twice the data."""
     return tuple(2 * part for part in data)
@@ -375,6 +382,17 @@ PIPELINES = {
         (batches(), batches(SequentialScheme(N, 4))),
         ('a', 'b', 'c', 'd')),
     'Merge with itself': lambda f: merged_with_itself(),
+    'Mix': lambda f: Mix((batches(), batches(SequentialScheme(N, 4))),
+                         [2, 1], origin_source='from'),
+    'Mix to the last': lambda f: Mix(
+        {'few': examples(ShuffledExampleScheme(4)), 'many': examples()},
+        [{'few': 2, 'many': 1}, {'few': 0, 'many': 1}], stop='last'),
+    'Mix for ever': lambda f: Mix(
+        (examples(ShuffledExampleScheme(3)), examples()), [1, 1],
+        stop='forever', epoch_size=11, origin_source='from'),
+    'Mix with itself': lambda f: mixed_with_itself(),
+    'Batch of Mix': lambda f: Batch(
+        Mix((sentences(), sentences()), seed=4), ConstantScheme(4)),
     'Rename': lambda f: Rename(batches(), {'x': 'z'}),
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
     'MultiProcessing': lambda f: Flatten(MultiProcessing(
@@ -429,7 +447,8 @@ PIPELINES = {
 # The generator of one of their stages goes on from one epoch to the next, so
 # what it draws depends on how far the epochs before it were read.
 DRAWING = ('RandomFixedSizeCrop', 'RandomFixedSizeCrop of images',
-           'Random2DRotation', 'Noisy', 'Noisy left-overs', 'Running')
+           'Random2DRotation', 'Mix for ever', 'Noisy', 'Noisy left-overs',
+           'Running')
 DRAWING_NOTHING = [name for name in PIPELINES if name not in DRAWING]
 
 

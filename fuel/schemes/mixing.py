@@ -1,0 +1,202 @@
+"""Requests that choose one of several streams for each item, by weights.
+
+The choice is computed from a seed, the epoch and the number of the item, so
+nothing is drawn before it and any position is reached in constant time.  It
+is counter-based, and of low discrepancy:
+
+Each request is a position and a point below ``2 ** BITS``.  The points of
+`BLOCK` items in a row lie at equal distances, and an offset that moves on by
+the golden ratio from block to block (a Kronecker sequence) makes those of
+all blocks fill the gaps evenly.  Within a block their order is a random
+permutation, drawn by Philox, a counter-based generator, from the key of the
+epoch and the number of the chunk of blocks.  A stream is chosen by the
+interval that the point lies in.  So each `BLOCK` items hold what the weights
+say, to within one item a stream; and how many of each stream any range of
+items takes is a sum of one division for each block.
+"""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.schemes.iteration_scheme import IterationScheme
+from fuel.schemes.requests import RequestIterator
+from fuel.typing import State
+
+BITS = 62
+# Blocks of 16 points: 4 bits say which, the others are their offset.
+BLOCK_BITS = 4
+BLOCK = 2 ** BLOCK_BITS
+_OFFSET_BITS = BITS - BLOCK_BITS
+_OFFSETS = 2 ** _OFFSET_BITS
+_GOLDEN = int(_OFFSETS * 0.6180339887498949) | 1
+# So many blocks are permuted at once.
+BLOCKS = 256
+CHUNK = BLOCKS * BLOCK
+# So many blocks are counted at once.
+_COUNTED = 2 ** 18
+# Keeps these numbers apart from others that are drawn with the same seed.
+_PURPOSE = 0x6d6978
+
+Points = NDArray[numpy.int64]
+
+
+def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
+    """Return where the interval of each stream ends, of those below 2**62.
+
+    A stream of weight 0 has an empty interval.
+    """
+    borders = numpy.cumsum(weights)
+    shares = borders / borders[-1]
+    # Each of them is an integer times a power of two: this is exact.
+    return numpy.asarray(shares * 2.0 ** BITS, numpy.int64)
+
+
+class MixingRequests(RequestIterator):
+    """The positions and points of one epoch.
+
+    Attributes
+    ----------
+    weights : numpy.ndarray, shape (streams,), dtype float64
+        The weights of this epoch.
+
+    """
+
+    def __init__(self, weights: NDArray[numpy.float64], seed: int,
+                 epoch: int, num_requests: float) -> None:
+        self.weights = weights
+        self.num_requests = num_requests
+        offset, self._key = numpy.random.SeedSequence(
+            (seed, _PURPOSE, epoch)).generate_state(2, numpy.uint64).tolist()
+        self._offset = offset % _OFFSETS
+        self._chunk: Points | None = None
+        self._number = -1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_chunk': None, '_number': -1}
+
+    def _offsets(self, start: int, stop: int) -> Points:
+        """Return the offsets of some blocks."""
+        first = (self._offset + start * _GOLDEN) % _OFFSETS
+        steps = numpy.arange(stop - start, dtype=numpy.uint64)
+        steps *= numpy.uint64(_GOLDEN)
+        steps += numpy.uint64(first)
+        steps &= numpy.uint64(_OFFSETS - 1)
+        return steps.view(numpy.int64)
+
+    def chunk_at(self, position: int) -> Points:
+        """Return the points of the chunk that holds a position."""
+        number = position // CHUNK
+        if self._chunk is None or number != self._number:
+            raw = numpy.random.Philox(
+                key=self._key, counter=number << 64).random_raw(CHUNK)
+            # A random order: random numbers, with the places in their last
+            # bits, are sorted.
+            raw = raw.reshape(BLOCKS, BLOCK) >> BLOCK_BITS << BLOCK_BITS
+            places = numpy.sort(raw | numpy.arange(
+                BLOCK, dtype=numpy.uint64), axis=1) % BLOCK
+            offsets = self._offsets(number * BLOCKS, (number + 1) * BLOCKS)
+            points = (places.astype(numpy.int64) << _OFFSET_BITS
+                      ) + offsets[:, None]
+            self._chunk, self._number = points.reshape(-1), number
+        return self._chunk
+
+    def _request(self, position: int) -> tuple[int, int]:
+        """Return a position and its point."""
+        return position, int(self.chunk_at(position)[position % CHUNK])
+
+    def counts(self, start: int, stop: int, thresholds: Points) -> Points:
+        """Return how many items of a range each stream has.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range of positions.
+        thresholds : numpy.ndarray
+            What :func:`as_thresholds` returned.
+
+        Returns
+        -------
+        numpy.ndarray, shape (streams,), dtype int64
+
+        """
+        below = numpy.zeros(len(thresholds), numpy.int64)
+        first, last = -(-start // BLOCK), stop // BLOCK
+        if first > last:
+            first = last = stop // BLOCK
+            below += self._count_points(start, stop, thresholds)
+        else:
+            below += self._count_points(start, first * BLOCK, thresholds)
+            below += self._count_points(last * BLOCK, stop, thresholds)
+        for block in range(first, last, _COUNTED):
+            offsets = self._offsets(block, min(last, block + _COUNTED))
+            for place, threshold in enumerate(thresholds):
+                # Rounded up: the number of points below the threshold.
+                found = (threshold - offsets + (_OFFSETS - 1)
+                         ) >> _OFFSET_BITS
+                below[place] += int(found.clip(0, BLOCK).sum())
+        return numpy.diff(below, prepend=0)
+
+    def _count_points(self, start: int, stop: int, thresholds: Points
+                      ) -> Points:
+        """Return how many points of a part of a block are below each."""
+        if start >= stop:
+            return numpy.zeros(len(thresholds), numpy.int64)
+        begin = start % CHUNK
+        points = numpy.sort(
+            self.chunk_at(start)[begin:begin + stop - start])
+        return numpy.searchsorted(points, thresholds).astype(numpy.int64)
+
+
+class MixingScheme(IterationScheme):
+    """Chooses one of several streams for each item of an epoch.
+
+    Parameters
+    ----------
+    weights_of : callable
+        Takes the number of an epoch, from 0 on, and returns the weights of
+        the streams as an array.
+    seed : int
+    num_requests : int or None
+        How many items an epoch has; None if that is not known.
+    requests_examples : bool
+        Whether items are examples.
+
+    Attributes
+    ----------
+    epoch : int
+        Number of the next epoch.
+
+    """
+
+    def __init__(self, weights_of: Callable[[int], NDArray[numpy.float64]],
+                 seed: int, num_requests: int | None,
+                 requests_examples: bool) -> None:
+        self._weights_of = weights_of
+        self.seed = seed
+        self.num_requests = num_requests
+        self.requests_examples = requests_examples
+        self.epoch = 0
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return an iterator over the points of a new epoch."""
+        requests = MixingRequests(
+            self._weights_of(self.epoch), self.seed, self.epoch,
+            math.inf if self.num_requests is None else self.num_requests)
+        self.epoch += 1
+        return requests
+
+    def state_dict(self) -> State:
+        """Return the number of the next epoch, ready for JSON."""
+        return {'epoch': self.epoch}
+
+    def load_state_dict(self, state: State) -> None:
+        """Continue with the epoch that :meth:`state_dict` returned."""
+        if type(state['epoch']) is not int or state['epoch'] < 0:
+            raise ValueError(
+                f'epoch must be a number from 0 on, got {state["epoch"]!r}')
+        self.epoch = state['epoch']

@@ -1,0 +1,372 @@
+"""A stage that mixes several streams by weights."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fuel.config_parser import config
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import copied_pipeline
+from fuel.epochs.state import RUNNING, as_state, position_of
+from fuel.kernels.mixing import MixReader
+from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.schemes.mixing import MixingScheme
+from fuel.schemes.shard import Shard
+from fuel.streams import AbstractDataStream
+from fuel.transformers.base import length_of
+from fuel.transformers.mixture import Mixture, Stop
+from fuel.transformers.mixture_reader import Finish, MixtureReader
+from fuel.transformers.mixture_streams import (
+    check_streams,
+    common_labels,
+    with_origin,
+)
+from fuel.transformers.mixture_weights import MixtureWeights, Weights
+from fuel.typing import (
+    AxisLabels,
+    EpochReader,
+    State,
+    StreamLike,
+    returns_epochs,
+)
+from fuel.utils.checks import not_negative, positive
+from fuel.utils.overrides import covers
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+
+#: Streams to mix, by name or in order.
+Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
+
+
+class Mix(AbstractDataStream):
+    """Mixes several streams by weights.
+
+    Each item, a batch or an example, comes from one of the streams.
+
+    Parameters
+    ----------
+    data_streams : dict of str to AbstractDataStream, or iterable of them
+        They have the same sources, in the same order, and all produce
+        examples, or all batches. A dict gives them names, for `weights` and
+        errors.
+    weights : optional
+        How often each stream is chosen, from 0 on; only their proportions
+        count. A list of numbers, one for each stream, or a dict from their
+        names to numbers. A list of such is for one epoch after another, and
+        the last of them for all that follow. A function takes the number of
+        an epoch, from 0 on, and returns such weights. Defaults to None:
+        equal weights.
+    stop : {'first', 'last', 'forever'}, optional
+        What to do when the stream that is chosen has ended. The epoch ends
+        (``'first'``, the default); the stream leaves the mixture, which ends
+        with the last one (``'last'``); or the stream begins its next epoch,
+        and the mixture never ends (``'forever'``).
+    epoch_size : int, optional
+        The most items that an epoch has. Defaults to None: no limit.
+    seed : int, optional
+        Not negative. Defaults to ``config.default_seed``.
+    origin_source : str, optional
+        Name of one source more, which says which stream an example is from:
+        its number, from 0 on; in a batch an array of it, as long as the
+        batch. Defaults to None: there is none.
+    axis_labels : dict, optional
+        See :class:`~fuel.streams.AbstractDataStream`. Default to those of
+        the streams, where these agree.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the streams; their numbers if they have none.
+    taken : dict of str to int
+        How many items of each stream the present epoch has had, those
+        included whose reading failed.
+    restarts : dict of str to int
+        How often each stream has begun anew in the present epoch.
+
+    Raises
+    ------
+    ValueError
+        If streams differ in their sources, or some produce examples and
+        others batches; if weights are negative, no numbers, all zero or not
+        one for each stream; if `stop` is none of the above; when data are
+        asked for, with ``'forever'``, if an epoch of a stream is empty.
+
+    Notes
+    -----
+    Which stream an item comes from depends on the seed, the epoch and the
+    number of the item alone, and is computed, not stored. The choices are
+    spread evenly: 16 items in a row hold what the weights say, to within
+    about one item a stream, in random order. When a stream leaves, the
+    weights of the others keep their proportions.
+
+    With ``'forever'`` a stream goes on where it stood when the next epoch of
+    the mixture begins, so that all of it is seen whatever `epoch_size` is.
+    With the others each stream begins an epoch when the mixture does.
+
+    A state holds the positions of the streams and their counters. If reading
+    an item fails, it counts as taken.
+
+    Of a mixture that is sharded, a rank skips the items of the others, which
+    reads nothing where the streams have schemes and one-to-one stages; of
+    other streams it reads them and leaves them out.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> def letters(text):
+    ...     return DataStream(IterableDataset(list(text)))
+    >>> mixed = Mix({'small': letters('abcdefgh'), 'large': letters('ABCD')},
+    ...             {'small': 3, 'large': 1}, seed=1)
+    >>> ''.join(letter for letter, in mixed.get_epoch_iterator())
+    'abcdeAfgBhC'
+    >>> mixed.taken
+    {'small': 8, 'large': 3}
+
+    """
+
+    epoch_attributes = ('child_epoch_iterators', '_mixture')
+    child_epoch_iterators: Any
+    _mixture: Mixture | None = None
+    # With 'forever', the iterators that the next epoch goes on with.
+    _carried: list[Any] | None = None
+
+    def __init__(self, data_streams: Streams, weights: Weights | None = None,
+                 *, stop: Stop = 'first', epoch_size: int | None = None,
+                 seed: int | None = None, origin_source: str | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        if isinstance(data_streams, Mapping):
+            self.names = tuple(map(str, data_streams))
+            streams = tuple(data_streams.values())
+        else:
+            streams = tuple(data_streams)
+            self.names = tuple(map(str, range(len(streams))))
+        check_streams(streams, self.names, origin_source)
+        if stop not in ('first', 'last', 'forever'):
+            raise ValueError(
+                "stop must be 'first', 'last' or 'forever', got "
+                f'{stop!r}')
+        if epoch_size is not None:
+            epoch_size = positive('epoch_size', epoch_size)
+        seed = not_negative(
+            'seed', config.default_seed if seed is None else seed)
+        self.data_streams = streams
+        self.weights = weights
+        self.stop = stop
+        self.epoch_size = epoch_size
+        self.seed = seed
+        self.origin_source = origin_source
+        self._weights = MixtureWeights(weights, self.names)
+        super().__init__(
+            MixingScheme(self._weights.at, seed, epoch_size,
+                         bool(streams[0].produces_examples)),
+            common_labels(streams) if axis_labels is None else axis_labels)
+
+    @property
+    def sources(self) -> Any:
+        """Names of the data, in the order in which they come (tuple)."""
+        if '_sources' in vars(self):
+            return self._sources
+        sources = tuple(self.data_streams[0].sources)
+        return sources if self.origin_source is None else (
+            *sources, self.origin_source)
+
+    @sources.setter
+    def sources(self, value: Sequence[str]) -> None:
+        self._sources = value
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """How many items of each stream the epoch has had (dict)."""
+        return self._named(
+            None if self._mixture is None else self._mixture.taken)
+
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often each stream has begun anew in the epoch (dict)."""
+        return self._named(
+            None if self._mixture is None else self._mixture.restarts)
+
+    def _named(self, counts: Any) -> dict[str, int]:
+        numbers = [0] * len(self.names) if counts is None else [
+            int(count) for count in counts]
+        return dict(zip(self.names, numbers, strict=True))
+
+    @returns_epochs
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the items of a new epoch.
+
+        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
+        """
+        with runtime_of(self).lock:
+            carried = self._take_carried()
+            self._release_children()
+            self.child_epoch_iterators = (
+                self._open_children() if carried is None else carried)
+            if self.stop == 'forever':
+                self._carried = self.child_epoch_iterators
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _take_carried(self) -> list[Any] | None:
+        """Return the iterators that go on, unless others must be made."""
+        runtime = runtime_of(self)
+        carried, self._carried = self._carried, None
+        is_free = runtime.epoch is None or runtime.is_left()
+        return carried if is_free and runtime.pending is None else None
+
+    def _open_children(self) -> list[Any]:
+        """Return new epoch iterators of the streams."""
+        pending = runtime_of(self).pending
+        iterators = []
+        for place, stream in enumerate(self.data_streams):
+            part = pending and pending['children'][place]
+            if part and part['epoch'] == RUNNING:
+                # Only now, for one stream may be mixed with itself.
+                stream._load_checked(part)
+            iterators.append(stream.get_epoch_iterator())
+        return iterators
+
+    def _get_requests(self) -> Iterator[Any] | None:
+        requests: Any = super()._get_requests()
+        self._mixture = Mixture(requests, self.stop)
+        return requests  # type: ignore[no-any-return]
+
+    def get_data(self, request: Any = None) -> Any:
+        """Return the next item of the stream that is chosen.
+
+        Parameters
+        ----------
+        request : (int, int)
+            The position and the point that chooses, from the iteration
+            scheme.
+
+        Returns
+        -------
+        tuple
+
+        Raises
+        ------
+        StopIteration
+            If the mixture has ended.
+        """
+        assert self._mixture is not None
+        return self._reader(
+            self._mixture, self.child_epoch_iterators).read_request(request)
+
+    def _reader(self, mixture: Mixture, iterators: list[Any]
+                ) -> MixtureReader:
+        """Return what reads an epoch, item by item."""
+        return MixtureReader(mixture, self.data_streams, iterators,
+                             self.names, self._finish())
+
+    def _finish(self) -> Finish | None:
+        """Return what adds the number of the stream, if anything does."""
+        return None if self.origin_source is None else partial(
+            with_origin, len(self.data_streams[0].sources),
+            self.iteration_scheme.requests_examples)
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return a reader of an epoch that does what :meth:`get_data` does.
+
+        Parameters
+        ----------
+        epoch : Epoch
+
+        Returns
+        -------
+        EpochReader or None
+            None if a subclass has its own `get_data`.
+
+        """
+        mixture: Any = epoch.attributes.get('_mixture')
+        requests = epoch.request_iterator
+        if (mixture is None or requests is not mixture.requests
+                or not covers(self, 'open_reader', ('get_data',))):
+            return None
+        iterators = epoch.attributes['child_epoch_iterators']
+        slow = self._reader(mixture, iterators)
+        if requests is not mixture.points:
+            return slow
+        return MixReader(requests, slow, iterators, mixture.thresholds,
+                         mixture.taken, self._finish())
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether items can be skipped without reading them (bool).
+
+        They can if the lengths of all streams are known.
+        """
+        return covers(self, 'one_to_one', ('get_data',)) and all(
+            length_of(stream) is not None for stream in self.data_streams)
+
+    def skip(self, count: int) -> None:
+        """Do nothing: the next read skips what the requests left out."""
+
+    def _take_share(self, shard: Shard) -> None:
+        """Take a rank's share of the items; the streams are its own."""
+        if shard.splits or shard.uneven == 'pad':
+            raise ValueError(
+                "Mix gives a rank every n-th item, by='batch', and cannot "
+                "read the first items again: use uneven='uneven' or "
+                f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}")
+        copies: dict[int, Any] = {}
+        # One stream may be mixed with itself.
+        self.data_streams = tuple([
+            copies.setdefault(id(stream), copied_pipeline(stream))
+            for stream in self.data_streams])
+        self.iteration_scheme = ShardedScheme(self.iteration_scheme, shard)
+        self.sharding, self._carried = shard, None
+
+    def _length(self) -> int | None:
+        if self.stop == 'forever':
+            return self.epoch_size
+        lengths = [length_of(stream) for stream in self.data_streams]
+        # What 'first' leaves of the others differs from epoch to epoch.
+        if self.stop == 'first' or not self._weights.are_positive() or any(
+                length is None for length in lengths):
+            return None
+        total = sum(length or 0 for length in lengths)
+        return total if self.epoch_size is None else min(
+            total, self.epoch_size)
+
+    def get_leftover(self) -> Any:
+        """Return how many items of each stream were taken, and the like."""
+        if self._mixture is None:
+            return None
+        # A state is that of all ranks, at the position of the requests.
+        self._reader(self._mixture, self.child_epoch_iterators).skip_to(
+            self._mixture.requests.position)
+        return self._mixture.state()
+
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
+        """Take up what :meth:`get_leftover` returned."""
+        assert self._mixture is not None
+        self._mixture.load(leftover)
+
+    def _state_between_epochs(self, epoch: str) -> State:
+        state = super()._state_between_epochs(epoch)
+        if self._carried is not None:
+            state['children'] = [
+                as_state(position_of(iterator))
+                for iterator in self._carried]
+        return state
+
+    def close(self) -> None:
+        """Close all streams."""
+        self._carried = None
+        for stream in self.data_streams:
+            stream.close()
+
+    def reset(self) -> None:
+        """Reset all streams."""
+        self._carried = None
+        for stream in self.data_streams:
+            stream.reset()
+
+    def next_epoch(self) -> None:
+        """Switch all streams to the next epoch."""
+        self._carried = None
+        for stream in self.data_streams:
+            stream.next_epoch()

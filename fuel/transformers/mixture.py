@@ -1,0 +1,118 @@
+"""The position of one epoch of a mixture: who has given what, who is left."""
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.exceptions import StateMismatchError
+from fuel.schemes.mixing import MixingRequests, as_thresholds
+from fuel.typing import State
+
+Stop: TypeAlias = Literal['first', 'last', 'forever']
+
+
+class Mixture:
+    """Which streams an epoch mixes, and how far each of them has come.
+
+    Attributes
+    ----------
+    requests : RequestIterator
+        Those of the epoch, perhaps of one of several ranks.
+    points : MixingRequests
+        Those of the whole order.
+    taken : numpy.ndarray, shape (streams,), dtype int64
+        How many items of each stream were taken; together, that is the
+        position of the next one.
+    restarts : list of int
+        How often each stream has begun anew.
+    ended : list of bool
+        Which streams have ended.
+    thresholds : numpy.ndarray, shape (streams,), dtype int64
+        Where the interval of each stream ends, among the points of the
+        requests; all zero when the mixture is over.
+
+    """
+
+    def __init__(self, requests: Any, stop: Stop) -> None:
+        self.requests = requests
+        self.points: MixingRequests = (
+            requests.known.requests if hasattr(requests, 'known')
+            else requests)
+        count = len(self.points.weights)
+        self.stop = stop
+        self.taken = numpy.zeros(count, numpy.int64)
+        self.restarts = [0] * count
+        self.ended = [False] * count
+        self.thresholds = as_thresholds(self.points.weights)
+
+    def choose(self, point: int) -> int:
+        """Return the stream whose interval a point lies in.
+
+        Raises
+        ------
+        StopIteration
+            If the mixture is over.
+
+        """
+        place = int(numpy.searchsorted(self.thresholds, point, side='right'))
+        if place == len(self.thresholds):
+            raise StopIteration
+        return place
+
+    def position(self) -> int:
+        """Return the number of the next item, of those of all ranks."""
+        return int(self.taken.sum())
+
+    def counts(self, start: int, stop: int) -> NDArray[numpy.int64]:
+        """Return how many of some items each of the present streams has."""
+        return self.points.counts(start, stop, self.thresholds)
+
+    def is_over(self) -> bool:
+        """Return whether no stream is left."""
+        return not self.thresholds[-1]
+
+    def end(self, place: int) -> bool:
+        """Record that a stream has ended; return whether to restart it."""
+        if self.stop == 'forever':
+            return True
+        self.ended[place] = True
+        self._update()
+        return False
+
+    def _update(self) -> None:
+        """Let the streams that are left share the points."""
+        left = numpy.where(self.ended, 0, self.points.weights)
+        is_over = not left.any() or (
+            self.stop == 'first' and any(self.ended))
+        # In place: a reader looks at them.
+        self.thresholds[:] = 0 if is_over else as_thresholds(left)
+
+    def state(self) -> State:
+        """Return the counters as plain data."""
+        return {'weights': self.points.weights.tolist(),
+                'taken': self.taken.tolist(), 'restarts': [*self.restarts],
+                'ended': [*self.ended]}
+
+    def load(self, state: State) -> None:
+        """Take up what :meth:`state` returned."""
+        present = self.points.weights.tolist()
+        if state['weights'] != present:
+            raise StateMismatchError(
+                f'the weights of the epoch were {state["weights"]!r:.200} '
+                f'when the state was saved, but here they are {present}: '
+                'let the function of epochs return the same weights')
+        for field, kind in (
+                ('taken', int), ('restarts', int), ('ended', bool)):
+            values = state[field]
+            if type(values) is not list or len(values) != len(present) \
+                    or any(type(value) is not kind or value < 0
+                           for value in values):
+                raise ValueError(
+                    f'{field} must be {len(present)} values of type '
+                    f'{kind.__name__} from 0 on, got {values!r:.200}')
+        self.taken[:] = state['taken']
+        self.restarts[:] = state['restarts']
+        self.ended[:] = state['ended']
+        self._update()

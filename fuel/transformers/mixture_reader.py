@@ -1,0 +1,173 @@
+"""Reads the items of a mixture, and skips those that are left out."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.pipeline import is_skippable, skip
+from fuel.transformers.base import length_of
+from fuel.transformers.mixture import Mixture
+from fuel.typing import Batch
+
+#: Takes an item and the number of the stream that it is from.
+Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
+Counts: TypeAlias = 'NDArray[numpy.int64]'
+
+
+class MixtureReader:
+    """Reads the items of one epoch of a mixture.
+
+    Parameters
+    ----------
+    mixture : Mixture
+    streams : sequence of AbstractDataStream
+    iterators : list of DataIterator
+        The present epoch of each stream; those that begin anew are put here.
+    names : tuple of str
+        Of the streams, for errors.
+    finish : callable, optional
+        Is called with an item and the number of its stream, and returns what
+        is delivered.
+    """
+
+    def __init__(self, mixture: Mixture, streams: tuple[Any, ...],
+                 iterators: list[Any], names: tuple[str, ...],
+                 finish: Finish | None) -> None:
+        self._mixture = mixture
+        self._streams = streams
+        self._iterators = iterators
+        self._names = names
+        self._finish = finish
+
+    def read(self) -> Batch:
+        """Return the item of the next request."""
+        return self.read_request(next(self._mixture.requests))
+
+    def read_request(self, request: tuple[int, int]) -> Batch:
+        """Return the item of a request, and skip those before it."""
+        position, point = request
+        self.skip_to(position)
+        data = self._take(point)
+        shard = getattr(self._mixture.requests, 'shard', None)
+        if shard is not None and shard.uneven == 'drop':
+            end = position - shard.rank + shard.num_shards
+            self.skip_to(end)
+            if self._mixture.position() < end:
+                raise StopIteration
+        return data
+
+    def skip(self, count: int) -> None:
+        """Skip requests: the next read skips what they are."""
+        self._mixture.requests.advance(count)
+
+    def close(self) -> None:
+        """Release nothing: the stage has the iterators."""
+
+    def _take(self, point: int) -> Batch:
+        """Return the next item of the stream that a point chooses."""
+        mixture, restarted = self._mixture, -1
+        while True:
+            place = mixture.choose(point)
+            try:
+                data: Batch = next(self._iterators[place])
+            except StopIteration:
+                if place == restarted:
+                    raise self._empty(place) from None
+                if mixture.end(place):
+                    restarted = place
+                    self._restart(place)
+                continue
+            except Exception:
+                mixture.taken[place] += 1
+                raise
+            mixture.taken[place] += 1
+            return data if self._finish is None else self._finish(data, place)
+
+    def _restart(self, place: int) -> None:
+        """Begin the next epoch of a stream."""
+        self._mixture.restarts[place] += 1
+        # Released first, so that the stream has one epoch at a time.
+        self._iterators[place] = None
+        self._iterators[place] = self._streams[place].get_epoch_iterator()
+
+    def _empty(self, place: int) -> ValueError:
+        return ValueError(
+            f'an epoch of the stream {self._names[place]!r} is empty, so it '
+            "cannot be mixed for ever: leave it out, or use stop='last'")
+
+    def skip_to(self, position: int) -> None:
+        """Skip items up to a position, and those of the streams.
+
+        They are other ranks', or were left out by hand. Where an item of a
+        stream has to be read to be skipped, an error is not raised here.
+        """
+        start = self._mixture.position()
+        if position <= start:
+            return
+        lengths = self._known_lengths()
+        if lengths is not None:
+            self._skip_unread(start, position, lengths)
+            return
+        for number in range(start, position):
+            try:
+                self._take(self._mixture.points.request_at(number)[1])
+            except StopIteration:
+                return
+            except Exception:  # noqa: BLE001, S112 (the rank's that has it)
+                continue
+
+    def _known_lengths(self) -> list[int] | None:
+        """Return the lengths of the streams, if items can be skipped."""
+        lengths = [length_of(stream) for stream in self._streams]
+        known = [length for length in lengths if length is not None]
+        return known if len(known) == len(lengths) and all(
+            map(is_skippable, self._streams)) else None
+
+    def _skip_unread(self, start: int, stop: int, lengths: list[int]) -> None:
+        """Skip items without reading them; epochs have known lengths."""
+        mixture = self._mixture
+        while start < stop and not mixture.is_over():
+            left = numpy.array([
+                length - iterator.epoch.requested for length, iterator
+                in zip(lengths, self._iterators, strict=True)])
+            counts = mixture.counts(start, stop)
+            longer = numpy.flatnonzero(counts > left)
+            if mixture.stop == 'forever' or not longer.size:
+                for place in longer.tolist():
+                    self._skip_epochs(place, counts, left, lengths[place])
+                self._skip_counts(counts)
+                return
+            end = self._first_beyond(start, stop, left)
+            self._skip_counts(mixture.counts(start, end))
+            mixture.end(int(mixture.counts(end, end + 1).argmax()))
+            start = end
+
+    def _skip_epochs(self, place: int, counts: Counts, left: Counts,
+                     length: int) -> None:
+        """Skip a stream to the epoch that the last of some items is in."""
+        if not length:
+            raise self._empty(place)
+        while counts[place] > left[place]:
+            self._mixture.taken[place] += left[place]
+            counts[place] -= left[place]
+            self._restart(place)
+            left[place] = length
+
+    def _first_beyond(self, start: int, stop: int, left: Counts) -> int:
+        """Return the position of the first item that some stream has not."""
+        low, high = start, stop - 1
+        while low < high:
+            middle = (low + high) // 2
+            if (self._mixture.counts(start, middle + 1) > left).any():
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _skip_counts(self, counts: Counts) -> None:
+        for place, count in enumerate(counts.tolist()):
+            skip(self._iterators[place], count)
+            self._mixture.taken[place] += count
