@@ -7,13 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy
 
+__all__ = ['Conversion', 'ReadOptions']
+
 
 class Conversion(NamedTuple):
     """A conversion of one source that is done while its data are read.
 
-    `dtype`: type of the result.
-    `scale`, `shift`: the result is ``data * scale + shift``, computed in
-        doubles and rounded once.  None if the data are only cast.
+    Attributes
+    ----------
+    dtype : numpy.dtype
+        Type of the result.
+    scale, shift : float or None
+        The result is ``data * scale + shift``, computed in doubles and
+        rounded once.  None if the data are only cast.
     """
 
     dtype: numpy.dtype[Any]
@@ -28,7 +34,10 @@ class ReadOptions:
     A reader that fulfils one names the source in its attribute
     ``converted``; the stages do what is left.
 
-    `conversions`: by names of the data set's sources.
+    Attributes
+    ----------
+    conversions : mapping of str to Conversion
+        By names of the data set's sources.
     """
 
     conversions: Mapping[str, Conversion] = field(default_factory=dict)
