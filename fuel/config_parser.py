@@ -46,6 +46,7 @@ from __future__ import annotations
 import logging
 import os
 import reprlib
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,6 +66,9 @@ DEFAULT_FILE = '~/.fuelrc'
 # Of a configuration file: characters, and lists in lists.
 MAX_FILE = 1 << 16
 MAX_DEPTH = 10
+
+# So similar is a name to that of a setting that it is probably meant.
+NEARLY = .85
 
 # Stands for "no value"; None may be a value.
 NOT_SET = object()
@@ -204,6 +208,11 @@ class Configuration:
         if key in self._settings:
             self._settings[key]['value'] = value
         else:
+            hint = did_you_mean(key, self._settings, '{}', NEARLY)
+            if hint and not key.startswith('_'):
+                warnings.warn(
+                    f'config.{key} is no setting, so assigning it changes '
+                    f'nothing in Fuel: {hint}', stacklevel=2)
             super().__setattr__(key, value)
 
     def __delattr__(self, key: str) -> None:

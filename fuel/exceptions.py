@@ -5,6 +5,7 @@
     FuelError                        anything Fuel itself complains about
     +-- ConfigurationError           a setting is unset, unknown or unusable
     +-- AxisLabelsMismatchError      a stage met other axes than it needs
+    +-- NotAStreamError              a stage was given a data set to read
     +-- StateMismatchError           a saved state belongs to another stream
     +-- WorkerError                  a worker process died, stalled or failed
     +-- ServerError                  a server is gone, or refused a client
@@ -27,8 +28,9 @@ from collections.abc import Iterable
 
 __all__ = ['AxisLabelsMismatchError', 'ConfigurationError',
            'DamagedFileError', 'FuelError', 'MissingInputFiles',
-           'NeedURLPrefix', 'ServerError', 'StateMismatchError',
-           'UndecodableImageError', 'UnknownTokenError', 'WorkerError']
+           'NeedURLPrefix', 'NotAStreamError', 'ServerError',
+           'StateMismatchError', 'UndecodableImageError', 'UnknownTokenError',
+           'WorkerError']
 
 
 class FuelError(Exception):
@@ -45,6 +47,10 @@ class ConfigurationError(FuelError, ValueError):
 
 class AxisLabelsMismatchError(FuelError, ValueError):
     """The axis labels of a source are not those that a stage works on."""
+
+
+class NotAStreamError(FuelError, TypeError, AttributeError):
+    """A stage was given something else than a stream to read."""
 
 
 class StateMismatchError(FuelError, ValueError):

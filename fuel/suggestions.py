@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: object, known: Iterable[str],
-                 form: str = '{}') -> str:
+                 form: str = '{}', cutoff: float = .6) -> str:
     """Return a question for the known name nearest to an unknown one.
 
     Examples
@@ -19,5 +19,5 @@ def did_you_mean(name: object, known: Iterable[str],
     """
     # Only errors need it.
     import difflib
-    matches = difflib.get_close_matches(str(name), known, n=1)
+    matches = difflib.get_close_matches(str(name), known, 1, cutoff)
     return form.format(f'did you mean {matches[0]!r}?') if matches else ''

@@ -80,8 +80,7 @@ class IndexableDataset(Dataset):
     def __getattr__(self, name: str) -> Any:
         if name in (vars(self).get('_names') or ()):
             return self._get_indexable(name)
-        raise AttributeError(
-            f'{type(self).__name__!r} object has no attribute {name!r}')
+        return super().__getattr__(name)  # type: ignore[misc]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(vars(self).get('_names') or ())})

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +11,12 @@ import numpy
 from fuel.describe import SourceTypes
 from fuel.describe.html import dataset_html
 from fuel.describe.text import dataset_text
+from fuel.exceptions import NotAStreamError
 from fuel.schemes import SequentialExampleScheme
-from fuel.utils.overrides import covers
+from fuel.streams.requests_check import takes_requests
 
 if TYPE_CHECKING:
     from fuel.datasets.dataset import Dataset
-
-
-def takes_requests(dataset: object) -> bool | None:
-    """Return whether a data set needs requests; None if it is not known.
-
-    It is where `get_data` is Fuel's, or the class that overrides it says.
-    """
-    if covers(dataset, 'takes_requests', ('get_data',)):
-        known: bool | None = getattr(dataset, 'takes_requests', None)
-        return known
-    return None
 
 
 def length_of(dataset: object) -> int | None:
@@ -154,6 +145,23 @@ def _checked(dataset: Dataset, index: Any) -> int:
     return number % count
 
 
+def not_a_stream(dataset: object) -> NotAStreamError:
+    """Return the error that a stage was given a data set to read."""
+    name = type(dataset).__name__
+    frame = sys._getframe(1)
+    stage: Any = None
+    while frame.f_back is not None and not hasattr(
+            type(stage), 'epoch_attributes'):
+        frame = frame.f_back
+        stage = frame.f_locals.get('self')
+    reader = type(stage).__name__ if hasattr(
+        type(stage), 'epoch_attributes') else 'a stage'
+    return NotAStreamError(
+        f'{reader} reads a stream, and {name} is a data set: put a stream '
+        f'between them, DataStream({name}(...), batch_size=128), or '
+        'iteration_scheme=...')
+
+
 class Readable:
     """The base of data sets: lengths, indices, loops and contexts."""
 
@@ -197,6 +205,13 @@ class Readable:
     def has_rows_at_hand(self) -> bool:
         """Return whether an example is read without opening a file."""
         return False
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name):
+            if name in ('produces_examples', 'get_epoch_iterator'):
+                raise not_a_stream(self)
+            # Raises what was raised before, with its own text.
+            return object.__getattribute__(self, name)
 
     def __len__(self: Any) -> int:
         """Return the number of examples."""

@@ -18,6 +18,7 @@ from fuel.iterator import DataIterator
 from fuel.schemes.shard import as_shard
 from fuel.streams.arguments import refuse_positional, scheme_of
 from fuel.streams.base import AbstractDataStream
+from fuel.streams.requests_check import check_requests
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.overrides import covers
 
@@ -182,6 +183,14 @@ class DataStream(AbstractDataStream):
         """Return an iterator over the data of a new epoch.
 
         See :meth:`AbstractDataStream.get_epoch_iterator`.
+        """
+        check_requests(self)
+        return self.get_unchecked_iterator(as_dict)
+
+    def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
+        """Return an epoch iterator, also where there are no requests.
+
+        For stages that make requests themselves, by :meth:`get_data`.
         """
         with runtime_of(self).lock:
             self.data_state = self._get_state_for_epoch()

@@ -85,6 +85,9 @@ class Transformer(AbstractDataStream):
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
                  **kwargs: Any) -> None:
+        if hasattr(type(data_stream), 'takes_requests'):
+            # A data set raises here, and says what to write.
+            _ = data_stream.get_epoch_iterator
         super().__init__(**kwargs)
         if produces_examples is not None:
             self.produces_examples = produces_examples
@@ -225,7 +228,7 @@ class Transformer(AbstractDataStream):
         """
         with runtime_of(self).lock:
             self._release_children()
-            self.child_epoch_iterator = self.data_stream.get_epoch_iterator()
+            self.child_epoch_iterator = _child_iterator(self)
             return super().get_epoch_iterator(as_dict=as_dict)
 
     @property
@@ -285,6 +288,26 @@ class Transformer(AbstractDataStream):
     def next_epoch(self) -> None:
         """Switch `data_stream` to the next epoch."""
         self.data_stream.next_epoch()
+
+
+def _child_iterator(stage: Transformer) -> Any:
+    """Return an epoch iterator of the stream that a stage reads.
+
+    A user's stage may make the requests itself, so that the stream needs no
+    scheme.
+    """
+    child = stage.data_stream
+    cls = type(child)
+    if is_own(_class_of(type(stage), 'get_data')) or (
+            not hasattr(cls, 'get_unchecked_iterator')
+            or not is_own(_class_of(cls, 'get_epoch_iterator'))):
+        return child.get_epoch_iterator()
+    return child.get_unchecked_iterator()
+
+
+def _class_of(cls: type, method: str) -> type:
+    """Return the class whose method it is."""
+    return next((base for base in cls.__mro__ if method in vars(base)), cls)
 
 
 def as_tuple(data: object) -> Any:

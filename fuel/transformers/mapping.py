@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections.abc
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,9 @@ class Mapping(Transformer):
         self.add_sources = add_sources
         self.mapping_accepts = mapping_accepts
 
+    # Whether the function's first result was looked at.
+    _is_checked = False
+
     def source_examples(self, requests: Sequence[Any]) -> Any:
         """Return the examples of the last items; functions may sort them."""
         found = super().source_examples(requests)
@@ -100,6 +104,25 @@ class Mapping(Transformer):
         with runtime_of(self).lock:
             return self._apply(data)
 
+    def _check_first(self, image: Any, expected: int, came: int) -> None:
+        """Warn, once, of a function that returns something else."""
+        self._is_checked = True
+        if hasattr(image, 'shape'):
+            what = f'an array of shape {image.shape}'
+        elif isinstance(image, (tuple, list)) and len(image) not in (
+                expected, came):
+            what = f'a {type(image).__name__} of {len(image)}'
+        else:
+            return
+        name = getattr(self.mapping, '__qualname__',
+                       type(self.mapping).__name__)
+        sources = tuple(self.add_sources or self.sources)
+        warnings.warn(
+            f'the function {name} of Mapping returned {what}, where a tuple '
+            f'of {expected} is expected, one part for each of the sources '
+            f'{sources}: return (part,) with a comma even if there is one, '
+            'and name parts that are new in add_sources', stacklevel=2)
+
     def _apply(self, data: Batch) -> Any:
         sources = self.data_stream.sources
         # Read out before the function runs, which may change a list.
@@ -109,7 +132,11 @@ class Mapping(Transformer):
             named = dict(zip(sources, data, strict=False))
             image = self._unname(self.mapping(named))
         else:
+            came = len(data)
             image = as_tuple(self.mapping(data))
+            if not self._is_checked:
+                self._check_first(image, len(
+                    self.add_sources or self.sources), came)
         return kept + tuple(image) if self.add_sources else image
 
     def _unname(self, image: object) -> Any:

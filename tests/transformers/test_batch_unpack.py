@@ -165,7 +165,8 @@ def test_batch_keeps_what_came_before_an_error():
 def test_batch_of_examples_with_too_few_sources_raises():
     """Nothing is cut off."""
     stream = Batch(Mapping(lines(1), lambda data: ()), ConstantScheme(1))
-    with pytest.raises(ValueError, match='data of 1 sources.*but 0 came'):
+    with (pytest.warns(UserWarning, match='a tuple of 0'),
+          pytest.raises(ValueError, match='data of 1 sources.*but 0 came')):
         next(stream.get_epoch_iterator())
 
 

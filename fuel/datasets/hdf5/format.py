@@ -98,6 +98,12 @@ class SplitFormat:
 
 def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]
                  ) -> NDArray[Any]:
+    for split, content in split_dict.items():
+        if not isinstance(content, Mapping):
+            raise ValueError(
+                f'split {split!r} must map names of sources to (start, stop)'
+                f', got {content!r}: write {{{split!r}: '
+                f"{{'features': {content!r}}}}}")
     if not any(split_dict.values()):
         raise ValueError(
             'split_dict must map split names to sources, such as '

@@ -1,0 +1,207 @@
+"""The commonest mistakes are reported where they are made, with a remedy."""
+import warnings
+
+import numpy
+import pytest
+
+import fuel
+from fuel.datasets import (
+    Dataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+)
+from fuel.exceptions import NotAStreamError
+from fuel.schemes import ConstantScheme, IterationScheme, SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import (
+    Cast,
+    Flatten,
+    Mapping,
+    Merge,
+    ScaleAndShift,
+    Transformer,
+    Unpack,
+)
+
+
+class Flowers(IndexableDataset):
+    """A user's data set."""
+
+
+class Doubler(Transformer):
+    """A user's stage."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, False)
+
+
+def flowers():
+    """Return a data set of two sources."""
+    return Flowers({'x': numpy.arange(10).reshape(5, 2),
+                    'y': numpy.arange(5)})
+
+
+@pytest.mark.parametrize('stage', [
+    Flatten, Doubler, Unpack, lambda data: Cast(data, 'f4'),
+    lambda data: ScaleAndShift(data, 2, 0),
+    lambda data: Merge((data,), ('x', 'y')),
+    lambda data: Mapping(data, len)], ids=[
+        'Flatten', 'Doubler', 'Unpack', 'Cast', 'ScaleAndShift', 'Merge',
+        'Mapping'])
+def test_data_set_in_the_place_of_a_stream(stage, request):
+    """When the stage is built; stage and data set are named."""
+    name = request.node.callspec.id
+    with pytest.raises(NotAStreamError, match=(
+            fr'{name} reads a stream, and Flowers is a data set.*'
+            r'DataStream\(Flowers\(\.\.\.\), batch_size=')) as caught:
+        stage(flowers())
+    assert isinstance(caught.value, TypeError)
+
+
+def test_data_set_has_no_attributes_of_a_stream():
+    """Scripts may ask; the texts of other attributes stay."""
+    assert not hasattr(flowers(), 'produces_examples')
+    assert not hasattr(flowers(), 'get_epoch_iterator')
+    with pytest.raises(AttributeError, match='colour'):
+        _ = flowers().colour
+
+    class Own(Dataset):
+        provides_sources = ('x',)
+
+    with pytest.raises(AttributeError, match='does not provide an example'):
+        _ = Own().example_iteration_scheme
+
+
+def test_no_scheme_is_reported_when_an_epoch_begins():
+    """Also below stages; not before, since a scheme may come later."""
+    stream = DataStream(flowers())
+    for broken in (stream, Flatten(stream)):
+        with pytest.raises(ValueError, match=(
+                r'DataStream\(Flowers\) has no iteration scheme.*'
+                'batch_size=128')):
+            broken.get_epoch_iterator()
+    assert 3 == stream.get_data([3])[1][0]
+    stream.iteration_scheme = SequentialScheme(5, 5)
+    stream._produces_examples = None
+    assert 1 == len(list(stream))
+
+
+class Own(Flowers):
+    """One that reads in order after all."""
+
+    def get_data(self, state=None, request=None):
+        """Return nothing."""
+        raise StopIteration
+
+
+class Asking(Transformer):
+    """A user's stage that makes the requests itself."""
+
+    def get_data(self, request=None):
+        """Return what the request asks for."""
+        return self.data_stream.get_data(request)
+
+
+def test_scripts_that_need_no_scheme_go_on():
+    """With a `get_data` of their own, in a data set or in a stage."""
+    assert [] == list(DataStream(Own({'x': [1]})))
+    stage = Asking(DataStream(flowers()),
+                   iteration_scheme=SequentialScheme(5, 3))
+    assert [3, 2] == [len(y) for _, y in stage]
+
+
+class Ones(IterationScheme):
+    """A user's scheme, which may know what it does."""
+
+    requests_examples = True
+
+    def get_request_iterator(self):
+        """Return requests that are none."""
+        return iter([None, None])
+
+
+def test_scheme_over_an_iterable_is_reported_when_an_epoch_begins():
+    """With what to write instead; a user's scheme may do what it likes."""
+    stream = DataStream(IterableDataset([1, 2]),
+                        iteration_scheme=ConstantScheme(2))
+    with pytest.raises(ValueError, match=(
+            r'ConstantScheme\(batch_size=2\), but IterableDataset is read in '
+            r'order.*Batch\(DataStream')):
+        stream.get_epoch_iterator()
+    assert [(1,), (2,)] == list(DataStream(
+        IterableDataset([1, 2]), iteration_scheme=Ones()))
+
+
+def bare(data):
+    """Return an array."""
+    return 2 * data[0]
+
+
+def short(data):
+    """Return too few."""
+    return (data[0],)
+
+
+@pytest.mark.parametrize('function, kwargs, text', [
+    (bare, {}, r'function bare of Mapping returned an array of shape \(5, 2'),
+    (short, {}, r"a tuple of 1, where a tuple of 2 .* \('x', 'y'\)"),
+    (bare, {'add_sources': ('z',)}, r"array .* sources \('z',\)")],
+    ids=['array', 'short', 'added'])
+def test_mapping_that_returns_something_else_warns_once(
+        function, kwargs, text):
+    """At the first batch; 0.2.0 let it pass, so the data do pass."""
+    stage = Mapping(DataStream(flowers(), batch_size=5), function, **kwargs)
+    with pytest.warns(UserWarning, match=text) as caught:
+        list(stage)
+    assert 1 == len(caught)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        list(stage)
+
+
+@pytest.mark.parametrize('function, kwargs', [
+    (lambda data: data, {}), (list, {}), (iter, {}),
+    (lambda data: (data[0],), {'add_sources': ('z',)}),
+    (lambda data: data, {'mapping_accepts': dict})])
+def test_mapping_that_returns_what_is_expected_does_not_warn(
+        function, kwargs):
+    """Tuples, lists and iterators."""
+    stage = Mapping(DataStream(flowers(), batch_size=5), function, **kwargs)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        list(stage)
+
+
+def test_hidden_sources_are_no_mistake():
+    """A stream whose sources were shortened returns more than it names."""
+    stream = DataStream(flowers(), batch_size=5)
+    stream.sources = ('x',)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        list(Mapping(stream, lambda data: data))
+
+
+def test_typo_on_config_warns():
+    """Any attribute may be assigned; what looks like a setting is one that
+    was not hit."""
+    with pytest.warns(UserWarning, match=(
+            "config.defualt_seed is no setting.*did you mean 'default_seed'")):
+        fuel.config.defualt_seed = 5
+    del fuel.config.defualt_seed
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        fuel.config.my_option = 1
+        fuel.config._data_path = 1
+    del fuel.config.my_option, fuel.config._data_path
+    with pytest.raises(AttributeError, match="did you mean 'floatX'"):
+        _ = fuel.config.floatx
+
+
+@pytest.mark.parametrize('content', [(0, 5), [(0, 5)], 5], ids=repr)
+def test_tuples_in_a_split_array(content):
+    """The text shows the missing level with the user's split."""
+    with pytest.raises(ValueError, match=(
+            r"split 'train' must map names of sources to \(start, stop\).*"
+            "write {'train': {'features': ")):
+        H5PYDataset.create_split_array({'train': content})
