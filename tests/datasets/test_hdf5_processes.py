@@ -16,6 +16,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from support.hdf5_files import write_pairs, write_ragged
 from support.processes import run_python
+from support.waiting import wait_until
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset
@@ -77,6 +78,16 @@ def start_child(action):
         finally:
             os._exit(status)
     return child
+
+
+def can_be_written(path):
+    """Return whether nobody has a file open."""
+    try:
+        with h5py.File(path, 'r+') as file:
+            file.attrs['seen'] = 1
+    except OSError:
+        return False
+    return True
 
 
 def wait_for(child):
@@ -391,16 +402,8 @@ def test_closed_stream_of_chunks_leaves_the_file_to_others(
         assert 37 == len(list(epoch))
     stream.close()
     stream.dataset.close(None)
-    deadline = time.monotonic() + 30
-    while True:
-        # What is being decoded in the background ends soon.
-        try:
-            with h5py.File(large, 'r+') as file:
-                file.attrs['seen'] = 1
-            break
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+    # What is being decoded in the background ends soon.
+    wait_until(lambda: can_be_written(large))
     if not is_finished:
         assert 37 == len(list(epoch))
 

@@ -6,11 +6,11 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.waiting import wait_until
 
 PAGE = Path(__file__).parents[2] / 'docs' / 'parallel.rst'
 
@@ -41,17 +41,19 @@ def program(directory, *arguments):
 
 def wait_for_port(port, seconds=60):
     """Wait until nobody uses a port: the programs name it."""
-    deadline = time.monotonic() + seconds
-    while True:
-        with socket.socket() as taken:
-            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                taken.bind(('127.0.0.1', port))
-                return
-            except OSError:
-                if time.monotonic() > deadline:
-                    raise
-        time.sleep(0.1)
+    wait_until(lambda: is_free(port), f'the end of what has port {port}',
+               seconds)
+
+
+def is_free(port):
+    """Return whether a port can be listened on."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(('127.0.0.1', port))
+        except OSError:
+            return False
+    return True
 
 
 @pytest.mark.timeout(110)

@@ -7,11 +7,11 @@ import os
 import random
 import signal
 import threading
-import time
 
 import pytest
 from support.faulty_server import serving
 from support.processes import start_python
+from support.waiting import wait_until
 
 from fuel.downloaders._errors import SlowError
 from fuel.downloaders._timeouts import within
@@ -662,11 +662,8 @@ def test_second_download_says_that_it_waits(server, folder, caplog):
     assert server.half_sent.wait(30)
     thread = threading.Thread(target=fetch, args=(server, folder, 'slow'))
     thread.start()
-    deadline = time.monotonic() + 30
-    while 'data.bin is being downloaded by another process' not in (
-            caplog.text):
-        assert time.monotonic() < deadline
-        time.sleep(.02)
+    wait_until(lambda: 'data.bin is being downloaded by another process'
+               in caplog.text)
     server.go_on.set()
     thread.join(30)
     assert b'' == first.communicate(timeout=60)[1]

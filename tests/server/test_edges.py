@@ -16,6 +16,7 @@ import numpy
 import pytest
 import zmq
 from support.process_pipelines import build
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
@@ -293,8 +294,8 @@ def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
             epoch = client.get_epoch_iterator()
             reader = threading.Thread(target=next, args=(epoch,))
             reader.start()
-            while server.service.scheduler.epoch.ledger.number < 2 * cycle:
-                time.sleep(0.01)
+            wait_until(lambda cycle=cycle: 2 * cycle <= (
+                server.service.scheduler.epoch.ledger.number))
             gate.set()
             reader.join(20)
             assert 7 == sum(1 for _ in epoch)

@@ -7,6 +7,7 @@ import numpy
 import pytest
 import zmq
 from support.interrupting import alarms, collect
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
@@ -214,9 +215,6 @@ def test_second_greeting_replaces_the_first():
                 'sources': 2}))
             twice.recv_multipart()
             twice.send(pack_header({'type': 'join', 'join': 1}))
-        deadline = time.monotonic() + 20
-        while (epoch := server.service.scheduler.epoch) is None \
-                or 'b' not in epoch.members:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        assert list(epoch.members) == ['b']
+        wait_until(lambda: (epoch := server.service.scheduler.epoch)
+                   and 'b' in epoch.members)
+        assert list(server.service.scheduler.epoch.members) == ['b']

@@ -19,6 +19,7 @@ import numpy
 import pytest
 from support import killing
 from support.process_pipelines import build
+from support.waiting import wait_until
 
 from fuel.exceptions import WorkerError
 from fuel.server import Server
@@ -296,10 +297,7 @@ def test_server_and_clients_killed_at_any_time_lose_and_repeat_nothing(
         run(SAVING_CLIENT, path, port) for path in paths]
     try:
         # Before that, a restart is that of one that never began.
-        deadline = time.monotonic() + 60
-        while not all(map(os.path.exists, paths)):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: all(map(os.path.exists, paths)), seconds=60)
         for _ in range(rng.randint(1, 5)):
             time.sleep(rng.uniform(0.05, 1))
             for place in rng.choice([[0], [1], [2], [0, 1], [1, 2, 0]]):

@@ -31,6 +31,7 @@ from support.process_pipelines import (
     raise_unpicklable,
     raise_value_error,
 )
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import ServerError
@@ -403,10 +404,8 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
         env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
     with process:
         lines = [process.stdout.readline() for _ in range(2)]
-        deadline = time.monotonic() + 10
-        while len(server.service.scheduler.epoch.ledger.delivered) < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: len(
+            server.service.scheduler.epoch.ledger.delivered) >= 3)
         process.kill()
     handed = [number for line in lines for number in json.loads(line)]
     got += list(epoch)
@@ -730,10 +729,7 @@ def test_connection_of_a_stranger_is_dropped(serve, connect, caplog, talk):
     next(epoch)
     for _ in range(3):
         talk(server.port)
-    deadline = time.monotonic() + 20
-    while server.counts['dropped connections'] < 3:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: server.counts['dropped connections'] >= 3)
     assert len(list(epoch)) == 19
     assert 'dropped a connection' in caplog.text
     assert server.counts['dropped messages'] == 0

@@ -3,11 +3,11 @@ import gc
 import os
 import pickle
 import threading
-import time
 
 import h5py
 import numpy
 import pytest
+from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
 from fuel.datasets.prefetch import prefetcher_of
@@ -48,21 +48,13 @@ def store_of(stream):
         'x', cache_bytes=dataset.cache_bytes).store
 
 
-def wait_for(condition):
-    """Wait until something becomes true."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def test_next_chunks_are_decoded_while_the_consumer_works(path):
     """After one batch, those of the next eight are remembered."""
     stream = stream_of(path, 'x', SequentialScheme(160, 8))
     epoch = stream.get_epoch_iterator()
     next(epoch)
     store = store_of(stream)
-    wait_for(lambda: store.num_decoded == 9)
+    wait_until(lambda: store.num_decoded == 9)
     for _ in epoch:
         pass
     assert 20 == store.num_decoded
@@ -77,7 +69,7 @@ def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
     next(epoch)
     store = store_of(stream)
     expected = 1 + min(8, chunks // 2)
-    wait_for(lambda: store.num_decoded == expected)
+    wait_until(lambda: store.num_decoded == expected)
     for _ in epoch:
         pass
     assert 20 == store.num_decoded
@@ -118,7 +110,7 @@ def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
     epoch = stream.get_epoch_iterator()
     next(epoch)
     rows = [(100, 2), (50, 1), (70, 1), (71, 2)]
-    wait_for(lambda: len(asked) == 4)
+    wait_until(lambda: len(asked) == 4)
     assert [(start + row * 1000, count * 1000)
             for row, count in rows] == asked
     list(epoch)
@@ -311,7 +303,7 @@ def test_background_does_tasks_in_order_and_survives_errors():
         background.add(lambda number=number: done.append(number))
     background.add(finished.set)
     assert finished.wait(30)
-    wait_for(lambda: len(done) == 20)
+    wait_until(lambda: len(done) == 20)
     assert set(range(20)) == set(done)
     background.stop()
     background.add(fail)

@@ -9,6 +9,7 @@ import time
 import h5py
 import numpy
 import pytest
+from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
 from fuel.schemes import SequentialScheme, ShuffledScheme
@@ -48,14 +49,6 @@ def cold(monkeypatch):
     return pieces
 
 
-def wait_for(condition):
-    """Wait until something becomes true."""
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def stream_of(path, scheme):
     """Return batches of the file."""
     return DataStream(H5PYDataset(path, ('train',)), iteration_scheme=scheme)
@@ -73,7 +66,7 @@ def test_all_of_it_is_read_once_in_the_background(path, cold, scheme):
     rows, offset = content(path)
     epoch = stream_of(path, scheme(160, 8)).get_epoch_iterator()
     next(epoch)
-    wait_for(lambda: len(cold) == 16)
+    wait_until(lambda: len(cold) == 16)
     assert [(address, 10000) for address in range(
         offset, offset + SIZE, 10000)] == cold
     wanted = list(scheme(160, 8).get_request_iterator())[1:]
@@ -88,7 +81,7 @@ def test_batches_are_direct_as_soon_as_all_is_read(path, cold):
     epoch = stream.get_epoch_iterator()
     next(epoch)
     reader = stream.dataset._access.open().reader('x')
-    wait_for(lambda: not reader._paging.is_cold)
+    wait_until(lambda: not reader._paging.is_cold)
     next(epoch)
     next(epoch)
     assert epoch.epoch.reader.is_open
@@ -129,7 +122,7 @@ def test_rows_are_waited_for_at_first(path, monkeypatch):
     thread = threading.Thread(target=consume)
     thread.start()
     gate.open.release()
-    wait_for(lambda: reading._read_to == 10000)
+    wait_until(lambda: reading._read_to == 10000)
     assert thread.is_alive()
     for _ in range(15):
         gate.open.release()
@@ -148,7 +141,7 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
     gate = Gate(monkeypatch)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     gate.open.release()
-    wait_for(lambda: reading._read_to == 10000)
+    wait_until(lambda: reading._read_to == 10000)
     before = time.monotonic()
     reading.wait(numpy.array([90000, 5000, 50000, 9500]), 1000)
     assert [(9500, 1000), (50000, 1000), (90000, 1000)] == gate.rows
@@ -156,7 +149,7 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
     assert not reading._fetching
     for _ in range(15):
         gate.open.release()
-    wait_for(lambda: reading.is_done)
+    wait_until(lambda: reading.is_done)
 
 
 def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
@@ -166,7 +159,7 @@ def test_disk_that_fails_is_told_by_who_reads_the_rows(path, monkeypatch):
 
     monkeypatch.setattr(RawFile, 'read_into', fail)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
-    wait_for(lambda: reading.is_done)
+    wait_until(lambda: reading.is_done)
     reading.wait(numpy.array([0]), 1000)
 
 
@@ -179,7 +172,7 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
     del reading
     for _ in range(3):
         gate.open.release()
-    wait_for(lambda: background.is_idle)
+    wait_until(lambda: background.is_idle)
     assert gate.open.acquire(blocking=False)
 
 
@@ -261,7 +254,7 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
     monkeypatch.setattr(SequentialRead, '_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
-    wait_for(lambda: reading.is_done)
+    wait_until(lambda: reading.is_done)
 
 
 def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):

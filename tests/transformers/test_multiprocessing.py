@@ -32,6 +32,7 @@ from support.process_pipelines import (
     raise_value_error,
     sleep_long,
 )
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, WorkerError
@@ -597,10 +598,7 @@ def _is_alive(pid):
 
 
 def _wait_for_end(pid):
-    deadline = time.monotonic() + 20
-    while _is_alive(pid):
-        assert time.monotonic() < deadline, 'the worker is still there'
-        time.sleep(0.02)
+    wait_until(lambda: not _is_alive(pid), 'the end of the worker')
 
 
 @pytest.mark.parametrize('number', [signal.SIGKILL, signal.SIGTERM])

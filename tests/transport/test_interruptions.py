@@ -9,6 +9,7 @@ import numpy
 import pytest
 from support.interrupting import alarms, collect
 from support.process_pipelines import build
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import WorkerError
@@ -201,9 +202,8 @@ def test_close_ends_the_wait_of_another_thread():
 
         reader = threading.Thread(target=read, daemon=True)
         reader.start()
-        while not (session := vars(ahead).get(
-                'session')) or not session.is_asked:
-            time.sleep(0.01)
+        wait_until(lambda: (session := vars(ahead).get('session'))
+                   and session.is_asked)
         ahead.close()
         reader.join(20)
         assert told

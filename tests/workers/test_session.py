@@ -13,6 +13,7 @@ import pytest
 from support.pipelines import PIPELINES, write_files
 from support.pipelines import build as build_pipeline
 from support.process_pipelines import Slow, assert_same, build
+from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
 from fuel.iterator import DataIterator
@@ -193,8 +194,7 @@ def test_close_in_a_fork_does_not_wait_for_a_thread_of_the_parent(parallel):
     epoch = stream.get_epoch_iterator()
     reader = threading.Thread(target=next, args=(epoch,), daemon=True)
     reader.start()
-    while not epoch.epoch.pending_item.is_asked:
-        time.sleep(0.001)
+    wait_until(lambda: epoch.epoch.pending_item.is_asked)
     time.sleep(0.1)
     child = os.fork()
     if not child:
