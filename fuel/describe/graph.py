@@ -30,14 +30,14 @@ class PipelineGraph:
 
     Examples
     --------
-    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.datasets import IterableDataset
     >>> from fuel.streams import DataStream
-    >>> stream = DataStream(IndexableDataset([1, 2]), batch_size=2)
+    >>> stream = DataStream(IterableDataset([1, 2]))
     >>> print(stream.describe())
     digraph pipeline {
       node [shape=box, fontname="sans-serif"];
-      stage0 [label="DataStream\ndata\n1 batches of 2"];
-      stage1 [label="IndexableDataset\ndata\n2 examples", shape=cylinder];
+      stage0 [label="DataStream\ndata\n2 examples"];
+      stage1 [label="IterableDataset\ndata\n2 examples", shape=cylinder];
       stage1 -> stage0;
     }
     """
