@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 
-from fuel.bin._listing import add_list_option
-from fuel.bin._pipes import pipe_friendly
-from fuel.bin._registries import Filler, registered
+from fuel.bin.listing import add_list_option
+from fuel.bin.pipes import pipe_friendly
+from fuel.bin.registries import Filler, registered
 from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.staging import convert, made_by

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuel.bin._listing import add_list_option
-from fuel.bin._pipes import pipe_friendly
-from fuel.bin._registries import Filler, registered
+from fuel.bin.listing import add_list_option
+from fuel.bin.pipes import pipe_friendly
+from fuel.bin.registries import Filler, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
 

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fuel.bin._describe import describe
-from fuel.bin._listing import human_size
-from fuel.bin._pipes import pipe_friendly
-from fuel.bin._preview import draw_preview
-from fuel.bin._registries import check_settings
+from fuel.bin.describe import describe
+from fuel.bin.listing import human_size
+from fuel.bin.pipes import pipe_friendly
+from fuel.bin.preview import draw_preview
+from fuel.bin.registries import check_settings
 from fuel.datasets.hdf5.open_files import open_hdf5
 
 if TYPE_CHECKING:

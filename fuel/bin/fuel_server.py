@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.bin._pipes import pipe_friendly
+from fuel.bin.pipes import pipe_friendly
 
 __all__ = ['main']
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy
 
-from fuel.converters._parallel import ordered_map
+from fuel.converters.parallel import ordered_map
 from fuel.converters.base import (Converter, check_exists, converted_file,
                                   create_source, label_axes, progress_bar)
 from fuel.converters.output import IMAGES, Array

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._custom_data import (Rows, add_split_options, advise,
+from fuel.converters.custom_data import (Rows, add_split_options, advise,
                                           as_classes, plan_splits, write_names)
 from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
                                   label_axes)

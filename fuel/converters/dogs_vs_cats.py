@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import h5py
 import numpy
 
-from fuel.converters._parallel import ordered_map
-from fuel.converters._ragged import create_ragged, write_ragged
+from fuel.converters.parallel import ordered_map
+from fuel.converters.ragged import create_ragged, write_ragged
 from fuel.converters.base import (check_exists, converted_file, create_source,
                                   filler_of, label_axes, progress_bar,
                                   write_splits)

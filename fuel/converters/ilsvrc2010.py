@@ -10,10 +10,10 @@ import h5py
 import numpy
 
 from fuel import config
-from fuel.converters._ilsvrc_images import (
+from fuel.converters.ilsvrc_images import (
     Image, extract_patch_images, load_from_tar_or_patch, other_images,
     train_images, write_images)
-from fuel.converters._ilsvrc_metadata import (Synsets, classes_of,
+from fuel.converters.ilsvrc_metadata import (Synsets, classes_of,
                                               read_devkit_files, read_numbers,
                                               synset_table, wnid_classes)
 from fuel.converters.base import (Converter, check_exists, converted_file,

@@ -7,7 +7,7 @@ import h5py
 
 from fuel import config
 from fuel.converters import ilsvrc2010
-from fuel.converters._ilsvrc_metadata import (
+from fuel.converters.ilsvrc_metadata import (
     Synsets, classes_of, read_devkit_files, synset_table, wnid_classes)
 from fuel.converters.base import (Converter, check_exists, converted_file,
                                   write_splits)

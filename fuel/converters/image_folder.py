@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy
 
-from fuel.converters._custom_data import (add_split_options, advise,
+from fuel.converters.custom_data import (add_split_options, advise,
                                           as_classes, plan_splits, write_names)
-from fuel.converters._parallel import ordered_map
-from fuel.converters._ragged import create_ragged, write_ragged
+from fuel.converters.parallel import ordered_map
+from fuel.converters.ragged import create_ragged, write_ragged
 from fuel.converters.base import (Converter, converted_file, create_source,
                                   label_axes, progress_bar, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.converters._parallel import ordered_map
+from fuel.converters.parallel import ordered_map
 from fuel.converters.base import (check_exists, converted_file,
                                   fill_hdf5_file, filler_of, label_axes,
                                   progress_bar)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters._svhn_numbers import NumbersSplit, create_sources
+from fuel.converters.svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (Converter, check_exists, converted_file,
                                   write_file, write_splits)
 from fuel.converters.output import IMAGES, LABELS

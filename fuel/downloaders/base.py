@@ -8,12 +8,12 @@ from typing import IO, Any
 
 import requests
 
-from fuel.downloaders._errors import DownloadError, SlowError, SourceError
-from fuel.downloaders._names import join, name_from_header, name_from_path
-from fuel.downloaders._options import DEFAULT, Options
-from fuel.downloaders._replies import BLOCK, HEADERS, ask, close, request
-from fuel.downloaders._reply import Reply
-from fuel.downloaders._transfer import BarMaker, fetch
+from fuel.downloaders.errors import DownloadError, SlowError, SourceError
+from fuel.downloaders.names import join, name_from_header, name_from_path
+from fuel.downloaders.options import DEFAULT, Options
+from fuel.downloaders.replies import BLOCK, HEADERS, ask, close, request
+from fuel.downloaders.reply import Reply
+from fuel.downloaders.transfer import BarMaker, fetch
 from fuel.downloaders.registry import RawFile, known_file, raw_files, set_files
 from fuel.exceptions import NeedURLPrefix
 from fuel.utils.progress import Bar, progress

@@ -1,7 +1,7 @@
 """CalTech 101 Silhouettes, from Benjamin Marlin."""
 from argparse import ArgumentParser
 
-from fuel.downloaders._options import DEFAULT
+from fuel.downloaders.options import DEFAULT
 from fuel.downloaders.base import (Downloader, Options, default_downloader,
                                    raw_files)
 

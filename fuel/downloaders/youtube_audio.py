@@ -3,7 +3,7 @@ import os
 from argparse import ArgumentParser
 from contextlib import suppress
 
-from fuel.downloaders._errors import DownloadError
+from fuel.downloaders.errors import DownloadError
 from fuel.downloaders.base import Downloader, ensure_directory_exists
 
 __all__ = ['download', 'fill_subparser']

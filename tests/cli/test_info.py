@@ -178,14 +178,14 @@ def test_info_with_strange_notes_is_an_error(tmp_path, capsys):
 
 def test_preview_draws_text_as_text(tmp_path, monkeypatch):
     """Never b'...'; long curves keep their extremes; bombs are no images."""
-    from fuel.bin import _preview
-    assert 'a, ä' == _preview._as_text(numpy.array([b'a', 'ä'.encode()]))
-    assert 'ä' == _preview._as_text('ä'.encode())
+    from fuel.bin import preview
+    assert 'a, ä' == preview._as_text(numpy.array([b'a', 'ä'.encode()]))
+    assert 'ä' == preview._as_text('ä'.encode())
     curve = numpy.zeros(10 ** 6)
     curve[5], curve[7] = 3, -2
-    thin = _preview._thinned(curve)
+    thin = preview._thinned(curve)
     assert (-2, 3) == (thin.min(), thin.max())
-    assert len(thin) < 3 * _preview.WIDTH
+    assert len(thin) < 3 * preview.WIDTH
     monkeypatch.setattr('fuel.converters.raw.images.MAX_PIXELS', 10)
     path = str(tmp_path / 'a.hdf5')
     with h5py.File(path, 'w') as h5file:
@@ -194,21 +194,21 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
             'x', (1,), h5py.vlen_dtype(numpy.dtype('uint8')))
         source[0] = image
     with h5py.File(path) as h5file:
-        assert _preview._as_image(h5file['x'][0]) is None
+        assert preview._as_image(h5file['x'][0]) is None
 
 
 def test_preview_draws_a_bar_for_each_number(tmp_path):
     """As many as there are examples, as high as their numbers."""
-    from fuel.bin import _preview
+    from fuel.bin import preview
     examples = list(numpy.array([[0], [4], [2]], 'uint8'))
-    assert 'the first 3: 0 to 4' == _preview._range(examples)
-    assert 'the first 1' == _preview._range([b'a'])
-    ink = numpy.asarray(_preview._panel(examples))[..., 0] == _preview.INK[0]
+    assert 'the first 3: 0 to 4' == preview._range(examples)
+    assert 'the first 1' == preview._range([b'a'])
+    ink = numpy.asarray(preview._panel(examples))[..., 0] == preview.INK[0]
     heights = ink.sum(axis=0)
     drawn = heights[heights > 0]
     assert 3 == (numpy.diff((heights > 0).astype(int)) == 1).sum()
     assert drawn.min() < 4
-    assert drawn.max() > .9 * (_preview.PLOT_HEIGHT - 2 * _preview.MARGIN)
+    assert drawn.max() > .9 * (preview.PLOT_HEIGHT - 2 * preview.MARGIN)
 
 
 def test_info_of_a_missing_file_is_plain_text(tmp_path, capsys):

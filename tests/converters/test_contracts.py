@@ -262,7 +262,7 @@ def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
     """Elements of digitStruct are keys into its group, of either kind."""
     expected = raw_data.svhn_1(tmp_path)
     if keys == 'processes':
-        monkeypatch.setattr('fuel.converters._svhn_numbers.ANOTHER_PROCESS',
+        monkeypatch.setattr('fuel.converters.svhn_numbers.ANOTHER_PROCESS',
                             1)
     elif keys != 'references':
         monkeypatch.setattr(raw_data, 'digit_struct', functools.partial(
@@ -278,7 +278,7 @@ def test_svhn_boxes_may_be_named_or_referenced(tmp_path, monkeypatch, keys):
 @pytest.mark.parametrize('threshold', [1, 1000])
 def test_svhn_damaged_boxes_are_an_error(tmp_path, monkeypatch, threshold):
     """Whichever process reads them, it is told what was wrong."""
-    monkeypatch.setattr('fuel.converters._svhn_numbers.ANOTHER_PROCESS',
+    monkeypatch.setattr('fuel.converters.svhn_numbers.ANOTHER_PROCESS',
                         threshold)
     monkeypatch.setattr(raw_data, 'digit_struct', lambda boxes: b'damaged')
     raw_data.svhn_1(tmp_path)
@@ -551,10 +551,10 @@ def test_matlab_odd_elements_are_refused(tmp_path, tag):
 def test_svhn_image_with_a_side_that_has_no_number_is_refused(tmp_path,
                                                               monkeypatch):
     """Sides are stored as uint16; a larger one would be another."""
-    from fuel.converters import _svhn_numbers
-    assert numpy.iinfo('uint16').max == _svhn_numbers.MAX_SIDE
+    from fuel.converters import svhn_numbers
+    assert numpy.iinfo('uint16').max == svhn_numbers.MAX_SIDE
     raw_data.svhn_1(tmp_path)
-    monkeypatch.setattr(_svhn_numbers, 'MAX_SIDE', 10)
+    monkeypatch.setattr(svhn_numbers, 'MAX_SIDE', 10)
     with pytest.raises(BadInputFile, match='has the shape .* more than 10'):
         svhn.convert_svhn_format_1(str(tmp_path), str(tmp_path))
     assert 3 == len(os.listdir(tmp_path))

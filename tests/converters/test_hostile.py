@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import raw_data
 
-from fuel.converters._ilsvrc_images import other_images
+from fuel.converters.ilsvrc_images import other_images
 from fuel.converters.base import BadInputFile
 from fuel.converters.cifar10 import convert_cifar10
 from fuel.converters.omniglot import convert_omniglot
@@ -287,7 +287,7 @@ def test_gzip_bombs_are_not_unpacked(monkeypatch):
     assert peak < BOMB // 8
     assert 'bomb.gz: the gzip file unpacks to more than 1000 bytes' in text
     archive = io.BytesIO(raw_data.tar([('val/1.JPEG', bomb)], 'w'))
-    monkeypatch.setattr('fuel.converters._ilsvrc_images.MAX_IMAGE',
+    monkeypatch.setattr('fuel.converters.ilsvrc_images.MAX_IMAGE',
                         len(bomb))
     peak, text = peak_of(lambda: list(other_images(
         'valid', archive, None, [1])))
@@ -438,7 +438,7 @@ def spoil_boxes(h5file, how):
 def test_svhn_boxes_of_an_enemy_are_refused(tmp_path, monkeypatch, how,
                                             text):
     """Nothing but the file is read, and nothing wraps around."""
-    from fuel.converters._svhn_boxes import read_boxes
+    from fuel.converters.svhn_boxes import read_boxes
     monkeypatch.chdir(tmp_path)
     with h5py.File('other.mat', 'w') as h5file:
         h5file['x'] = [[7.]]
@@ -457,16 +457,16 @@ def test_svhn_boxes_of_an_enemy_are_refused(tmp_path, monkeypatch, how,
 def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
                                                     script, text):
     """In the other process, which is ended."""
-    from fuel.converters import _svhn_numbers
+    from fuel.converters import svhn_numbers
     from fuel.converters.svhn import convert_svhn_format_1
     raw_data.svhn_1(tmp_path)
     (tmp_path / 'script.py').write_text(script)
     for name, value in (('ANOTHER_PROCESS', 1), ('SECONDS', .2),
                         ('SECONDS_AN_IMAGE', 0)):
-        monkeypatch.setattr(_svhn_numbers, name, value)
+        monkeypatch.setattr(svhn_numbers, name, value)
     if 'abort' in script:
-        monkeypatch.setattr(_svhn_numbers, 'SECONDS', 30)
-    monkeypatch.setattr(_svhn_numbers._svhn_boxes, '__file__',
+        monkeypatch.setattr(svhn_numbers, 'SECONDS', 30)
+    monkeypatch.setattr(svhn_numbers.svhn_boxes, '__file__',
                         str(tmp_path / 'script.py'))
     with pytest.raises(BadInputFile, match=text):
         convert_svhn_format_1(str(tmp_path), str(tmp_path))
@@ -474,19 +474,19 @@ def test_svhn_boxes_that_hang_or_crash_are_an_error(tmp_path, monkeypatch,
 
 def test_members_are_bounded_by_what_they_are(tmp_path, monkeypatch):
     """An image is no gigabyte, nor are all patches together."""
-    from fuel.converters import _ilsvrc_images, _svhn_numbers
+    from fuel.converters import ilsvrc_images, svhn_numbers
     from fuel.converters.svhn import convert_svhn_format_1
     images = io.BytesIO(raw_data.tar([('val/a.JPEG', bytes(300))]))
-    monkeypatch.setattr(_ilsvrc_images, 'MAX_IMAGE', 200)
+    monkeypatch.setattr(ilsvrc_images, 'MAX_IMAGE', 200)
     with pytest.raises(BadInputFile, match='300 bytes, more than 200'):
         list(other_images('valid', images, None, [0]))
-    monkeypatch.setattr(_ilsvrc_images, 'MAX_PATCHES', 100)
+    monkeypatch.setattr(ilsvrc_images, 'MAX_PATCHES', 100)
     patches = io.BytesIO(raw_data.tar([
         (f'p/val/{i}.JPEG', bytes(60)) for i in range(2)]))
     with pytest.raises(BadInputFile, match='120 bytes, more than 100'):
-        _ilsvrc_images.extract_patch_images(patches, 'valid')
+        ilsvrc_images.extract_patch_images(patches, 'valid')
     raw_data.svhn_1(tmp_path)
-    monkeypatch.setattr(_svhn_numbers, 'MAX_IMAGE', 30)
+    monkeypatch.setattr(svhn_numbers, 'MAX_IMAGE', 30)
     with pytest.raises(BadInputFile, match='more than 30'):
         convert_svhn_format_1(str(tmp_path), str(tmp_path))
 

@@ -160,10 +160,10 @@ def test_metadata_of_something_else_is_refused(variables, text):
 
 def test_metadata_that_would_take_too_much_memory_is_refused(monkeypatch):
     """One long text makes each row as long."""
-    from fuel.converters import _ilsvrc_metadata
+    from fuel.converters import ilsvrc_metadata
     file = synsets(gloss='x' * 1000)
     assert 1 == len(ilsvrc2012.read_metadata_mat_file(file))
-    monkeypatch.setattr(_ilsvrc_metadata, 'MAX_TABLE', 500)
+    monkeypatch.setattr(ilsvrc_metadata, 'MAX_TABLE', 500)
     with pytest.raises(BadInputFile, match='up to 1000 characters'):
         ilsvrc2012.read_metadata_mat_file(file)
     for limit, text in (('MOST_CELLS', 'has 1 rows of 8'),

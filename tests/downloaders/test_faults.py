@@ -13,8 +13,8 @@ from support.faulty_server import serving
 from support.processes import start_python
 from support.waiting import wait_until
 
-from fuel.downloaders._errors import SlowError
-from fuel.downloaders._timeouts import within
+from fuel.downloaders.errors import SlowError
+from fuel.downloaders.timeouts import within
 from fuel.downloaders.base import (
     DownloadError,
     Options,
@@ -309,8 +309,8 @@ def test_file_of_another_length_is_not_pieced_together(server, folder, slept):
 def test_system_without_locks_works(server, folder, slept, monkeypatch,
                                     path):
     """Where there is no fcntl an open file cannot be renamed or removed."""
-    from fuel.downloaders import _transfer
-    monkeypatch.setattr(_transfer, 'fcntl', None)
+    from fuel.downloaders import transfer
+    monkeypatch.setattr(transfer, 'fcntl', None)
 
     def refuse_open_files(function):
         def checked(*paths):
@@ -429,10 +429,10 @@ def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
 def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
     """Of hosts that are known to ask, also in the middle of a file; no page
     sends the client anywhere else."""
-    from fuel.downloaders import _confirm
+    from fuel.downloaders import confirmation
     with pytest.raises(DownloadError, match='this file has 2'):
         fetch(server, folder, 'confirm')
-    monkeypatch.setattr(_confirm, 'HOSTS', {('http', '127.0.0.1')})
+    monkeypatch.setattr(confirmation, 'HOSTS', {('http', '127.0.0.1')})
     (folder / 'data.bin.part').write_bytes(CONTENT[:1000])
     assert CONTENT == fetch(server, folder, 'confirm')
     path, headers = server.requests[-1]
@@ -450,7 +450,7 @@ def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
     b'<form action="https://drive.google.com/">'])
 def test_confirmation_page_of_another_kind_is_a_page(page):
     """Whoever made it, it leads only to the host itself, encrypted."""
-    from fuel.downloaders._confirm import confirmed_address
+    from fuel.downloaders.confirmation import confirmed_address
 
     class Reply:
         url = 'https://drive.google.com/uc?id=1'
@@ -530,18 +530,18 @@ def test_local_file_of_another_length_is_no_server(folder, tmp_path, slept):
 def test_unfinished_file_removed_by_another_is_no_error(server, folder,
                                                         slept):
     """Somebody may tidy up just then."""
-    from fuel.downloaders import _transfer
-    with _transfer._locked_part(str(folder / 'a.part'), 'a', choose()):
+    from fuel.downloaders import transfer
+    with transfer._locked_part(str(folder / 'a.part'), 'a', choose()):
         os.remove(folder / 'a.part')
     assert ['data.bin'] == os.listdir(folder)
 
 
 def test_name_outlives_a_power_cut(server, folder, slept, monkeypatch):
     """The folder is flushed once the file has its name."""
-    from fuel.downloaders import _transfer
+    from fuel.downloaders import transfer
     flushed = []
     monkeypatch.setattr(
-        _transfer, 'flush_folder', lambda path: flushed.append(
+        transfer, 'flush_folder', lambda path: flushed.append(
             (path, (folder / 'data.bin').read_bytes())))
     fetch(server, folder, 'ok')
     assert [(str(folder), CONTENT)] == flushed

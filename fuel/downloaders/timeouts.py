@@ -6,7 +6,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import TypeVar
 
-from fuel.downloaders._errors import SlowError
+from fuel.downloaders.errors import SlowError
 
 __all__ = ['watched', 'within']
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO
 
-from fuel.downloaders._errors import (DownloadError, EncodingError, SlowError,
+from fuel.downloaders.errors import (DownloadError, EncodingError, SlowError,
                                       SourceError, TransientError,
                                       WrongPieceError)
-from fuel.downloaders._options import Options
-from fuel.downloaders._partial_metadata import PartialMetadata, metadata_path
-from fuel.downloaders._replies import Answer, ask
-from fuel.downloaders._reply import Get
+from fuel.downloaders.options import Options
+from fuel.downloaders.partial_metadata import PartialMetadata, metadata_path
+from fuel.downloaders.replies import Answer, ask
+from fuel.downloaders.reply import Get
 from fuel.downloaders.registry import RawFile, owner_of
 from fuel.utils.atomic_files import flush_folder
 from fuel.utils.progress import Bar

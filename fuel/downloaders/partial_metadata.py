@@ -8,8 +8,8 @@ import json
 from contextlib import suppress
 from typing import IO
 
-from fuel.downloaders._errors import TransientError
-from fuel.downloaders._replies import Answer
+from fuel.downloaders.errors import TransientError
+from fuel.downloaders.replies import Answer
 from fuel.downloaders.registry import RawFile
 
 __all__ = ['PartialMetadata', 'metadata_path']

@@ -12,12 +12,12 @@ from typing import Any
 import urllib3
 from requests import Response, exceptions
 
-from fuel.downloaders._confirm import confirmed_address
-from fuel.downloaders._errors import (EncodingError, SourceError,
+from fuel.downloaders.confirmation import confirmed_address
+from fuel.downloaders.errors import (EncodingError, SourceError,
                                       TransientError, WrongPieceError)
-from fuel.downloaders._options import Options
-from fuel.downloaders._reply import Get, Reply
-from fuel.downloaders._timeouts import watched, within
+from fuel.downloaders.options import Options
+from fuel.downloaders.reply import Get, Reply
+from fuel.downloaders.timeouts import watched, within
 from fuel.version import version
 
 __all__ = ['BLOCK', 'Answer', 'ask', 'close', 'content_length', 'request']

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy
 
-from fuel.bin._describe import is_ragged, source_names
+from fuel.bin.describe import is_ragged, source_names
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5.labels import scale

@@ -8,7 +8,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters._ragged import write_rows
+from fuel.converters.ragged import write_rows
 from fuel.converters.base import progress_bar
 from fuel.converters.output import Array, check_room
 from fuel.converters.raw.archives import MAX_IMAGE, check_size

@@ -2,7 +2,7 @@
 import urllib.parse
 from html.parser import HTMLParser
 
-from fuel.downloaders._reply import Reply
+from fuel.downloaders.reply import Reply
 
 __all__ = ['confirmed_address']
 

@@ -10,9 +10,9 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters import _svhn_boxes
-from fuel.converters._parallel import ordered_map
-from fuel.converters._ragged import create_ragged, write_ragged, write_rows
+from fuel.converters import svhn_boxes
+from fuel.converters.parallel import ordered_map
+from fuel.converters.ragged import create_ragged, write_ragged, write_rows
 from fuel.converters.base import progress_bar
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile
@@ -105,7 +105,7 @@ class NumbersSplit:
             saved = f'{self._struct}.npz'
             try:
                 done = subprocess.run(  # noqa: S603 - a script of ours
-                    [sys.executable, _svhn_boxes.__file__, self._struct,
+                    [sys.executable, svhn_boxes.__file__, self._struct,
                      saved, str(len(self))], check=False,
                     stdin=subprocess.DEVNULL, capture_output=True,
                     timeout=SECONDS + SECONDS_AN_IMAGE * len(self))
@@ -121,7 +121,7 @@ class NumbersSplit:
                                    'it crashes the library for HDF5')
         # Also where the other process failed: to learn why.
         try:
-            return _svhn_boxes.read_boxes(self._struct, len(self))
+            return svhn_boxes.read_boxes(self._struct, len(self))
         except (KeyError, OSError, TypeError, ValueError, RuntimeError,
                 AttributeError, MemoryError) as error:
             raise BadInputFile(self.path, 'digitStruct.mat cannot be read '
