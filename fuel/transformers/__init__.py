@@ -23,6 +23,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.batch import Batch
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX
+from fuel.transformers.chain import Chain
 from fuel.transformers.filter import Filter
 from fuel.transformers.filter_sources import FilterSources
 from fuel.transformers.flatten import Flatten
@@ -35,6 +36,7 @@ from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
                                           SourcewiseTransformer)
+from fuel.transformers.take import Take
 from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:
@@ -43,10 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
-    'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'ExpectsAxisLabels',
+    'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain',
+    'ExpectsAxisLabels',
     'Filter', 'FilterSources', 'Flatten', 'ForceFloatX', 'Mapping', 'Merge',
     'Mix', 'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift',
-    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer',
+    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer', 'Take',
     'Transformer', 'Unpack']
 
 # Most programs do without processes, so these are imported when asked for.

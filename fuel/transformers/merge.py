@@ -7,14 +7,13 @@ from contextlib import suppress
 from typing import Any
 
 from fuel.describe.source_types import SourceType, SourceTypes
-from fuel.epochs.runtime import runtime_of
-from fuel.streams import AbstractDataStream
 from fuel.transformers.base import check_count, length_of, types_of
+from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names
-from fuel.typing import AxisLabels, Request, StreamLike, returns_epochs
+from fuel.typing import AxisLabels, Request, StreamLike
 
 
-class Merge(AbstractDataStream):
+class Merge(SeveralStreams):
     """Puts the data of several streams together.
 
     Parameters
@@ -56,45 +55,21 @@ class Merge(AbstractDataStream):
     ('Hello world!', 'Bonjour le monde!')
     """
 
-    epoch_attributes = ('child_epoch_iterators',)
-    data_streams: Any
-    child_epoch_iterators: Any
     _has_warned = False
 
     def __init__(self, data_streams: Iterable[StreamLike],
                  sources: Iterable[str], axis_labels: AxisLabels | None = None,
                  strict: bool = False) -> None:
-        streams = tuple(data_streams)
+        super().__init__(data_streams, axis_labels)
         names = as_names('sources', sources)
-        _check_kinds(streams)
-        given = [name for stream in streams for name in stream.sources]
+        given = [name for stream in self.data_streams
+                 for name in stream.sources]
         if len(given) != len(names):
             raise ValueError(
                 f'sources must name the {len(given)} sources of the streams, '
                 f'{tuple(given)}, got {len(names)} names: {names}')
-        super().__init__(axis_labels=axis_labels)
-        self.produces_examples = streams[0].produces_examples
-        self.data_streams = streams
         self.sources = names
         self.strict = strict
-
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            self._release_children()
-            resumed = self._pending_running()
-            iterators = []
-            for place, stream in enumerate(self.data_streams):
-                if resumed:
-                    # Only now, for one stream may be merged with itself.
-                    stream._load_checked(resumed['children'][place])
-                iterators.append(stream.get_epoch_iterator())
-            self.child_epoch_iterators = iterators
-            return super().get_epoch_iterator(as_dict=as_dict)
 
     def known_types(self) -> SourceTypes:
         """Return what the streams know, by the names of this one."""
@@ -169,34 +144,6 @@ class Merge(AbstractDataStream):
         lengths = [length_of(stream) for stream in self.data_streams]
         known = [length for length in lengths if length is not None]
         return min(known) if len(known) == len(lengths) else None
-
-    def close(self) -> None:
-        """Close all streams."""
-        for stream in self.data_streams:
-            stream.close()
-
-    def reset(self) -> None:
-        """Reset all streams."""
-        for stream in self.data_streams:
-            stream.reset()
-
-    def next_epoch(self) -> None:
-        """Switch all streams to the next epoch."""
-        for stream in self.data_streams:
-            stream.next_epoch()
-
-
-def _check_kinds(streams: tuple[Any, ...]) -> None:
-    if not streams:
-        raise ValueError('data_streams must hold at least one stream')
-    kinds = [stream.produces_examples for stream in streams]
-    if len(set(map(bool, kinds))) > 1:
-        described = ', '.join('examples' if kind else 'batches'
-                              for kind in kinds)
-        raise ValueError(
-            'the streams to merge must all produce examples or all produce '
-            f'batches, but they produce {described}: put Batch or Unpack '
-            'before some')
 
 
 def _has_more(iterator: Iterator[object]) -> bool:

@@ -104,7 +104,6 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[str]:
     ------
     FileNotFoundError
         If the block did not.
-
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

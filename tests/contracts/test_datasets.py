@@ -34,6 +34,7 @@ DATASETS = {
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
     'ChainerDataset': lambda folder: pipelines.chainer(),
+    'ProviderDataset': lambda folder: pipelines.provided(),
     'TextFile': lambda folder: TextFile(
         [folder / '0.txt', folder / '1.txt'], pipelines.VOCABULARY),
     'Spiral': lambda folder: Spiral(num_examples=14),

@@ -9,7 +9,8 @@ UNKNOWN_LENGTH = (
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',
     'Cache of Batch', 'Unpack', 'Unpack of Cache', 'Unpack Batch Unpack',
     'MultiProcessing', 'ShuffleBuffer', 'ImagesFromBytes skipping',
-    'TextFile', 'TextFile batches', 'Window', 'NGrams', 'BucketBatch',
+    'ProviderDataset', 'TextFile', 'TextFile batches', 'Window', 'NGrams',
+    'BucketBatch',
     'Noisy left-overs', 'Running')
 
 

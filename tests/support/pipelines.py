@@ -22,6 +22,7 @@ from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.text import TextFile
 from fuel.datasets.toy import Spiral, SwissRoll
 from fuel.interop.chainer import ChainerDataset, TupleDataset
+from fuel.interop.paddle import ProviderDataset
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
@@ -38,6 +39,7 @@ from fuel.transformers import (
     Batch,
     Cache,
     Cast,
+    Chain,
     Filter,
     FilterSources,
     Flatten,
@@ -50,6 +52,7 @@ from fuel.transformers import (
     Rename,
     ScaleAndShift,
     SortMapping,
+    Take,
     Transformer,
     Unpack,
 )
@@ -129,6 +132,16 @@ def chainer():
     """Return a data set of Chainer's, of tuples, as one of Fuel."""
     return ChainerDataset(TupleDataset(
         numpy.arange(N * 2.).reshape(N, 2), list(range(N))), names=('x', 'y'))
+
+
+def provided():
+    """Return a data set of the entries of a provider."""
+    return ProviderDataset(provider, ('x', 'y'))
+
+
+def provider():
+    """Return entries of a pass."""
+    return ([numpy.arange(3.) + n, n] for n in range(N))
 
 
 def batches(scheme=None, dataset=None):
@@ -255,6 +268,12 @@ def mixed_with_itself():
     return Mix((stream, Mapping(stream, double)), [3, 1], stop='last')
 
 
+def chained_with_itself():
+    """Return a stream chained with itself: two epochs one by one."""
+    stream = examples()
+    return Chain((stream, Mapping(stream, double)))
+
+
 def double(data):
     """Return twice the data."""
     return tuple(2 * part for part in data)
@@ -339,6 +358,7 @@ PIPELINES = {
         dataset=CSVDataset(f / 'pairs.csv', {'x': ['a', 'b']})),
     'ChainerDataset': lambda f: batches(dataset=chainer()),
     'ChainerDataset examples': lambda f: examples(dataset=chainer()),
+    'ProviderDataset': lambda f: DataStream(provided()),
     'PytablesDataset': lambda f: batches(
         dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
@@ -393,6 +413,10 @@ PIPELINES = {
     'Mix with itself': lambda f: mixed_with_itself(),
     'Batch of Mix': lambda f: Batch(
         Mix((sentences(), sentences()), seed=4), ConstantScheme(4)),
+    'Chain': lambda f: Chain((batches(), batches(SequentialScheme(5, 2)))),
+    'Chain with itself': lambda f: chained_with_itself(),
+    'Take': lambda f: Take(batches(), 3),
+    'Take all': lambda f: Take(sentences(), 99),
     'Rename': lambda f: Rename(batches(), {'x': 'z'}),
     'FilterSources': lambda f: FilterSources(batches(), ('y',)),
     'MultiProcessing': lambda f: Flatten(MultiProcessing(

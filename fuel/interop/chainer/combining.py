@@ -33,7 +33,6 @@ class TupleDataset(DatasetMixin):
     >>> pairs = TupleDataset([3, 4, 5], 'abc')
     >>> pairs[1], pairs[:2]
     ((4, 'b'), [(3, 'a'), (4, 'b')])
-
     """
 
     def __init__(self, *datasets: ExampleSet) -> None:
@@ -72,7 +71,6 @@ class DictDataset(DatasetMixin):
     --------
     >>> DictDataset(x=[3, 4, 5], y='abc')[1]
     {'x': 4, 'y': 'b'}
-
     """
 
     def __init__(self, **datasets: ExampleSet) -> None:
@@ -110,7 +108,6 @@ class TransformDataset(DatasetMixin):
     --------
     >>> TransformDataset([1, 2, 3], lambda example: 10 * example)[1:]
     [20, 30]
-
     """
 
     def __init__(self, dataset: ExampleSet,
@@ -146,7 +143,6 @@ class ConcatenatedDataset(DatasetMixin):
     --------
     >>> ConcatenatedDataset([1, 2], [3])[1:]
     [2, 3]
-
     """
 
     def __init__(self, *datasets: ExampleSet) -> None:

@@ -35,7 +35,6 @@ class ExampleList(list[Example]):
     examples : iterable
     columns : tuple or dict
         The arrays, in the form of an example.
-
     """
 
     def __init__(self, examples: Iterable[Example], columns: Any) -> None:
@@ -94,7 +93,6 @@ def concat_examples(batch: Sequence[Example], device: Device = None,
     >>> concat_examples([numpy.arange(1), numpy.arange(3)], padding=-1)
     array([[ 0, -1, -1],
            [ 0,  1,  2]])
-
     """
     if not len(batch):
         raise ValueError('the batch is empty: there is nothing to convert')
@@ -215,7 +213,6 @@ def to_device(device: Device, x: Any) -> Any:
     --------
     >>> to_device(-1, [1, 2])
     array([1, 2])
-
     """
     if device is None:
         return x

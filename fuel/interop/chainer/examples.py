@@ -35,7 +35,6 @@ class DatasetMixin:
     >>> squares = Squares()
     >>> squares[3], squares[1:3], squares[[4, 0]]
     (9, [1, 4], [16, 0])
-
     """
 
     def __getitem__(self, index: Any) -> Any:
@@ -50,7 +49,6 @@ class DatasetMixin:
         -------
         object
             For an integer the example, otherwise a list of examples.
-
         """
         if isinstance(index, slice):
             return self.get_examples(range(*index.indices(len(self))))
@@ -73,7 +71,6 @@ class DatasetMixin:
         ------
         IndexError
             If there is no such example.
-
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement get_example')
@@ -86,7 +83,6 @@ class DatasetMixin:
         Parameters
         ----------
         indices : sequence of int
-
         """
         return [self.get_example(i) for i in indices]
 

@@ -24,7 +24,6 @@ def get_dataset_root() -> str:
         What :func:`set_dataset_root` was given, else what the environment
         variable ``CHAINER_DATASET_ROOT`` holds, else ``.chainer/dataset`` in
         the home directory.
-
     """
     return _root or os.environ.get(VARIABLE) or os.path.join(
         os.path.expanduser('~'), '.chainer', 'dataset')
@@ -37,7 +36,6 @@ def set_dataset_root(path: str | os.PathLike[str] | None) -> None:
     ----------
     path : str or path-like
         It need not exist. None undoes an earlier call.
-
     """
     global _root
     _root = None if path is None else os.fspath(path)
@@ -62,7 +60,6 @@ def get_dataset_directory(dataset_name: str,
     ------
     ValueError
         If the name leads out of the root.
-
     """
     root = os.path.abspath(get_dataset_root())
     path = os.path.abspath(os.path.join(root, dataset_name))
@@ -98,7 +95,6 @@ def cached_download(url: str) -> str:
     The download is what ``fuel-download`` does: it resumes, tries again,
     gives up a server that is too slow, and puts only a complete file in its
     place. Of several threads or processes one downloads, and the others wait.
-
     """
     folder = os.path.join(get_dataset_root(), '_dl_cache')
     # The name that Chainer gives it; nothing secret depends on the digest.
@@ -153,7 +149,6 @@ def cache_or_load_file(path: str | os.PathLike[str],
     'created'
     >>> cache_or_load_file('cached.txt', create, load)
     'loaded squares'
-
     """
     path = os.fspath(path)
     if os.path.exists(path):

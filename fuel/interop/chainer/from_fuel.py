@@ -50,7 +50,6 @@ def as_dataset(dataset: DatasetLike, as_dict: bool = False) -> FuelExamples:
     >>> digits = as_dataset(IndexableDataset({'x': [7, 8, 9], 'y': 'abc'}))
     >>> len(digits), digits[0], digits[1:]
     (3, (7, 'a'), [(8, 'b'), (9, 'c')])
-
     """
     return FuelExamples(dataset, as_dict)
 
@@ -142,7 +141,6 @@ def as_iterator(stream: StreamLike, batch_size: int | None = None,
     ([(1,), (2,)], 0.5, False)
     >>> iterator.next(), iterator.epoch_detail, iterator.is_new_epoch
     ([(3,)], 1.0, True)
-
     """
     if stream.produces_examples:
         if batch_size is None:
@@ -307,7 +305,6 @@ class StreamIterator(Iterator):
             If some part of the stream cannot tell its position.
         fuel.exceptions.StateMismatchError
             If the snapshot is damaged, or of a stream built otherwise.
-
         """
         state = self._state()
         saved = serialize_plain(serializer, 'stream', state)

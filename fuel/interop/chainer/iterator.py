@@ -41,7 +41,6 @@ class Iterator(_Base):  # type: ignore[misc]
         `epoch_detail` before the last batch. None before the first.
     is_new_epoch : bool
         Whether the last batch completed a sweep.
-
     """
 
     batch_size: int
@@ -80,5 +79,4 @@ class Iterator(_Base):  # type: ignore[misc]
         ----------
         serializer : chainer.AbstractSerializer
             Or any function of a name and a value that behaves as one.
-
         """

@@ -22,7 +22,6 @@ class ExampleBatches(Dataset):
     Parameters
     ----------
     dataset : indexable
-
     """
 
     provides_sources = ('examples', 'indices')
@@ -46,7 +45,6 @@ class ThreadedBatches(Iterator[Any]):
     sweeps : Sweeps
         The position; it is moved on.
     num_threads : int
-
     """
 
     def __init__(self, dataset: ExampleSet, sweeps: Sweeps,
@@ -74,7 +72,6 @@ class PendingBatch:
     dataset : indexable
     indices : numpy.ndarray
     num_threads : int
-
     """
 
     def __init__(self, dataset: ExampleSet, indices: NDArray[Any],

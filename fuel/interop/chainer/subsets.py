@@ -44,7 +44,6 @@ class SubDataset(DatasetMixin):
     ['b', 'c', 'd']
     >>> SubDataset('abc', 0, 2, order=[2, 0, 1])[:]
     ['c', 'a']
-
     """
 
     def __init__(self, dataset: ExampleSet, start: int, finish: int,
@@ -107,7 +106,6 @@ def split_dataset(dataset: ExampleSet, split_at: int,
     --------
     >>> [part[:] for part in split_dataset('abcd', 1)]
     [['a'], ['b', 'c', 'd']]
-
     """
     split_at = not_negative('split_at', split_at)
     if split_at > len(dataset):
@@ -139,7 +137,6 @@ def split_dataset_random(dataset: ExampleSet, first_size: int,
     --------
     >>> [part[:] for part in split_dataset_random('abcd', 1, seed=0)]
     [['c'], ['d', 'b', 'a']]
-
     """
     return split_dataset(dataset, first_size, _random_order(dataset, seed))
 
@@ -164,7 +161,6 @@ def split_dataset_n(dataset: ExampleSet, n: int,
     --------
     >>> [part[:] for part in split_dataset_n('abcde', 2)]
     [['a', 'b'], ['c', 'd']]
-
     """
     size = len(dataset) // positive('n', n)
     return [SubDataset(dataset, part * size, (part + 1) * size, order)
@@ -191,7 +187,6 @@ def split_dataset_n_random(dataset: ExampleSet, n: int,
     --------
     >>> [part[:] for part in split_dataset_n_random('abcd', 2, seed=0)]
     [['c', 'd'], ['b', 'a']]
-
     """
     return split_dataset_n(dataset, n, _random_order(dataset, seed))
 
@@ -220,7 +215,6 @@ def get_cross_validation_datasets(
     >>> [(train[:], valid[:])
     ...  for train, valid in get_cross_validation_datasets('abcd', 2)]
     [(['a', 'b'], ['c', 'd']), (['c', 'd'], ['a', 'b'])]
-
     """
     count = positive('n_folds', _n_folds(n_folds, kwargs))
     whole = range(len(dataset)) if order is None else order
@@ -259,7 +253,6 @@ def get_cross_validation_datasets_random(
     >>> folds = get_cross_validation_datasets_random('abcd', 2, seed=0)
     >>> [valid[:] for _, valid in folds]
     [['b', 'a'], ['c', 'd']]
-
     """
     return get_cross_validation_datasets(
         dataset, _n_folds(n_folds, kwargs), _random_order(dataset, seed))

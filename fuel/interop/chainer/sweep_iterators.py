@@ -55,7 +55,6 @@ class SweepIterator(Iterator):
     ValueError
         If both `shuffle` and `order_sampler` are given, or if an empty data
         set should be repeated.
-
     """
 
     def __init__(self, dataset: ExampleSet, batch_size: int,
@@ -138,7 +137,6 @@ class SweepIterator(Iterator):
         ------
         fuel.exceptions.StateMismatchError
             If the snapshot is damaged, or of another data set.
-
         """
         if self._sweeps.serialize(serializer):
             self.finalize()
@@ -174,7 +172,6 @@ class SerialIterator(SweepIterator):
     ([10, 20], 0.6666666666666666, False)
     >>> iterator.next(), iterator.epoch_detail, iterator.is_new_epoch
     ([30, 10], 1.3333333333333333, True)
-
     """
 
     def __next__(self) -> list[Example]:
@@ -252,7 +249,6 @@ class MultithreadIterator(PrefetchingIterator):
     ...                          n_threads=2) as iterator:
     ...     next(iterator), next(iterator)
     ([0, 1, 2], [3, 4, 0])
-
     """
 
     def __init__(self, dataset: ExampleSet, batch_size: int,
@@ -310,7 +306,6 @@ class MultiprocessIterator(PrefetchingIterator):
     :class:`~fuel.transformers.MultiProcessing`, and they come through shared
     memory. The processes start with the first batch and end with
     :meth:`finalize`.
-
     """
 
     TimeoutWarning = TimeoutWarning

@@ -42,7 +42,6 @@ class OrderSampler:
         -------
         numpy.ndarray, shape (examples,)
             Indices of the data set.
-
         """
         raise NotImplementedError(
             f'{type(self).__name__} must implement __call__')
@@ -58,7 +57,6 @@ class ShuffleOrderSampler(OrderSampler):
         ``RandomState(config.default_seed)``, as for Fuel's schemes, so two
         iterators made alike give the same order. Its state is part of
         snapshots.
-
     """
 
     def __init__(self, random_state: RandomGenerator | None = None) -> None:
@@ -84,7 +82,6 @@ class Sweeps:
         Whether a sweep follows the first.
     sampler : callable or None
         None: the order of the data set.
-
     """
 
     def __init__(self, num_examples: int, batch_size: int, repeat: bool,
@@ -172,7 +169,6 @@ class Sweeps:
         -------
         bool
             Whether what comes next has changed.
-
         """
         taken = copy.copy(self)
         taken.position = serialize_count(
@@ -235,7 +231,6 @@ class SweepScheme(IterationScheme):
     ----------
     sweeps : Sweeps
         It stays where it is.
-
     """
 
     requests_examples = False

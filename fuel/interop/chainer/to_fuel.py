@@ -53,7 +53,6 @@ class ChainerDataset(Dataset):
     >>> dataset.get_data(None, [2, 0])
     (array([[4, 5],
            [0, 1]]), array([9, 7]))
-
     """
 
     def __init__(self, dataset: ExampleSet,
@@ -108,7 +107,6 @@ class ChainerDataset(Dataset):
         ValueError
             If the request is of another kind, empty or out of range, or an
             example has other parts than the first.
-
         """
         rows = as_rows(request, self.num_examples)
         if isinstance(rows, int):

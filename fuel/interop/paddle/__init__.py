@@ -1,0 +1,23 @@
+"""PaddlePaddle's data providers and readers on Fuel.
+
+PaddlePaddle itself is not needed, but for :func:`as_iterable`.
+"""
+from fuel.interop.paddle.loading import as_iterable
+from fuel.interop.paddle.providers import ProviderDataset, as_provider
+from fuel.interop.paddle.readers import (
+    batch,
+    buffered,
+    chain,
+    compose,
+    firstn,
+    map_readers,
+    shuffle,
+)
+from fuel.interop.paddle.training import minibatches, to_feed, train
+
+__all__ = ['ProviderDataset', 'as_iterable', 'as_provider', 'batch',
+           'buffered', 'chain', 'compose', 'firstn', 'map_readers',
+           'minibatches', 'shuffle', 'to_feed', 'train']
+
+# Classes are pickled, and shown, under the name that users import.
+ProviderDataset.__module__ = __name__

@@ -1,0 +1,232 @@
+"""Data providers: functions that return the entries of a pass."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy
+
+from fuel.datasets import Dataset, IterableDataset
+from fuel.datasets.iterable import imap
+from fuel.transformers import Unpack
+from fuel.typing import State, StreamLike
+
+#: Returns the entries of a pass, each a list of columns.
+Provider: TypeAlias = Callable[[], Iterable[Any]]
+#: One column of an entry: an array, a list of integers or an integer.
+Column: TypeAlias = Any
+
+
+class StreamProvider:
+    """The examples of a stream as entries; see :func:`as_provider`.
+
+    Attributes
+    ----------
+    stream : AbstractDataStream
+        Produces examples.
+    """
+
+    def __init__(self, stream: StreamLike) -> None:
+        self.stream: Any = (
+            stream if stream.produces_examples else Unpack(stream))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the columns, in order (tuple of str)."""
+        return tuple(self.stream.sources)
+
+    def __call__(self, pass_index: int | None = None) -> Iterator[list[Any]]:
+        """Return the entries of the next epoch of the stream.
+
+        Parameters
+        ----------
+        pass_index : int, optional
+            Accepted, as some training loops pass it, without effect.
+        """
+        sources = self.sources
+        for example in self.stream.get_epoch_iterator():
+            yield as_entry(sources, example)
+
+    def state_dict(self) -> State:
+        """Return where the stream stands, as plain data."""
+        state: State = self.stream.state_dict()
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next pass go on where another provider stood."""
+        self.stream.load_state_dict(state)
+
+    def __repr__(self) -> str:
+        return (f'<{type(self).__name__} of {self.sources} over '
+                f'{type(self.stream).__name__}>')
+
+
+def as_provider(stream: StreamLike) -> StreamProvider:
+    """Return a stream as a data provider.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        One that produces batches is unpacked.
+
+    Returns
+    -------
+    callable
+        Each call is one pass: it returns the entries of the next epoch. An
+        entry is a list with a column for each source: a float32 array of one
+        dimension, an integer, or a list of integers.
+
+    Notes
+    -----
+    Floating-point data become float32 arrays of one dimension. An integer,
+    or an array of a single one, becomes an integer; several integers, and
+    lists of them, become a list. Integers of two or more axes, such as
+    pixels, become a float32 array too. Anything else is an error when an
+    entry is read.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> dataset = IndexableDataset({
+    ...     'image': numpy.ones((3, 2, 2), 'uint8'),
+    ...     'label': numpy.array([[7], [8], [9]])})
+    >>> provider = as_provider(DataStream(
+    ...     dataset, iteration_scheme=SequentialScheme(3, 2)))
+    >>> for image, label in provider():
+    ...     print(image, label)
+    [1. 1. 1. 1.] 7
+    [1. 1. 1. 1.] 8
+    [1. 1. 1. 1.] 9
+    """
+    return StreamProvider(stream)
+
+
+def as_entry(sources: Sequence[str], example: Iterable[Any]) -> list[Column]:
+    """Return an example as a list of columns."""
+    return [_as_column(source, part)
+            for source, part in zip(sources, example, strict=True)]
+
+
+def _as_column(source: str, part: Any) -> Column:
+    """Return the data of a source as a column."""
+    if isinstance(part, (list, tuple)) and not len(part):
+        return []
+    try:
+        array = numpy.asarray(part)
+    except ValueError:
+        # Rows of different lengths.
+        array = numpy.empty((), object)
+    if array.dtype.kind == 'f' or (
+            array.dtype.kind in 'iub' and array.ndim > 1):
+        return array.astype(numpy.float32, copy=False).ravel()
+    if array.dtype.kind not in 'iub':
+        raise TypeError(
+            f'source {source!r} is no column for Paddle: expected numbers, '
+            f'got {part!r:.80} ({array.dtype}): leave it out with '
+            'FilterSources, or encode it')
+    if array.size == 1 and not isinstance(part, (list, tuple)):
+        return int(array.ravel()[0])
+    return array.tolist()
+
+
+class Passes:
+    """An iterable that asks a provider for another pass each time.
+
+    Parameters
+    ----------
+    provider : callable
+    """
+
+    def __init__(self, provider: Provider) -> None:
+        if not callable(provider):
+            raise TypeError(
+                'a data provider is a function without arguments that returns '
+                f'an iterable, got {provider!r:.100} '
+                f'({type(provider).__name__}): write lambda: ...')
+        self.provider = provider
+        self._last: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        entries = self.provider()
+        if not isinstance(entries, Iterable):
+            raise TypeError(
+                'a data provider must return an iterable, but '
+                f'{self.provider!r:.100} returned {entries!r:.100}')
+        if isinstance(entries, Iterator) and entries is self._last:
+            raise ValueError(
+                f'the data provider {self.provider!r:.100} returned the '
+                'iterator that an earlier pass has read: it must make a new '
+                'one at each call')
+        self._last = entries
+        return iter(entries)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_last': None}
+
+
+class ProviderDataset(IterableDataset):
+    """The entries of a data provider as a data set.
+
+    Parameters
+    ----------
+    provider : callable
+        Takes no argument and returns an iterable of entries, each a list of
+        columns. It is called once an epoch.
+    names : tuple of str
+        The sources: a name for each column.
+    **kwargs
+        Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
+        `axis_labels`.
+
+    Raises
+    ------
+    TypeError
+        If the provider cannot be called, or returns no iterable.
+    ValueError
+        If an entry has more or fewer columns than there are names; if the
+        provider returns an iterator that was read before.
+
+    Notes
+    -----
+    It is read in order, and may be endless. A state counts the entries, so
+    resuming reads those that were delivered again, without transforming
+    them, and expects the provider to give the same.
+
+    Examples
+    --------
+    >>> def provider():
+    ...     for number in range(3):
+    ...         yield [number ** 2, number]
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(ProviderDataset(provider, ('square', 'root')))
+    >>> list(stream.get_epoch_iterator())
+    [(0, 0), (1, 1), (4, 2)]
+    """
+
+    def __init__(self, provider: Provider, names: Sequence[str],
+                 **kwargs: Any) -> None:
+        if isinstance(names, str) or not names:
+            raise ValueError('names must be a tuple with a name for each '
+                             f'column, got {names!r}')
+        self.provides_sources = tuple(names)
+        self.iterables = [Passes(provider)]
+        Dataset.__init__(self, **kwargs)
+
+    def get_data(self, state: Any = None, request: object = None) -> Any:
+        """Return the columns of the next entry.
+
+        See :meth:`~fuel.datasets.IterableDataset.get_data`.
+        """
+        if not isinstance(state, imap) or request is not None:
+            return super().get_data(state, request)
+        entry, = next(state)
+        if not isinstance(entry, (list, tuple)) or len(entry) != len(
+                self.provides_sources):
+            raise ValueError(
+                f'entry {state.position - 1} of the data provider must be a '
+                f'list of the columns {self.provides_sources}, got '
+                f'{entry!r:.200}')
+        return self.filter_sources(entry)

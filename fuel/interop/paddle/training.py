@@ -1,0 +1,160 @@
+"""The call that trains: columns, layers, batches and passes."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeAlias
+
+import numpy
+
+from fuel.interop.paddle.providers import Column, Passes, Provider
+from fuel.utils.checks import not_negative, positive
+
+Entry: TypeAlias = Sequence[Column]
+#: Names of layers, in the order of the columns, or the column of each.
+LayerMapping: TypeAlias = 'Sequence[str] | Mapping[str, int]'
+
+
+def minibatches(provider: Provider, batch_size: int,
+                pass_index: int | None = None) -> Iterator[list[Entry]]:
+    """Yield the entries of one pass in lists.
+
+    Parameters
+    ----------
+    provider : callable
+        Returns an iterable of entries. One that takes an argument gets
+        `pass_index`.
+    batch_size : int
+        How many entries a list has; the last may have fewer.
+    pass_index : int, optional
+        Number of the pass.
+
+    Yields
+    ------
+    list
+
+    Examples
+    --------
+    >>> list(minibatches(lambda: [[1], [2], [3]], 2))
+    [[[1], [2]], [[3]]]
+    """
+    positive('batch_size', batch_size)
+    entries = iter(Passes(_bound(provider, pass_index)))
+    while batch := list(islice(entries, batch_size)):
+        yield batch
+
+
+def train(provider: Provider, mapping: LayerMapping, batch_size: int,
+          total_pass: int,
+          step: Callable[[list[Entry], dict[str, int]], object]) -> None:
+    """Train on the entries of a data provider.
+
+    Parameters
+    ----------
+    provider : callable
+        Returns the entries of a pass, each a list of columns. It may be
+        endless; then there is one pass.
+    mapping : list of str or dict of str to int
+        The layer that each column is for, in order; or the number of the
+        column of each layer.
+    batch_size : int
+        How many entries make a batch; the last of a pass may have fewer.
+    total_pass : int
+        How many passes to make.
+    step : callable
+        Takes a list of entries and a dict from layers to columns, and does
+        what is to be done with a batch; :func:`to_feed` makes arrays of it.
+
+    Raises
+    ------
+    ValueError
+        If a layer has no column, or an entry has another number of columns
+        than the list of layers.
+
+    Examples
+    --------
+    >>> def provider():
+    ...     yield [0.5, 1]
+    ...     yield [0.25, 0]
+    >>> def step(batch, mapping):
+    ...     print(to_feed(batch, mapping)['label'])
+    >>> train(provider, ['image', 'label'], 2, 2, step)
+    [1 0]
+    [1 0]
+    """
+    columns = as_columns(mapping)
+    for pass_index in range(not_negative('total_pass', total_pass)):
+        for batch in minibatches(provider, batch_size, pass_index):
+            _check_columns(batch, mapping, columns)
+            step(batch, columns)
+
+
+def to_feed(batch: Sequence[Entry], mapping: LayerMapping) -> dict[str, Any]:
+    """Return the columns of a batch under the names of their layers.
+
+    Parameters
+    ----------
+    batch : list of list
+        Entries.
+    mapping : list of str or dict of str to int
+        See :func:`train`.
+
+    Returns
+    -------
+    dict
+        Integers and arrays of one shape become an array, of shape (batch,)
+        or (batch, size). Sequences of different lengths stay a list.
+
+    Examples
+    --------
+    >>> feed = to_feed([[[1, 2], 7], [[3], 8]], ['words', 'label'])
+    >>> feed['words'], feed['label']
+    ([[1, 2], [3]], array([7, 8]))
+    """
+    columns = as_columns(mapping)
+    _check_columns(batch, mapping, columns)
+    feed = {}
+    for layer, column in columns.items():
+        parts = [entry[column] for entry in batch]
+        is_ragged = len({numpy.shape(part) for part in parts}) > 1
+        feed[layer] = parts if is_ragged else numpy.array(parts)
+    return feed
+
+
+def as_columns(mapping: LayerMapping) -> dict[str, int]:
+    """Return the column of each layer, checked."""
+    if isinstance(mapping, str) or not mapping:
+        raise ValueError(
+            'mapping must be a list with the layer of each column, or a dict '
+            f'from layers to numbers of columns, got {mapping!r}')
+    if isinstance(mapping, Mapping):
+        return {layer: not_negative(f'the column of {layer!r}', column)
+                for layer, column in mapping.items()}
+    if len(set(mapping)) < len(mapping):
+        raise ValueError(f'mapping names a layer twice: {list(mapping)}')
+    return {layer: column for column, layer in enumerate(mapping)}
+
+
+def _check_columns(batch: Sequence[Entry], mapping: LayerMapping,
+                   columns: dict[str, int]) -> None:
+    """Refuse entries that lack a column, or have more than are named."""
+    for entry in batch:
+        count = len(entry) if isinstance(entry, (list, tuple)) else None
+        if count is None or count <= max(columns.values()) or (
+                not isinstance(mapping, Mapping) and count != len(columns)):
+            raise ValueError(
+                f'mapping has the columns of {columns}, but an entry has '
+                f'{count} of them: {entry!r:.200}')
+
+
+def _bound(provider: Provider, pass_index: int | None) -> Provider:
+    """Return a provider that gets the number of the pass if it takes it."""
+    if pass_index is None or not callable(provider):
+        return provider
+    try:
+        inspect.signature(provider).bind(pass_index)
+    except (TypeError, ValueError):
+        return provider
+    takes_index: Callable[[int], Any] = provider  # type: ignore[assignment]
+    return lambda: takes_index(pass_index)

@@ -1,0 +1,108 @@
+"""A stream that reads several streams one after the other."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fuel.describe.source_types import SourceTypes
+from fuel.epochs.runtime import runtime_of
+from fuel.transformers.base import length_of, types_of
+from fuel.transformers.several import SeveralStreams
+from fuel.transformers.source_names import labels_of
+from fuel.typing import Request, StreamLike, returns_epochs
+
+
+class Chain(SeveralStreams):
+    """Reads several streams one after the other, in each epoch.
+
+    Parameters
+    ----------
+    data_streams : iterable of AbstractDataStream
+        They have the same sources, in the same order, and all produce
+        examples, or all batches.
+    **kwargs
+        See :class:`~fuel.streams.AbstractDataStream`. The axis labels
+        default to those of the first stream.
+
+    Raises
+    ------
+    ValueError
+        If the sources differ, or some streams produce examples and others
+        batches.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> easy = DataStream(IterableDataset([1, 2]))
+    >>> hard = DataStream(IterableDataset([30]))
+    >>> list(Chain([easy, hard]).get_epoch_iterator())
+    [(1,), (2,), (30,)]
+    """
+
+    epoch_attributes = (*SeveralStreams.epoch_attributes, '_place')
+    _place = 0
+
+    def __init__(self, data_streams: Iterable[StreamLike],
+                 **kwargs: Any) -> None:
+        streams = tuple(data_streams)
+        if streams:
+            kwargs.setdefault('axis_labels', labels_of(streams[0]))
+        super().__init__(streams, **kwargs)
+        found = [tuple(stream.sources) for stream in streams]
+        if len(set(found)) > 1:
+            raise ValueError(
+                'the streams that Chain reads must have the same sources, '
+                f'got {", ".join(map(str, found))}: use Rename or '
+                'FilterSources')
+        self.sources = found[0]
+
+    @returns_epochs
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch of each stream."""
+        with runtime_of(self).lock:
+            self._place = 0
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next data of the stream whose turn it is.
+
+        Parameters
+        ----------
+        request : None
+            There are no requests.
+
+        Returns
+        -------
+        tuple
+        """
+        if request is not None:
+            raise ValueError(
+                'Chain reads its data streams in order and takes no '
+                f'requests, got {request!r}')
+        while self._place < len(self.child_epoch_iterators):
+            for data in self.child_epoch_iterators[self._place]:
+                return data
+            self._place += 1
+        raise StopIteration
+
+    def get_leftover(self) -> int:
+        """Return which stream has its turn."""
+        return self._place
+
+    def set_leftover(self, leftover: int) -> None:
+        """Go on with that stream."""
+        if not 0 <= leftover <= len(self.data_streams):
+            raise ValueError(f'there is no stream number {leftover}')
+        self._place = leftover
+
+    def known_types(self) -> SourceTypes:
+        """Return the types that all streams have."""
+        first, *others = map(types_of, self.data_streams)
+        return {source: found for source, found in first.items()
+                if all(found == other.get(source) for other in others)}
+
+    def _length(self) -> int | None:
+        lengths = [length_of(stream) for stream in self.data_streams]
+        known = [length for length in lengths if length is not None]
+        return sum(known) if len(known) == len(lengths) else None

@@ -1,0 +1,76 @@
+"""A stage that takes the first items of an epoch."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.describe.source_types import SourceTypes
+from fuel.epochs.runtime import runtime_of
+from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.transformers.source_names import labels_of
+from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.utils.checks import not_negative
+
+
+class Take(Transformer):
+    """Takes the first items of each epoch, and leaves out the rest.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    count : int
+        How many batches or examples, whichever the stream produces.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset('abc'))
+    >>> list(Take(stream, 2).get_epoch_iterator())
+    [('a',), ('b',)]
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_taken')
+    _taken = 0
+
+    def __init__(self, data_stream: StreamLike, count: int,
+                 **kwargs: Any) -> None:
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(data_stream, data_stream.produces_examples, **kwargs)
+        self.count = not_negative('count', count)
+
+    @returns_epochs
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the first items of a new epoch."""
+        with runtime_of(self).lock:
+            self._taken = 0
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next item; StopIteration after `count`.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        if self._taken >= self.count:
+            raise StopIteration
+        data = self._pull()
+        self._taken += 1
+        return data
+
+    def get_leftover(self) -> int:
+        """Return how many items were taken."""
+        return self._taken
+
+    def set_leftover(self, leftover: int) -> None:
+        """Go on counting from there."""
+        self._taken = not_negative('taken', leftover)
+
+    def known_types(self) -> SourceTypes:
+        """Return what `data_stream` knows of its types."""
+        return types_of(self.data_stream)
+
+    def _length(self) -> int | None:
+        length = length_of(self.data_stream)
+        return None if length is None else min(length, self.count)
