@@ -16,6 +16,8 @@ from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
+from fuel.remote.location import as_path
+from fuel.remote.urls import StorageOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.raw_file import raw_file_at
@@ -63,6 +65,8 @@ class CSVDataset(Dataset):
     encoding : str, optional
         Any in which a line break is one byte. Defaults to ``'utf-8'``; a
         byte order mark is left out.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of a URL.
     **kwargs
         Arguments of :class:`Dataset`, `sources` and `axis_labels`.
 
@@ -107,8 +111,10 @@ class CSVDataset(Dataset):
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  delimiter: str = ',', quote: str | None = '"',
-                 encoding: str = 'utf-8', **kwargs: Any) -> None:
-        self.path = os.fsdecode(path)
+                 encoding: str = 'utf-8',
+                 storage_options: StorageOptions | None = None,
+                 **kwargs: Any) -> None:
+        self.path = as_path(os.fsdecode(path), storage_options)
         self.delimiter, self.quote = delimiter, quote
         self.encoding = encoding
         self.load()

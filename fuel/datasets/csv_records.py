@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, is_remote
 
 # Records as near as this are read with one call.
 NEAR = 1 << 12
@@ -100,7 +100,15 @@ class CSVFile:
     def _read(self, unique: NDArray[numpy.intp]) -> list[list[str]]:
         """Return the cells of some records, in the order of the file."""
         found: list[list[str]] = []
-        for first, last in self._runs(unique):
+        runs = list(self._runs(unique))
+        if is_remote(self._file):
+            # All of them, before the first is waited for.
+            starts = self.index.starts
+            self._file.request(
+                starts[unique[[first for first, _ in runs]]],
+                starts[unique[[last - 1 for _, last in runs]] + 1],
+                is_urgent=True)
+        for first, last in runs:
             start = int(self.index.starts[unique[first]])
             stop = int(self.index.starts[unique[last - 1] + 1])
             content = self._file.read(start, stop - start)

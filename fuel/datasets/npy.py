@@ -12,6 +12,8 @@ from fuel.datasets.rows import as_rows, check_equal_lengths
 from fuel.datasets.splits import order_of_splits
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
+from fuel.remote.location import as_path
+from fuel.remote.urls import StorageOptions
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
@@ -33,13 +35,15 @@ class NPYDataset(Dataset):
     ----------
     path : str, path-like or dict
         A ``.npz`` file, whose names become the sources; a ``.npy`` file,
-        the source ``'data'``; or a dict from sources to ``.npy`` files.
+        the source ``'data'``, or the URL of one; or a dict from sources to ``.npy`` files.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.
     splits : dict, optional
         Maps names of splits to ``(start, stop)`` or to a list or array of
         rows, in any order.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of URLs.
     **kwargs
         Arguments of :class:`Dataset`, `sources` and `axis_labels`.
 
@@ -83,8 +87,9 @@ class NPYDataset(Dataset):
 
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
+                 storage_options: StorageOptions | None = None,
                  **kwargs: Any) -> None:
-        self.path = _as_paths(path)
+        self.path = _as_paths(path, storage_options)
         self.which_sets = which_sets
         self.load()
         self.provides_sources = tuple(sorted(self.readers))
@@ -158,9 +163,11 @@ class NPYDataset(Dataset):
                 for source in self.sources]
 
 
-def _as_paths(path: Any) -> str | dict[str, str]:
+def _as_paths(path: Any, storage_options: StorageOptions | None,
+              ) -> str | dict[str, str]:
     if isinstance(path, Mapping):
         if not path:
             raise ValueError('at least one file is needed, got {}')
-        return {source: os.fspath(one) for source, one in path.items()}
-    return os.fsdecode(path)
+        return {source: as_path(os.fspath(one), storage_options)
+                for source, one in path.items()}
+    return as_path(os.fsdecode(path), storage_options)

@@ -13,6 +13,7 @@ from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import SequentialReader
 from fuel.exceptions import UnknownTokenError
 from fuel.kernels.text import MissingTokenError, numberize
+from fuel.remote.urls import StorageOptions
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import Batch, EpochReader, State
 
@@ -27,6 +28,7 @@ class TextOptions(TypedDict, total=False):
     level: str
     preprocess: Callable[[str], str] | None
     encoding: str | None
+    storage_options: StorageOptions | None
 
 
 class TextFile(Dataset):
@@ -58,6 +60,9 @@ class TextFile(Dataset):
         returns a string. For example ``str.lower``.
     encoding : str, optional
         Of the files. Defaults to UTF-8.
+    storage_options : dict, optional
+        As for :class:`~fuel.datasets.hdf5.H5PYDataset`, of files that are
+        URLs.
 
     Attributes
     ----------
@@ -110,8 +115,9 @@ class TextFile(Dataset):
                  unk_token: str | None = '<UNK>',  # noqa: S107
                  level: str = 'word',
                  preprocess: Callable[[str], str] | None = None,
-                 encoding: str | None = None) -> None:
-        self.files = as_files(files)
+                 encoding: str | None = None,
+                 storage_options: StorageOptions | None = None) -> None:
+        self.files = as_files(files, storage_options)
         self.dictionary = as_vocabulary(dictionary)
         check_level(level)
         for name, token in (('bos_token', bos_token),

@@ -5,17 +5,21 @@ import os
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from fuel.remote.location import as_path
+from fuel.remote.urls import StorageOptions
+
 #: Names of text files.
 Paths: TypeAlias = Iterable[str | os.PathLike[str]]
 
 
-def as_files(files: Paths) -> list[str]:
+def as_files(files: Paths, storage_options: StorageOptions | None = None,
+             ) -> list[str]:
     """Return names of files as a list, at least one of them."""
     if isinstance(files, (str, bytes, os.PathLike)):
         raise ValueError(
             f'files must be a list of names, got the single name {files!r}: '
             f'write [{files!r}]')
-    names = [os.fspath(path) for path in files]
+    names = [as_path(os.fspath(path), storage_options) for path in files]
     if not names:
         raise ValueError('files must name at least one text file')
     return names

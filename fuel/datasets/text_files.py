@@ -16,6 +16,8 @@ from typing import IO, Any
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
+from fuel.remote.location import RemotePath
+from fuel.remote.urls import file_name
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
@@ -26,16 +28,17 @@ LONGEST_LINE = 1 << 28
 
 def open_binary(path: str) -> Any:
     """Open a file for reading, decompressed as its name says."""
-    extension = os.path.splitext(path)[1]
+    source = path.open().open() if isinstance(path, RemotePath) else path
+    extension = os.path.splitext(file_name(path))[1]
     if extension == '.gz':
         import gzip
-        return gzip.open(path, 'rb')
+        return gzip.open(source, 'rb')
     if extension == '.bz2':
         import bz2
-        return bz2.open(path, 'rb')
+        return bz2.open(source, 'rb')
     if extension == '.xz':
-        return lzma.open(path, 'rb')
-    return open(path, 'rb')
+        return lzma.open(source, 'rb')
+    return source if isinstance(path, RemotePath) else open(path, 'rb')
 
 
 def check_exists(path: str, kind: str) -> None:
@@ -50,7 +53,9 @@ def check_exists(path: str, kind: str) -> None:
     ------
     FileNotFoundError
     """
-    if not os.path.isfile(path):
+    if isinstance(path, RemotePath):
+        path.open()
+    elif not os.path.isfile(path):
         raise FileNotFoundError(
             f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
             'correct the name')
@@ -116,7 +121,7 @@ class LineReader:
             return function()
         except UnicodeError as error:
             raise self._undecodable(error, self._line_of_error()) from error
-        except FileNotFoundError:
+        except (FileNotFoundError, TimeoutError, DamagedFileError):
             raise
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise DamagedFileError(

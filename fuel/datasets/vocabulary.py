@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from fuel.datasets.text_arguments import Paths, as_files, check_level
 from fuel.datasets.text_files import LineReader, check_exists, open_binary
+from fuel.remote.location import as_path
+from fuel.remote.urls import file_name
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.progress import progress
 
@@ -206,9 +208,9 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     >>> load_vocabulary('tokens.txt')
     {'<UNK>': 0, 'the': 1}
     """
-    name = os.fspath(path)
+    name = as_path(os.fspath(path))
     check_exists(name, 'vocabulary')
-    plain, extension = os.path.splitext(name)
+    plain, extension = os.path.splitext(file_name(name))
     if extension in ('.gz', '.bz2', '.xz'):
         extension = os.path.splitext(plain)[1]
     with open_binary(name) as file:

@@ -30,6 +30,10 @@ HEAD = 64 << 10
 # What does not wait for a request's answer, but for the process that makes
 # it, gives up this much later.
 GRACE = 30.
+# Of who reads in order: bytes that are fetched before they are needed, and of
+# one request.
+ORDERED_AHEAD = 16 << 20
+PIECE = 1 << 20
 # Bytes that are fetched before they are needed, where a disk takes them.
 DISK_AHEAD = 256 << 20
 
@@ -161,11 +165,12 @@ class RemoteFile:
 
     def open(self) -> Any:
         """Return a stream of the file's bytes, from its beginning."""
-        return io.BufferedReader(RemoteStream(self, self.path), HEAD)
+        return io.BufferedReader(
+            RemoteStream(self, self.path, reads_ahead=True), HEAD)
 
     def stream(self, name: str) -> RemoteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self, name)
+        return RemoteStream(self, name, reads_ahead=False)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:
@@ -244,6 +249,20 @@ class RemoteFile:
                     first, last):
                 return transfers.entry.read(address, stop - address)
             return self.memory[address:stop]
+
+    def read_ahead(self, address: int) -> None:
+        """Have what follows a position fetched, in pieces, for who reads in
+        order."""
+        start = -(-address // PIECE) * PIECE
+        stop = min(start + min(ORDERED_AHEAD, self.ahead_budget()),
+                   self.size)
+        if start < stop and not self._transfers.is_pending(
+                start // self._transfers.table.page,
+                -(-stop // self._transfers.table.page)):
+            starts = numpy.arange(start, stop, PIECE)
+            for first in starts.tolist():
+                self.request(numpy.array([first]), numpy.array(
+                    [min(first + PIECE, self.size)]))
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes of the file into memory of the caller's."""

@@ -89,7 +89,8 @@ class HTTPStore:
         if reply.status == 200:
             raise OSError(
                 'the server sends whole files only, not ranges of bytes: '
-                'download the file and give its path (cache_dataset does)')
+                'download the file and give its path, which '
+                'fuel.utils.cache.cache_dataset does')
         if reply.status != 206:
             raise error_of_status(
                 reply.status, reply.reason,

@@ -1,69 +1,91 @@
-"""Where a remote file is, and how it is accessed."""
+"""Paths of remote files, which know how the files are accessed."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from fuel.remote.open_file import remote_file
 from fuel.remote.urls import (
-    StorageOptions, is_spawning, public_options, shown, without_secrets)
+    StorageOptions, is_spawning, is_url, public_options, shown,
+    without_secrets)
 
 if TYPE_CHECKING:
     from fuel.remote.file import RemoteFile
 
 
-class Location:
-    """A URL and the options of its file system, of which a pickle or a
-    ``repr`` shows nothing secret.
+class RemotePath(str):
+    """A URL with the options of its file system.
 
-    Where a process starts another one, that one is given the secrets: with
-    a fork it would have them as well.
+    As a string, and in a ``repr`` or a pickle, it has no credentials. Where
+    this process starts another one, that one is given them: with a fork it
+    would have them as well.
     """
 
-    def __init__(self, url: str, options: StorageOptions | None) -> None:
-        if options is not None and not hasattr(options, 'keys'):
+    _url: str
+    _options: dict[str, Any]
+    _lacks_secrets: bool
+
+    def __new__(cls, url: str, options: StorageOptions | None = None,
+                lacks_secrets: bool = False) -> Self:
+        """Make a path; `lacks_secrets` if credentials were left out."""
+        if not isinstance(options, (Mapping, type(None))):
             raise TypeError(
                 f"storage_options must be a dict, such as {{'anon': True}}, "
                 f'got {type(options).__name__}')
-        self.shown = shown(url)
-        self._url = url
-        self._options = dict(options or {})
-        self._lacks_secrets = False
+        path = super().__new__(cls, shown(url))
+        path._url, path._options = url, dict(options or {})
+        path._lacks_secrets = lacks_secrets
+        return path
 
-    def __repr__(self) -> str:
-        return f'Location({self.shown!r})'
-
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> tuple[Any, ...]:
         if is_spawning():
-            return vars(self)
+            return RemotePath, (self._url, self._options,
+                                self._lacks_secrets)
         url, options = without_secrets(self._url), public_options(
             self._options)
-        return {'shown': self.shown, '_url': url, '_options': options,
-                '_lacks_secrets': self._lacks_secrets or (
-                    url, options) != (self._url, self._options)}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Location) and (
-            vars(self) == vars(other))
-
-    def __hash__(self) -> int:
-        return hash(self._url)
+        return RemotePath, (url, options, self._lacks_secrets or (
+            url, options) != (self._url, self._options))
 
     @property
     def public_options(self) -> StorageOptions:
         """The options without credentials (dict)."""
         return public_options(self._options)
 
-    def with_options(self, options: StorageOptions) -> Location:
-        """Return the same place, accessed with other options."""
-        return Location(self._url, options)
+    def with_options(self, options: StorageOptions) -> RemotePath:
+        """Return the same path, accessed with other options."""
+        return RemotePath(self._url, options)
 
-    def open(self) -> RemoteFile:
-        """Return the file as it is now."""
+    def joined(self, name: str) -> RemotePath:
+        """Return the path of a file in this folder."""
+        return RemotePath(f'{self._url.rstrip("/")}/{name}', self._options,
+                          self._lacks_secrets)
+
+    def reveal(self) -> tuple[str, StorageOptions]:
+        """Return URL and options with their credentials."""
+        return self._url, self._options
+
+    def open(self, is_trusted: bool = False) -> RemoteFile:
+        """Return the file as it is now; as it was last seen in this
+        process, if that is trusted."""
         try:
-            return remote_file(self._url, self._options)
+            return remote_file(self._url, self._options, is_trusted)
         except PermissionError as error:
             if not self._lacks_secrets:
                 raise
             raise PermissionError(
                 f'{error} (what was unpickled has no credentials: assign '
                 f'its storage_options)') from None
+
+
+def as_path(path: str, storage_options: StorageOptions | None = None) -> str:
+    """Return a path as it is, and a URL as a :class:`RemotePath`."""
+    if isinstance(path, RemotePath):
+        return path if storage_options is None else path.with_options(
+            storage_options)
+    if is_url(path):
+        return RemotePath(path, storage_options)
+    if storage_options is not None:
+        raise ValueError(
+            f'storage_options are for URLs, such as s3://bucket/name, and '
+            f'{path!r} is the path of a local file: leave them out')
+    return path

@@ -18,17 +18,23 @@ class Source(Protocol):
         """Read bytes into memory of the caller's; return how many."""
         ...
 
+    def read_ahead(self, address: int) -> None:
+        """Have what follows a position fetched, for who reads in order."""
+        ...
+
 
 class RemoteStream(io.RawIOBase):
     """Reads a remote file from some position on.
 
     HDF5 takes its ``repr`` for the file's name.
 
+    `reads_ahead`: whether it is read in order, mostly.
     """
 
-    def __init__(self, file: Source, name: str) -> None:
+    def __init__(self, file: Source, name: str, reads_ahead: bool) -> None:
         super().__init__()
         self._file = file
+        self._reads_ahead = reads_ahead
         self.name = name
         self._position = 0
 
@@ -59,6 +65,8 @@ class RemoteStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer; return how many bytes."""
+        if self._reads_ahead:
+            self._file.read_ahead(self._position)
         with memoryview(buffer) as view:
             count = self._file.read_into(view.cast('B'), self._position)
         self._position += count

@@ -45,9 +45,13 @@ def protocol_of(url: str) -> str:
     return url.partition('://')[0].partition('::')[0].lower()
 
 
-def name_of(url: str) -> str:
-    """Return the last part of a URL's path, as the name of a file."""
-    return os.path.basename(unquote(urlsplit(url).path)) or 'file'
+def file_name(path: str) -> str:
+    """Return the name of a file; of a URL, the last part of its path."""
+    if not is_url(path):
+        return os.path.basename(path)
+    # A bucket without a key is no file.
+    parts = urlsplit(path.rpartition('::')[2])
+    return os.path.basename(unquote(parts.path))
 
 
 def shown(url: str) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fuel.exceptions import DamagedFileError
 from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
+from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader
@@ -166,5 +167,7 @@ class ArrayReader(Reader):
 
 def is_archive(path: str) -> bool:
     """Return whether a file is a ``.npz``, by its first bytes."""
+    if isinstance(path, RemotePath):
+        return path.open().read(0, 2) == b'PK'
     with open(path, 'rb') as stream:
         return stream.read(2) == b'PK'

@@ -15,8 +15,7 @@ import h5py
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import MappedRows
 from fuel.kernels.guard import file_state
-from fuel.remote.open_file import remote_file
-from fuel.remote.urls import StorageOptions, is_url
+from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
@@ -55,11 +54,10 @@ def attach(file: RemoteBytes) -> str:
     raise AssertionError
 
 
-def raw_file_at(path: str, storage_options: StorageOptions | None = None,
-                ) -> FileBytes:
-    """Return the file that a path or a URL leads to."""
-    if is_url(path):
-        return remote_file(path, storage_options)
+def raw_file_at(path: str) -> FileBytes:
+    """Return the file that a path leads to, local or remote."""
+    if isinstance(path, RemotePath):
+        return path.open()
     descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
     try:
         return _shared(path, descriptor)

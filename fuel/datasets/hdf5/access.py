@@ -8,7 +8,8 @@ import h5py
 
 from fuel.datasets.hdf5.file_access import FileAccess
 from fuel.datasets.hdf5.remote_access import RemoteAccess
-from fuel.remote.urls import StorageOptions, is_url
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import StorageOptions
 
 
 def access_to(file_or_path: Any, driver: str | None,
@@ -27,10 +28,7 @@ def access_to(file_or_path: Any, driver: str | None,
         raise TypeError(
             'file_or_path must be a path or an open h5py.File, got '
             f'{file_or_path!r}') from None
-    if is_url(path):
-        return RemoteAccess(path, driver, storage_options)
-    if storage_options is not None:
-        raise ValueError(
-            f'storage_options are for URLs, such as s3://bucket/name, and '
-            f'{path!r} is the path of a local file: leave them out')
+    path = as_path(path, storage_options)
+    if isinstance(path, RemotePath):
+        return RemoteAccess(path, driver)
     return FileAccess(path, driver)

@@ -17,12 +17,12 @@ import h5py
 
 from fuel.datasets.hdf5.labels import scale
 from fuel.exceptions import DamagedFileError
-from fuel.remote.urls import StorageOptions, is_url
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import StorageOptions
 from fuel.storage import Reader, open_reader
-from fuel.storage.file_bytes import RemoteBytes, is_remote
+from fuel.storage.file_bytes import RemoteBytes
 from fuel.storage.layout import obstacle_of_file
-from fuel.storage.raw_file import (
-    attach, identity_of, raw_file, raw_file_at)
+from fuel.storage.raw_file import attach, identity_of, raw_file
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import naming_file
 
@@ -220,10 +220,9 @@ def _overwritten(path: str) -> DamagedFileError:
 def open_hdf5(path: str, driver: str | None = None,
               storage_options: StorageOptions | None = None) -> h5py.File:
     """Open a file for reading, with an error that says why it cannot be."""
-    if is_url(path):
-        file = raw_file_at(path, storage_options)
-        assert is_remote(file)
-        return open_stream(file)
+    path = as_path(path, storage_options)
+    if isinstance(path, RemotePath):
+        return open_stream(path.open())
     try:
         return h5py.File(path, mode='r', driver=driver)
     except FileNotFoundError:
