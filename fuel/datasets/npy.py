@@ -35,7 +35,8 @@ class NPYDataset(Dataset):
     ----------
     path : str, path-like or dict
         A ``.npz`` file, whose names become the sources; a ``.npy`` file,
-        the source ``'data'``, or the URL of one; or a dict from sources to ``.npy`` files.
+        the source ``'data'``; or a dict from sources to ``.npy`` files. Each
+        may be a URL.
     which_sets : tuple of str, optional
         The splits to use, concatenated in this order. Defaults to None: all
         rows.

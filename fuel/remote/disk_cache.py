@@ -57,7 +57,7 @@ def digest(*parts: object) -> str:
                           ).hexdigest()[:32]
 
 
-@fault_point('remote.write')
+@fault_point('cache write')
 def write_at(descriptor: int, data: bytes, start: int) -> None:
     """Write bytes of a remote file into the one on disk."""
     view = memoryview(data)
@@ -66,7 +66,7 @@ def write_at(descriptor: int, data: bytes, start: int) -> None:
         view, start = view[done:], start + done
 
 
-@fault_point('remote.record')
+@fault_point('cache record')
 def append(descriptor: int, record: bytes) -> None:
     """Append a record to an index: as a whole, to other processes."""
     os.write(descriptor, record)

@@ -19,7 +19,7 @@ FIRST_WAIT = .1
 LONGEST_WAIT = 10.
 
 
-@fault_point('remote.wait')
+@fault_point('remote wait')
 def pause(seconds: float) -> Awaitable[None]:
     """Wait before a request is repeated."""
     return asyncio.sleep(seconds)

@@ -183,9 +183,9 @@ class Transfers:
             run_on_loop(self._run(fetch))
 
     async def _run(self, fetch: Fetch) -> None:
-        state = ABSENT
+        state, data = ABSENT, b''
         try:
-            state = await self._transfer(fetch)
+            state, data = await self._transfer(fetch)
         except BaseException as error:
             fetch.error = error
             if isinstance(error, DamagedFileError):
@@ -194,7 +194,7 @@ class Transfers:
                 raise
         finally:
             with self.lock:
-                self.table.end(fetch, state)
+                self._end(fetch, state, data)
                 self._running -= 1
                 self._in_flight -= (fetch.last - fetch.first
                                     ) * self.table.page
@@ -204,8 +204,15 @@ class Transfers:
             for task in fetch.then if state != ABSENT else ():
                 task()
 
-    async def _transfer(self, fetch: Fetch) -> int:
-        """Bring pages; return where they are."""
+    def _end(self, fetch: Fetch, state: int, data: bytes) -> None:
+        """Count pages as here; write what is kept in memory."""
+        if state == IN_MEMORY:
+            self.resident.write(fetch.first, fetch.last, data)
+        self.table.end(fetch, state)
+
+    async def _transfer(self, fetch: Fetch) -> tuple[int, bytes]:
+        """Bring pages; return where they are to be, and what is not on disk
+        of them."""
         table = self.table
         start = fetch.first * table.page
         stop = min(fetch.last * table.page, table.size)
@@ -213,7 +220,7 @@ class Transfers:
             record, = self._claims_of(fetch.first, fetch.last)
             if self.entry is not None and await asyncio.to_thread(
                     self.entry.is_sound, record):
-                return ON_DISK
+                return ON_DISK, b''
             logger.warning('%s is damaged, bytes %d to %d are fetched again',
                            getattr(self.entry, 'folder', ''), start, stop)
         answer = await self._origin.fetch(start, stop, self._opened)
@@ -233,16 +240,15 @@ class Transfers:
             if first < last and not self.table.states[first:last].any():
                 fetch = Fetch(first, last, 0, True, False)
                 self.table.begin(fetch)
-                self.table.end(fetch, self._keep(
+                self._end(fetch, *self._keep(
                     fetch, data[first * page - start:last * page - start]))
 
-    def _keep(self, fetch: Fetch, data: bytes) -> int:
+    def _keep(self, fetch: Fetch, data: bytes) -> tuple[int, bytes]:
+        """Write pages to the cache on disk, if there is room."""
         if self.entry is not None and self.entry.keep(
                 fetch.first, fetch.last, data):
-            return ON_DISK
-        with self.lock:
-            self.resident.write(fetch.first, fetch.last, data)
-        return IN_MEMORY
+            return ON_DISK, b''
+        return IN_MEMORY, data
 
     def _evict(self) -> None:
         for extent in self.resident.evict():

@@ -18,6 +18,7 @@ from fuel.storage.filters import decode
 from fuel.storage.layout import (Layout, fill_value, is_known, name_of,
                                  stored_type)
 from fuel.storage.mapped import DirectReader
+from fuel.storage.paging import Blocks
 from fuel.storage.prefetch import Background
 from fuel.storage.raw_file import raw_file
 from fuel.utils.threads import map_chunks
@@ -53,6 +54,7 @@ class DecodedReader(DirectReader):
         self._table = read_chunk_table(dataset, self._file)
         self._num_stored = int((self._table.addresses != MISSING).sum())
         self._known = is_known(layout.filters)
+        self._blocks = self._find_blocks()
         self._background = Background()
         # Without a name a data set cannot be told from others of the file.
         name = dataset.name or object()
@@ -109,13 +111,19 @@ class DecodedReader(DirectReader):
         """See :meth:`Reader.needs_fetching`."""
         if not is_remote(self._file) or self._remembers_all():
             return None
-        addresses = self._table.addresses
-        stored = addresses >= 0
-        if not stored.any() or self._file.is_settled(
-                int(addresses[stored].min()), int(
-                    (addresses + self._table.sizes)[stored].max())):
+        blocks = self._blocks
+        if blocks is None or self._file.is_settled(blocks.first, blocks.last):
             return None
         return self._file.prefetch_budget()
+
+    def _find_blocks(self) -> Blocks | None:
+        """Return what widens ranges, None if there is nothing to fetch."""
+        addresses, sizes = self._table.addresses, self._table.sizes
+        stored = addresses >= 0
+        if not is_remote(self._file) or not stored.any():
+            return None
+        return Blocks(self._file, int(addresses[stored].min()), int(
+            (addresses + sizes)[stored].max()), int(sizes[stored].sum()))
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
@@ -137,12 +145,13 @@ class DecodedReader(DirectReader):
             if slots[chunk] is None]
 
     def _ranges(self, chunks: list[int]) -> tuple[Ends, Ends]:
-        """Return begin and end of the stored bytes of chunks."""
+        """Return what to fetch for chunks: begin and end of ranges."""
         places = numpy.array(chunks, numpy.intp)
         starts, sizes = self._table.addresses[places], self._table.sizes[
             places]
         stored = starts >= 0
-        return starts[stored], (starts + sizes)[stored]
+        ends = starts[stored], (starts + sizes)[stored]
+        return ends if self._blocks is None else self._blocks.widen(*ends)
 
     def _decode_in_background(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""

@@ -95,9 +95,9 @@ class MappedReader(DirectReader):
         stored = self._addresses[self._addresses >= 0]
         if not stored.size:
             return None
-        return self._paging.begin(
-            int(stored.min()),
-            int(stored.max()) + self._tiles.chunk_nbytes)
+        nbytes = self._tiles.chunk_nbytes
+        return self._paging.begin(int(stored.min()), int(stored.max())
+                                  + nbytes, stored.size * nbytes)
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""

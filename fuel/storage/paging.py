@@ -18,6 +18,8 @@ PAGES_AHEAD = 256 << 20
 # Neighbouring rows of a remote file that lie together are fetched in pieces
 # of so many bytes, where the whole file is wanted in the end.
 BLOCK = 1 << 20
+# At least so much of it must be the source's own.
+DENSE = .5
 
 
 class Paging(Protocol):
@@ -28,9 +30,10 @@ class Paging(Protocol):
     #: Whether that is so for ranges of rows as well.
     is_remote: bool
 
-    def begin(self, first: int, last: int) -> int | None:
-        """Look at where the bytes of the source are, at the beginning of an
-        epoch; return how many may be expected at a time, if any."""
+    def begin(self, first: int, last: int, nbytes: int) -> int | None:
+        """Look at where the bytes of the source are, from `first` to `last`,
+        at the beginning of an epoch; return how many may be expected at a
+        time, if any."""
         ...
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
@@ -53,7 +56,7 @@ class LocalPaging:
         self._ordered: SequentialRead | None = None
         self._by_rows: PagePrefetcher | None = None
 
-    def begin(self, first: int, last: int) -> int | None:
+    def begin(self, first: int, last: int, nbytes: int) -> int | None:
         """See :class:`Paging`."""
         ordered = by_rows = None
         if not is_resident(self._file, first, last - first):
@@ -89,21 +92,50 @@ class LocalPaging:
         yield
 
 
+class Blocks:
+    """Widens small ranges of a remote source to whole blocks, where the
+    cache will have the whole source in the end: few requests, of a size that
+    uses the network.
+
+    `first`, `last`: where the bytes of the source begin and end.
+    `nbytes`: how many of those in between are the source's.
+    """
+
+    def __init__(self, file: RemoteBytes, first: int, last: int,
+                 nbytes: int) -> None:
+        self._file = file
+        self.first, self.last = first, last
+        # What lies between the chunks may be of no use.
+        self._is_dense = nbytes >= DENSE * (last - first)
+
+    def widen(self, starts: Ends, stops: Ends) -> tuple[Ends, Ends]:
+        """Return the ranges to fetch for some that are needed."""
+        first, last = self.first, self.last
+        if not (starts.size and self._is_dense
+                and (stops - starts).max() < BLOCK
+                and self._file.keeps(last - first)):
+            return starts, stops
+        low = (starts - first) // BLOCK
+        high = -(-(stops - first) // BLOCK)
+        # A range may reach into the next block.
+        blocks = numpy.unique(numpy.append(low, high - 1))
+        starts = first + blocks * BLOCK
+        return starts, numpy.minimum(starts + BLOCK, last)
+
+
 class RemotePaging:
-    """Fetches a source from where it is, unless the cache on disk has all
-    of it."""
+    """Fetches a source from where it is, unless all of it is here."""
 
     is_remote = True
 
     def __init__(self, file: RemoteBytes) -> None:
         self._file = file
         self._is_here = False
-        self._first = self._last = 0
+        self._blocks = Blocks(file, 0, 0, 0)
 
-    def begin(self, first: int, last: int) -> int | None:
+    def begin(self, first: int, last: int, nbytes: int) -> int | None:
         """See :class:`Paging`."""
-        self._first, self._last = first, last
-        # Pages on disk stay there while the file is open.
+        self._blocks = Blocks(self._file, first, last, nbytes)
         self._is_here = self._file.is_settled(first, last)
         return None
 
@@ -114,31 +146,16 @@ class RemotePaging:
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
         """See :class:`Paging`."""
-        self._file.request(*self._pieces(starts, nbytes))
+        self._file.request(*self._blocks.widen(starts, starts + nbytes))
 
     def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
         """See :class:`Paging`."""
-        return self._file.hold(*self._pieces(starts, nbytes))
+        return self._file.hold(*self._blocks.widen(starts, starts + nbytes))
 
     def missing_bytes(self, starts: Ends, nbytes: int) -> int:
         """Return how many bytes of pieces are not here nor under way."""
-        return self._file.missing_bytes(*self._pieces(starts, nbytes))
-
-    def _pieces(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """Return the ranges to fetch for some pieces: whole blocks, where
-        the cache will have the whole source in the end."""
-        if not starts.size:
-            return starts, starts
-        stops = starts + nbytes
-        if nbytes < BLOCK and self._file.keeps(self._last - self._first):
-            starts = self._first + (
-                (starts - self._first) // BLOCK * BLOCK)
-            stops = numpy.minimum(
-                self._first - (self._first - stops) // BLOCK * BLOCK,
-                max(self._last, int(stops.max())))
-            starts, places = numpy.unique(starts, return_index=True)
-            stops = stops[places]
-        return starts, stops
+        return self._file.missing_bytes(
+            *self._blocks.widen(starts, starts + nbytes))
 
 
 def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:

@@ -16,7 +16,12 @@ They are named here, so that tests of crashes need no private names:
 'client send', 'client receive'
     a message of a client to, or from, its server;
 'client count'
-    a client records a batch as delivered.
+    a client records a batch as delivered;
+'remote wait'
+    a request for a remote file is about to be repeated;
+'cache write', 'cache record'
+    bytes of a remote file, or the record of them, are written to the cache on
+    disk.
 
 """
 from __future__ import annotations
@@ -44,6 +49,9 @@ POINTS = {
     'client send': 'fuel.client.channel',
     'client receive': 'fuel.client.channel',
     'client count': 'fuel.client.session',
+    'remote wait': 'fuel.remote.retry',
+    'cache write': 'fuel.remote.disk_cache',
+    'cache record': 'fuel.remote.disk_cache',
 }
 
 

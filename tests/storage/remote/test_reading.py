@@ -1,0 +1,268 @@
+"""Data sets of remote files have the values of local ones."""
+import pickle
+import threading
+
+import fsspec
+import h5py
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel import config
+from fuel.datasets import H5PYDataset
+from fuel.schemes import (BlockShuffledScheme, SequentialExampleScheme,
+                          SequentialScheme, ShuffledExampleScheme,
+                          ShuffledScheme)
+from fuel.storage.raw_file import raw_file_at
+from fuel.remote.location import RemotePath
+from fuel.streams import DataStream
+
+from .conftest import NUM_EXAMPLES, check_batch, make_file, read_epoch
+
+SCHEMES = {
+    'sequential': lambda: SequentialScheme(NUM_EXAMPLES, 64),
+    'full shuffle': lambda: ShuffledScheme(NUM_EXAMPLES, 64),
+    'hierarchical': lambda: BlockShuffledScheme(
+        NUM_EXAMPLES, 64, block_size=64, window=3),
+    'one batch': lambda: SequentialScheme(NUM_EXAMPLES, NUM_EXAMPLES)}
+
+
+@pytest.mark.parametrize('budget', ['disk', 'little disk', 'memory',
+                                    'little memory'])
+@pytest.mark.parametrize('scheme', SCHEMES)
+def test_epochs_have_the_values_of_the_file(url, data, scheme, budget):
+    """Wherever the bytes are kept, and if few of them can be."""
+    if 'memory' in budget:
+        config.remote_cache_path = 'off'
+    if 'little' in budget:
+        config.remote_cache_bytes = config.remote_memory_bytes = 100_000
+        config.chunk_cache_bytes = 50_000
+    dataset = H5PYDataset(url, ('train',))
+    stream = DataStream(dataset, iteration_scheme=SCHEMES[scheme]())
+    for _ in range(2):
+        assert list(range(NUM_EXAMPLES)) == sorted(read_epoch(stream, data))
+
+
+@pytest.mark.parametrize('scheme', [SequentialExampleScheme,
+                                    ShuffledExampleScheme])
+def test_single_examples_are_those_of_the_file(url, data, scheme):
+    """They are fetched in groups."""
+    dataset = H5PYDataset(url, ('train',), sources=('gzip', 'number'))
+    seen = []
+    for row, number in DataStream(dataset, iteration_scheme=scheme(
+            NUM_EXAMPLES)).get_epoch_iterator():
+        assert (data['gzip'][number] == row).all()
+        seen.append(number)
+    assert list(range(NUM_EXAMPLES)) == sorted(seen)
+
+
+@given(request=st.one_of(
+    st.integers(0, NUM_EXAMPLES - 1),
+    st.lists(st.integers(0, NUM_EXAMPLES - 1), min_size=1, max_size=40),
+    st.tuples(st.integers(0, 299), st.integers(1, 300)).map(
+        lambda ends: slice(ends[0], ends[0] + ends[1]))),
+    memory=st.sampled_from([0, 30_000, 1 << 28]))
+def test_any_request_has_the_values_of_the_file(tmp_path_factory, request,
+                                                memory):
+    """However little memory there is."""
+    path = tmp_path_factory.getbasetemp() / 'any.hdf5'
+    if not path.exists():
+        make_file(path)
+    filesystem = fsspec.filesystem('memory')
+    if not filesystem.exists('/any/train.hdf5'):
+        filesystem.pipe('/any/train.hdf5', path.read_bytes())
+    config.remote_cache_path = 'off'
+    config.remote_memory_bytes = memory
+    remote = H5PYDataset('memory://any/train.hdf5', ('train',))
+    local = H5PYDataset(path, ('train',))
+    for one, other in zip(local.get_data(None, request),
+                          remote.get_data(None, request), strict=True):
+        assert one.dtype == other.dtype
+        if one.dtype == object:
+            assert one.shape == other.shape
+            assert all(map(numpy.array_equal, one.ravel(), other.ravel()))
+        else:
+            assert numpy.array_equal(one, other)
+
+
+def test_sources_go_through_the_readers_of_local_files(url):
+    """HDF5 reads the index, not the batches."""
+    dataset = H5PYDataset(url, ('train',))
+    kinds = {source: reader.layout.reader for source, (reader, _) in zip(
+        dataset.sources, dataset._readers(), strict=True)}
+    assert {'plain': 'mapped', 'chunked': 'mapped', 'tiled': 'mapped',
+            'big': 'mapped', 'number': 'mapped', 'gzip': 'decoded',
+            'scale': 'decoded', 'ragged': 'ragged'} == kinds
+
+
+def test_whole_data_set_is_loaded_into_memory(url, data):
+    """In portions, of which each is fetched once."""
+    dataset = H5PYDataset(url, ('train',), load_in_memory=True)
+    check_batch(data, dataset.sources, dataset.get_data(
+        None, slice(0, NUM_EXAMPLES)))
+
+
+def test_second_epoch_makes_no_request(server, url, data):
+    """The cache has all of it."""
+    dataset = H5PYDataset(url, ('train',))
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 64))
+    read_epoch(stream, data)
+    count = len(server.log)
+    read_epoch(stream, data)
+    assert count == len(server.log)
+    # A new data set asks whether the file is what it was.
+    again = H5PYDataset(url, ('train',))
+    read_epoch(DataStream(again, iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 64)), data)
+    assert {(0, 0), (0, 65535)} >= {
+        (first, last) for _, first, last, _ in server.log[count:]}
+
+
+def test_nothing_is_fetched_twice_in_an_epoch(folder, server, url, data):
+    """And near ranges are one request."""
+    dataset = H5PYDataset(url, ('train',))
+    read_epoch(DataStream(dataset, iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 64)), data)
+    size = (folder / 'train.hdf5').stat().st_size
+    assert server.served_bytes() < 1.1 * size + 2 ** 17
+    assert len(server.log) < 40
+
+
+def test_whole_chunks_of_a_batch_are_asked_for_at_once(folder, server):
+    """Before the first one has come."""
+    rows = numpy.random.RandomState(0).randint(
+        0, 255, (40, 1 << 19)).astype('uint8')
+    config.remote_memory_bytes, config.remote_cache_path = 1 << 20, 'off'
+    with h5py.File(folder / 'chunks.hdf5', 'w') as file:
+        file.create_dataset('x', data=rows, chunks=(1, 1 << 19))
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 40)}})
+    dataset = H5PYDataset(server.url('chunks.hdf5'), ('train',))
+    dataset.open()
+    dataset._readers()
+    arrived, gate = threading.Semaphore(0), threading.Event()
+
+    def wait(handler):
+        arrived.release()
+        gate.wait(10)
+        return False
+
+    server.plan = [wait] * 4
+    result = []
+    thread = threading.Thread(target=lambda: result.append(
+        dataset.get_data(None, [3, 30, 12, 20])))
+    thread.start()
+    try:
+        for _ in range(4):
+            assert arrived.acquire(timeout=10)
+    finally:
+        gate.set()
+        thread.join()
+    assert (rows[[3, 30, 12, 20]] == result[0][0]).all()
+
+
+def test_next_requests_of_an_epoch_are_fetched_before_they_are_made(
+        server, url, data):
+    """In their order; a consumer that is slow waits for none of them."""
+    dataset = H5PYDataset(url, ('train',), sources=('chunked', 'number'))
+    epoch = DataStream(dataset, iteration_scheme=SequentialScheme(
+        NUM_EXAMPLES, 64)).get_epoch_iterator()
+    next(epoch)
+    raw = dataset._access.current.raw
+    assert raw.counts.requests
+    for _ in range(1000):
+        if raw.counts.nbytes > NUM_EXAMPLES * 300:
+            break
+        threading.Event().wait(.01)
+    count = len(server.log)
+    for _ in epoch:
+        pass
+    assert count == len(server.log)
+
+
+def test_several_threads_read_one_data_set(url, data):
+    """Each its own epoch."""
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 100_000
+    dataset = H5PYDataset(url, ('train',))
+    found, errors = [], []
+
+    def read(seed):
+        try:
+            found.append(sorted(read_epoch(DataStream(
+                dataset, iteration_scheme=ShuffledScheme(
+                    NUM_EXAMPLES, 50, rng=numpy.random.RandomState(seed))),
+                data)))
+        except Exception as error:  # noqa: BLE001 (shown below)
+            errors.append(error)
+
+    threads = [threading.Thread(target=read, args=[seed])
+               for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == errors
+    assert [list(range(NUM_EXAMPLES))] * 4 == found
+
+
+def test_pickle_opens_the_file_again(url, data):
+    """It holds the URL."""
+    dataset = pickle.loads(pickle.dumps(H5PYDataset(url, ('train',))))
+    assert url == dataset.path
+    check_batch(data, dataset.sources, dataset.get_data(None, [7, 3]))
+
+
+def test_memory_of_bytes_keeps_to_its_budget(url, data):
+    """What is being read counts, and may exceed it for that time."""
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 200_000
+    file = raw_file_at(RemotePath(url))
+    for address in range(0, file.size - 50_000, 50_000):
+        file.read(address, 50_000)
+        assert file._transfers.resident.used_bytes <= 200_000
+    assert file.counts.requests > 1
+
+
+def test_file_system_of_fsspec_is_read(folder, data):
+    """Any will do; here one in memory."""
+    filesystem = fsspec.filesystem('memory')
+    filesystem.pipe('/some/train.hdf5',
+                    (folder / 'train.hdf5').read_bytes())
+    dataset = H5PYDataset('memory://some/train.hdf5', ('train',))
+    assert 'memory://some/train.hdf5' == dataset.path
+    read_epoch(DataStream(dataset, iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 64)), data)
+
+
+def test_contiguous_source_has_blocks_of_what_a_request_fetches(url):
+    """So a hierarchical shuffle suits it as well."""
+    dataset = H5PYDataset(url, ('train',), sources=('plain',))
+    scheme = BlockShuffledScheme.aligned(dataset, 64)
+    assert 1 == len({*dataset.chunk_of_examples()})
+    assert NUM_EXAMPLES == sum(map(len, scheme.get_request_iterator()))
+
+
+@pytest.mark.parametrize('arguments, error, text', [
+    ({'driver': 'core'}, ValueError, 'local files'),
+    ({'storage_options': 3}, TypeError, 'must be a dict')])
+def test_arguments_that_do_not_fit_a_url_are_refused(
+        url, arguments, error, text):
+    """With what would."""
+    with pytest.raises(error, match=text):
+        H5PYDataset(url, ('train',), **arguments)
+
+
+def test_options_of_a_local_file_are_refused(folder, data):
+    """It has no file system to give them to."""
+    with pytest.raises(ValueError, match='storage_options are for URLs'):
+        H5PYDataset(folder / 'train.hdf5', ('train',),
+                    storage_options={'anon': True})
+    with pytest.raises(AttributeError, match='is a local file'):
+        H5PYDataset(folder / 'train.hdf5', ('train',)).storage_options = {}
+
+
+def test_unknown_protocol_is_an_error_that_says_so():
+    """Before anything is asked of a network."""
+    with pytest.raises(ValueError, match='nonsense://a/b.hdf5: fsspec knows'):
+        H5PYDataset('nonsense://a/b.hdf5', ('train',))
