@@ -1,7 +1,9 @@
 """A remote file that is read as if it were local."""
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import functools
 import io
 import threading
 import weakref
@@ -13,6 +15,7 @@ import numpy
 from fuel.config_parser import config
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import DiskCache, Entry, digest
+from fuel.remote.index_reader import IndexReader
 from fuel.remote.memory import Hold, Resident, map_file
 from fuel.remote.page_table import Ends, Fetch, PageTable
 from fuel.remote.retry import Patient
@@ -92,6 +95,13 @@ class RemoteFile:
             # Not __del__, which would run when __init__ fails half-way too.
             weakref.finalize(self, entry.close)
         self._keep_head()
+        # No cycle: a file nobody uses is gone at once.
+        self._index = IndexReader(
+            table, self._transfers.resident, entry,
+            self._opened, functools.partial(
+                _origin, url, self._options, self._timeout))
+        self._transfers.fetched = self._index.fetched
+        weakref.finalize(self, self._index.close)
         _all.add(self)
 
     def __repr__(self) -> str:
@@ -100,11 +110,8 @@ class RemoteFile:
     def __reduce__(self) -> Any:
         raise TypeError('a remote file that is open cannot be pickled')
 
-    def _new_origin(self) -> Patient:
-        # No cycle: a file nobody uses is gone at once.
-        url, options = self._url, self._options
-        return Patient(lambda: open_store(url, options), self.path,
-                       Secrets(url, options), self._timeout)
+    def _new_origin(self, loop: Any = None) -> Patient:
+        return _origin(self._url, self._options, self._timeout, loop)
 
     def _ask(self, start: int, stop: int, expected: Answer | None) -> Answer:
         """Make one request, and wait for it."""
@@ -142,6 +149,7 @@ class RemoteFile:
         """Begin anew after a fork, with connections of this process."""
         self._origin = self._new_origin()
         self._transfers.start_in_child(self._origin)
+        self._index.start_in_child()
 
     def check(self) -> None:
         """Raise an error if the file was found changed.
@@ -170,7 +178,7 @@ class RemoteFile:
 
     def stream(self, name: str) -> RemoteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self, name, reads_ahead=False)
+        return RemoteStream(self._index, name, reads_ahead=False)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:
@@ -298,6 +306,13 @@ class RemoteFile:
         if self._transfers.entry is not None:
             return DISK_AHEAD
         return self._transfers.resident.budget // 2
+
+
+def _origin(url: str, options: StorageOptions, timeout: float,
+            loop: asyncio.AbstractEventLoop | None = None) -> Patient:
+    """Return what fetches a file, on a loop or on the one of fsspec."""
+    return Patient(lambda: open_store(url, options, loop), shown(url),
+                   Secrets(url, options), timeout)
 
 
 class _Countdown:

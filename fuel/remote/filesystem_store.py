@@ -63,6 +63,9 @@ class FilesystemStore:
                                  f'bytes')
         return Answer(bytes(data), size, found)
 
+    async def close(self) -> None:
+        """See :class:`ByteStore`."""
+
     async def _state(self) -> tuple[int, str]:
         if self._known is None or time.monotonic() >= self._until:
             self._filesystem.invalidate_cache()

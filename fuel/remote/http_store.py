@@ -79,6 +79,12 @@ class HTTPStore:
             raise OSError(f'the request failed ({type(error).__name__})'
                           ) from None
 
+    async def close(self) -> None:
+        """See :class:`ByteStore`."""
+        session = getattr(self._filesystem, '_session', None)
+        if session is not None:
+            await session.close()
+
     async def _answer(self, reply: Any, start: int, stop: int) -> Answer:
         validator = validator_of(reply.headers)
         content_range = reply.headers.get('Content-Range', '')

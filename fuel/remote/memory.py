@@ -68,6 +68,7 @@ class Resident:
     page: int
     budget: int
     used_bytes: int = 0
+    num_evictions: int = 0
     holds: list[Hold] = field(default_factory=list)
     _time: int = 0
     _firsts: list[int] = field(default_factory=list)
@@ -123,6 +124,8 @@ class Resident:
         return evicted
 
     def _discard(self, extent: Extent) -> int:
+        # Before it is gone: who reads without a hold looks at it afterwards.
+        self.num_evictions += 1
         start = extent.first * self.page
         length = min(extent.last * self.page, len(self.memory)) - start
         self.memory.madvise(mmap.MADV_DONTNEED, start, length)

@@ -108,6 +108,10 @@ class PageTable:
         """Return whether all pages of a run are in the file on disk."""
         return bool((self.states[first:last] == ON_DISK).all())
 
+    def is_in_memory(self, first: int, last: int) -> bool:
+        """Tell whether all pages of a run are in memory only."""
+        return bool((self.states[first:last] == IN_MEMORY).all())
+
     def begin(self, fetch: Fetch) -> None:
         """Add a fetch of pages that are under no other."""
         place = bisect.bisect(self._starts, fetch.first)

@@ -69,6 +69,11 @@ class Patient:
                 await pause(wait)
         raise AssertionError
 
+    async def close(self) -> None:
+        """Close the connections, which nobody else uses."""
+        if self._store is not None:
+            await self._store.close()
+
     async def _attempt(self, start: int, stop: int, expected: Answer | None,
                        deadline: float) -> Answer:
         wanted = '' if expected is None else expected.validator

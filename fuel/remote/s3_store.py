@@ -53,6 +53,12 @@ class S3Store:
             raise TransientError(
                 f'the connection failed ({type(error).__name__})') from None
 
+    async def close(self) -> None:
+        """See :class:`ByteStore`."""
+        creator = getattr(self._filesystem, '_s3creator', None)
+        if creator is not None:
+            await creator.__aexit__(None, None, None)
+
     def _failed(self, error: Any) -> Answer:
         status = error.response['ResponseMetadata'].get('HTTPStatusCode', 0)
         code = error.response.get('Error', {}).get('Code', '')

@@ -62,3 +62,7 @@ class ByteStore(Protocol):
 
         """
         ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

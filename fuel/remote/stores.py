@@ -1,6 +1,7 @@
 """The choice of a store for a URL."""
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from fuel.remote.filesystem_store import FilesystemStore
@@ -13,8 +14,10 @@ from fuel.remote.urls import StorageOptions, protocol_of, shown
 IDLE = 20.
 
 
-def filesystem_of(url: str, options: StorageOptions) -> Any:
-    """Return the file system of fsspec that a URL belongs to.
+def filesystem_of(url: str, options: StorageOptions,
+                  loop: asyncio.AbstractEventLoop | None = None) -> Any:
+    """Return the file system of fsspec that a URL belongs to, running on a
+    loop of the caller's or on that of fsspec.
 
     Raises
     ------
@@ -30,6 +33,13 @@ def filesystem_of(url: str, options: StorageOptions) -> Any:
         raise ImportError(
             f'{shown(url)} is a remote file, which needs fsspec: '
             f'pip install "fuel[remote]"') from error
+    if loop is not None:
+        own = {'asynchronous': True, 'loop': loop,
+               'skip_instance_cache': True}
+        plain = filesystem_of(url, options)
+        if not plain.async_impl:
+            return plain
+        options = {**options, **own}
     try:
         return fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
@@ -43,9 +53,10 @@ def filesystem_of(url: str, options: StorageOptions) -> Any:
                          ) from None
 
 
-def open_store(url: str, options: StorageOptions) -> ByteStore:
+def open_store(url: str, options: StorageOptions,
+               loop: asyncio.AbstractEventLoop | None = None) -> ByteStore:
     """Return the store of a remote file; nothing is asked of it yet."""
-    filesystem = filesystem_of(url, options)
+    filesystem = filesystem_of(url, options, loop)
     protocol = protocol_of(url)
     if protocol in ('http', 'https'):
         return HTTPStore(filesystem, url, IDLE)

@@ -8,6 +8,7 @@ import heapq
 import itertools
 import logging
 import threading
+from collections import deque
 from typing import Any, Protocol
 
 from fuel.exceptions import DamagedFileError
@@ -79,6 +80,8 @@ class Transfers:
         self.resident = resident
         self.entry = entry
         self.counts = Counts()
+        # What others have fetched, to be kept.
+        self.fetched: deque[tuple[int, bytes]] = deque()
         self.failure: BaseException | None = None
         self._opened = opened
         self._most = most
@@ -103,6 +106,8 @@ class Transfers:
         """See to it that runs of pages come; return what they wait for."""
         found: list[Fetch] = []
         with self.lock:
+            while self.fetched:
+                self.take(*self.fetched.popleft())
             if not all(map(self.table.is_here, firsts, lasts)):
                 self._read_index()
                 for first, last in zip(firsts, lasts, strict=True):
@@ -231,7 +236,9 @@ class Transfers:
         return await asyncio.to_thread(self._keep, fetch, answer.data)
 
     def take(self, start: int, data: bytes) -> None:
-        """Keep bytes that came without a fetch."""
+        """Keep bytes that came without a fetch of this object."""
+        self.counts.requests += 1
+        self.counts.nbytes += len(data)
         page = self.table.page
         first, last = -(-start // page), (start + len(data)) // page
         if start + len(data) == self.table.size:

@@ -35,7 +35,13 @@ def cache(tmp_path):
     """Cache on disk in a folder of the test."""
     config.remote_cache_path = str(tmp_path / 'cache')
     config.remote_timeout = 20
+    # The collector frees objects of h5py in any thread, which waits for
+    # h5py's lock then. A thread of the server must not: it would not answer
+    # to who has that lock.
+    gc.collect()
+    gc.disable()
     yield tmp_path / 'cache'
+    gc.enable()
     gc.collect()
 
 

@@ -1,0 +1,165 @@
+"""Reads of a remote file from within HDF5.
+
+Whoever calls HDF5 holds h5py's lock, and so does whoever frees one of its
+objects: any thread, where the garbage collector happens to run. A thread that
+waits inside of HDF5 must not wait for another one, which may wait for that
+lock. So here all is done by the calling thread, without locks of ours: it
+has an event loop of its own, and looks at what the others have fetched in
+such a way that nothing needs to be locked.
+"""
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from typing import Any
+
+from fuel.remote.disk_cache import Entry
+from fuel.remote.memory import Resident
+from fuel.remote.page_table import PageTable
+from fuel.remote.store import Answer
+
+# Bytes that are fetched at once: first, and at most where the index, or what
+# only HDF5 can decode, is read in order.
+BLOCK = 64 << 10
+LARGEST = 2 << 20
+# Bytes that are remembered here.
+MOST_BYTES = 32 << 20
+
+
+class OwnThreadLoop(asyncio.SelectorEventLoop):
+    """An event loop that starts no threads: what would block is done by the
+    thread that runs it."""
+
+    def run_in_executor(  # type: ignore[override]
+            self, executor: object, function: Callable[..., Any], *args: Any,
+            ) -> asyncio.Future[Any]:
+        """Call a function now."""
+        future = self.create_future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:  # noqa: BLE001 (raised where it is awaited)
+            future.set_exception(error)
+        return future
+
+
+class IndexReader:
+    """Reads a remote file in the calling thread.
+
+    `new_origin`: takes an event loop, and returns what fetches on it.
+    `fetched`: begin and content of what was fetched here, for whoever can
+        put it into the cache.
+    """
+
+    def __init__(self, table: PageTable, resident: Resident,
+                 entry: Entry | None, opened: Answer,
+                 new_origin: Callable[[asyncio.AbstractEventLoop], Any],
+                 ) -> None:
+        self._table = table
+        self._resident = resident
+        self._entry = entry
+        self._opened = opened
+        self._new_origin = new_origin
+        self.fetched: deque[tuple[int, bytes]] = deque(maxlen=1024)
+        self.start_in_child()
+
+    def start_in_child(self) -> None:
+        """Begin anew after a fork."""
+        # The parent's connections: to close them would disturb it.
+        self._inherited = vars(self).get('_loop'), vars(self).get('_origin')
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._origin: Any = None
+        self._pieces: OrderedDict[int, bytes] = OrderedDict()
+        self._nbytes = 0
+        # Where the last piece ended, and how large the next one is.
+        self._end, self._size = -1, BLOCK
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file (int)."""
+        return self._table.size
+
+    def read_ahead(self, address: int) -> None:
+        """Do nothing: what follows in the file is rarely wanted."""
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes into memory of the caller's; return how many."""
+        stop = min(address + len(buffer), self.size)
+        place = address
+        while place < stop:
+            data = self._read(place, stop)
+            buffer[place - address:place - address + len(data)] = data
+            place += len(data)
+        return max(0, stop - address)
+
+    def _read(self, start: int, stop: int) -> bytes:
+        """Return some bytes from a place on, at least one."""
+        found = self._look_up(start, stop)
+        if found is not None:
+            return found
+        begin = start // BLOCK * BLOCK
+        piece = self._pieces.get(begin)
+        if piece is None:
+            piece = self._fetch(begin, stop)
+        return piece[start - begin:stop - begin]
+
+    def _look_up(self, start: int, stop: int) -> bytes | None:
+        """Return bytes that were fetched for others, if they were."""
+        table = self._table
+        first, last = start // table.page, -(-stop // table.page)
+        if self._entry is not None and table.is_on_disk(first, last):
+            return self._entry.read(start, stop - start) or None
+        count = self._resident.num_evictions
+        if not table.is_here(first, last):
+            return None
+        if self._entry is not None and not table.is_in_memory(first, last):
+            return None
+        data = self._resident.memory[start:stop]
+        # Nothing of it was evicted while it was copied.
+        if count == self._resident.num_evictions and table.is_in_memory(
+                first, last):
+            return data
+        return None
+
+    def _fetch(self, begin: int, stop: int) -> bytes:
+        """Fetch a piece, a larger one where reading goes on in order."""
+        self._size = min(LARGEST, 2 * self._size) if (
+            begin == self._end) else BLOCK
+        end = min(begin + max(self._size, min(
+            LARGEST, -(-(stop - begin) // BLOCK) * BLOCK)), self.size)
+        self._end = end
+        answer = self._run(begin, end)
+        for place in range(0, len(answer), BLOCK):
+            self._pieces[begin + place] = answer[place:place + BLOCK]
+        self._nbytes += len(answer)
+        while self._nbytes > MOST_BYTES:
+            _, dropped = self._pieces.popitem(last=False)
+            self._nbytes -= len(dropped)
+        self.fetched.append((begin, answer))
+        return answer[:BLOCK]
+
+    def _run(self, begin: int, end: int) -> bytes:
+        if self._loop is None:
+            self._loop = OwnThreadLoop()
+            self._origin = self._new_origin(self._loop)
+        answer: Answer = _run_here(
+            self._loop, self._origin.fetch(begin, end, self._opened))
+        return answer.data
+
+    def close(self) -> None:
+        """Close the connections of this reader."""
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_running():
+            _run_here(loop, self._origin.close())
+            loop.close()
+
+
+def _run_here(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
+    """Run a coroutine in this thread, though it may run a loop already, as
+    that of a notebook does."""
+    outer = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return loop.run_until_complete(coroutine)
+    finally:
+        asyncio._set_running_loop(outer)
