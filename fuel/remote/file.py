@@ -262,7 +262,7 @@ class RemoteFile:
         """Have what follows a position fetched, in pieces, for who reads in
         order."""
         start = -(-address // PIECE) * PIECE
-        stop = min(start + min(ORDERED_AHEAD, self.ahead_budget()),
+        stop = min(start + min(ORDERED_AHEAD, self.prefetch_budget()),
                    self.size)
         if start < stop and not self._transfers.is_pending(
                 start // self._transfers.table.page,
