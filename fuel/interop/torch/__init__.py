@@ -3,10 +3,13 @@ from fuel.interop.extras import from_extra
 
 with from_extra('torch', 'torch'):
     from fuel.interop.torch.dataset import TorchDataset
+    from fuel.interop.torch.iterable import StreamIterable, as_iterable
     from fuel.interop.torch.map_style import MapStyleDataset, as_map
+    from fuel.interop.torch.stage import ToTorch, to_torch
 
-__all__ = ['MapStyleDataset', 'TorchDataset', 'as_map']
+__all__ = ['MapStyleDataset', 'StreamIterable', 'ToTorch', 'TorchDataset',
+           'as_iterable', 'as_map', 'to_torch']
 
 # Classes are pickled, and shown, under the name that users import.
-for _class in (MapStyleDataset, TorchDataset):
+for _class in (MapStyleDataset, StreamIterable, ToTorch, TorchDataset):
     _class.__module__ = __name__

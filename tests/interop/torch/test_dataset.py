@@ -5,9 +5,17 @@ import numpy
 import pytest
 import torch
 from PIL import Image
+from support.torch_pipelines import (
+    LABELS,
+    ROWS,
+    Dicts,
+    Pairs,
+    in_memory,
+    of_dicts,
+    of_pairs,
+)
 from torch.utils.data import (
     ConcatDataset,
-    Dataset,
     IterableDataset,
     StackDataset,
     Subset,
@@ -19,29 +27,6 @@ from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing import check_dataset
 from fuel.transformers import Cast, ScaleAndShift
-
-ROWS = torch.arange(36, dtype=torch.float32).reshape(12, 3)
-LABELS = torch.arange(12) % 4
-
-
-class Pairs(Dataset):
-    """Pairs, computed one at a time."""
-
-    def __len__(self):
-        return 12
-
-    def __getitem__(self, index):
-        return ROWS[index], LABELS[index]
-
-
-class Dicts(Pairs):
-    """Dicts of several kinds of values."""
-
-    def __getitem__(self, index):
-        return {'row': ROWS[index], 'name': f'number {index}',
-                'label': index % 4, 'half': index / 2,
-                'words': torch.arange(index)}
-
 
 class Pictures(Pairs):
     """Pictures of Pillow, as torchvision gives them."""
@@ -59,21 +44,6 @@ class Batched(Pairs):
     def __getitems__(self, indices):
         self.fetched = [*self.fetched, len(indices)]
         return [(ROWS[index], LABELS[index]) for index in indices]
-
-
-def in_memory():
-    """Return a data set over tensors."""
-    return TorchDataset(TensorDataset(ROWS, LABELS))
-
-
-def of_pairs():
-    """Return a data set over a class of the user's own."""
-    return TorchDataset(Pairs())
-
-
-def of_dicts():
-    """Return a data set whose examples are dicts."""
-    return TorchDataset(Dicts(), sources=('words', 'label'))
 
 
 @pytest.mark.parametrize('build', [in_memory, of_pairs, of_dicts])

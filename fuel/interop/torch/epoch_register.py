@@ -1,0 +1,215 @@
+"""Number the epochs of a stream that the workers of data loaders read.
+
+A fresh worker process cannot know how many epochs there were before it, and
+workers of one loader must read the same epoch. So they agree through a file:
+the worker that comes first begins the next epoch and records where it starts.
+"""
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+from fuel.epochs.pipeline import check_one_to_one, skip
+from fuel.typing import EpochIterator, State, StreamLike
+from fuel.utils.lockfile import LockFile
+from fuel.utils.temporary import scratch_folder
+from fuel.workers.batch_maker import open_epoch
+
+# Seconds to wait for another worker that begins the epoch.
+_TIMEOUT = 600
+_INTERVAL = 0.005
+# How many epochs are remembered; several loaders may read at once.
+_MOST = 16
+
+
+class Session(NamedTuple):
+    """What the workers of one pass of a loader have in common.
+
+    `seed`: drawn by the loader for its workers.
+    `number`: how many epochs these processes have begun before.
+    """
+
+    seed: int
+    number: int
+
+
+class EpochRegister:
+    """The epochs that were begun, in a file that several processes share."""
+
+    def __init__(self, record: dict[str, Any] | None = None) -> None:
+        self._stack = ExitStack()
+        self.folder = self._stack.enter_context(
+            scratch_folder('fuel-epochs-'))
+        weakref.finalize(self, _remove, self._stack, os.getpid())
+        self._write(record or {'pending': None, 'epochs': []})
+
+    @classmethod
+    def at(cls, folder: str) -> EpochRegister:
+        """Return the register in a folder that another process made."""
+        register = cls.__new__(cls)
+        register.folder = folder
+        return register
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.folder, 'epochs.json')
+
+    def read(self) -> dict[str, Any]:
+        """Return the record as plain data."""
+        with open(self._path, encoding='ascii') as file:
+            record: dict[str, Any] = json.load(file)
+        return record
+
+    def _write(self, record: dict[str, Any]) -> None:
+        new = f'{self._path}.{os.getpid()}'
+        with open(new, 'w', encoding='ascii') as file:
+            json.dump(record, file)
+        os.replace(new, self._path)
+
+    def _lock(self) -> LockFile:
+        lock = LockFile(os.path.join(self.folder, 'lock'))
+        lock.acquire(_TIMEOUT, _INTERVAL)
+        return lock
+
+    def load(self, state: State) -> None:
+        """Let the next epoch go on from a state."""
+        lock = self._lock()
+        try:
+            self._write({**self.read(), 'pending': state})
+        finally:
+            lock.release()
+
+    @property
+    def last(self) -> dict[str, Any] | None:
+        """The epoch that was begun last, if workers began any."""
+        epochs: list[dict[str, Any]] = self.read()['epochs']
+        return epochs[-1] if epochs else None
+
+    def begin_here(self, stream: StreamLike) -> EpochIterator[Any]:
+        """Begin the next epoch in the process of the loader."""
+        lock = self._lock()
+        try:
+            record = self.read()
+            if not record['epochs']:
+                # The stream itself knows.
+                if record['pending'] is not None:
+                    self._write({**record, 'pending': None})
+                return _open(stream)
+            return self._begin(stream, record, None, None)
+        finally:
+            lock.release()
+
+    def begin_share(self, stream: StreamLike, session: Session, worker: int
+                    ) -> EpochIterator[Any]:
+        """Begin an epoch, or join the other workers of a session."""
+        lock = self._lock()
+        try:
+            record = self.read()
+            epoch = _find(record['epochs'], session, worker)
+            if epoch is None:
+                return self._begin(stream, record, session, worker)
+            epoch['workers'].append(worker)
+            self._write(record)
+        finally:
+            lock.release()
+        return _open(stream, epoch['state'])
+
+    def resume_share(self, stream: StreamLike, session: Session, worker: int,
+                     state: State) -> EpochIterator[Any]:
+        """Go on with a worker's part of an epoch where it was saved.
+
+        If that was its end, the iterator returned is of the epoch after.
+        """
+        iterator = _open(stream, state)
+        lock = self._lock()
+        try:
+            record = self.read()
+            epoch = _find(record['epochs'], session, worker)
+            if epoch is None:
+                record['epochs'].append(_entry(session, worker, state))
+                record['pending'] = None
+            else:
+                epoch['workers'].append(worker)
+            self._write(record)
+        finally:
+            lock.release()
+        return iterator
+
+    def _begin(self, stream: StreamLike, record: dict[str, Any],
+               session: Session | None, worker: int | None
+               ) -> EpochIterator[Any]:
+        """Begin the epoch that follows, and record where it starts."""
+        state, after = record['pending'], False
+        if state is None and record['epochs']:
+            state, after = record['epochs'][-1]['state'], True
+        iterator = _open(stream, state, after)
+        record['epochs'] = [*record['epochs'], _entry(
+            session, worker, iterator.state_dict())][-_MOST:]
+        record['pending'] = None
+        self._write(record)
+        return iterator
+
+
+def _open(stream: StreamLike, state: State | None = None,
+          after: bool = False) -> EpochIterator[Any]:
+    iterator: EpochIterator[Any] = open_epoch(stream, state, after)
+    return iterator
+
+
+def _entry(session: Session | None, worker: int | None,
+           state: State) -> dict[str, Any]:
+    return {'session': session, 'pid': os.getpid(), 'workers': [worker],
+            'state': state}
+
+
+def _find(epochs: list[dict[str, Any]], session: Session,
+          worker: int) -> dict[str, Any] | None:
+    """Return the epoch that other workers of a session have begun.
+
+    Loaders may have equal seeds, one after the other: an epoch that this
+    worker has read, or whose worker has ended, was that of another loader.
+    """
+    return next((
+        epoch for epoch in reversed(epochs)
+        if epoch['session'] == list(session)
+        and worker not in epoch['workers'] and _is_alive(epoch['pid'])), None)
+
+
+def _is_alive(pid: int) -> bool:
+    """Return whether a process runs; True where that cannot be asked."""
+    if os.name == 'nt':
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _remove(stack: ExitStack, owner: int) -> None:
+    """Remove the folder, unless this is a forked child of its owner."""
+    if os.getpid() == owner:
+        stack.close()
+
+
+def advance(iterator: Any, count: int | None) -> None:
+    """Leave out items of an epoch, without making them if possible.
+
+    `count`: None for all of them, and the end.
+    """
+    stream = iterator.data_stream
+    try:
+        check_one_to_one(stream)
+        skip(iterator, len(stream) if count is None else count)
+    except (TypeError, ValueError):
+        # It does not make one of one, or has no length.
+        for _ in range(count or 0):
+            next(iterator)
+    if count is None:
+        for _ in iterator:
+            pass

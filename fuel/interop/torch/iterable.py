@@ -1,0 +1,371 @@
+"""Read a stream of Fuel as an iterable-style data set of PyTorch."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from multiprocessing import context
+from typing import Any
+
+from torch.utils.data import IterableDataset, get_worker_info
+
+from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.sharding import sharding_of
+from fuel.epochs.state import FINISHED
+from fuel.exceptions import StateMismatchError
+from fuel.interop.torch.epoch_register import (
+    EpochRegister,
+    Session,
+    advance,
+)
+from fuel.interop.torch.loader_state import is_loader_state, read_loader_state
+from fuel.interop.torch.ranks import ShardLike, share_of_rank
+from fuel.interop.torch.share import (
+    Share,
+    ShareState,
+    is_share_state,
+    read_share_state,
+)
+from fuel.interop.torch.tensors import as_tensors
+from fuel.iterator import as_dict as name_sources
+from fuel.transformers.source_names import as_names, check_known
+from fuel.typing import Batch, EpochIterator, State, StreamLike
+from fuel.utils.checks import positive
+
+
+def as_iterable(stream: StreamLike, as_dict: bool = False,
+                which_sources: Sequence[str] | None = None,
+                shard: ShardLike = 'auto', by: str = 'batch',
+                uneven: str | None = None) -> StreamIterable:
+    """Return a stream of Fuel as an iterable-style data set of PyTorch.
+
+    Give it to a `DataLoader` with ``batch_size=None``, as the stream makes
+    the batches.  Whatever `num_workers` is, the batches and their order are
+    those of the stream, in every epoch.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        For several workers each of its batches must be made by itself: a
+        stage that keeps something from one batch to the next cannot be
+        shared.
+    as_dict : bool, optional
+        Whether to return a dict from source names to data instead of a
+        tuple.  Defaults to False.
+    which_sources : tuple of str, optional
+        The sources to make tensors of; others stay as they are, such as
+        names of files.  Defaults to all.
+    shard : tuple of int or 'auto', optional
+        Rank and number of ranks that share the stream.  Defaults to
+        ``'auto'``: those of `torch.distributed` if it is initialised, else
+        those that torchrun or another launcher has set.  None: every process
+        reads all of it.  A stream that is sharded already stays as it is.
+    by : {'batch', 'example'}, optional
+        Whether a rank takes every n-th batch, the default, or its part of
+        each.
+    uneven : {'uneven', 'drop', 'pad'}, optional
+        What happens to batches that cannot be shared evenly; see
+        :meth:`~fuel.streams.AbstractDataStream.shard`.  Defaults to None:
+        that is an error, since ranks that make unequal numbers of steps wait
+        for each other.
+
+    Returns
+    -------
+    StreamIterable
+
+    Raises
+    ------
+    ValueError
+        If `which_sources` names sources that the stream does not have, or
+        the stream cannot be shared by the ranks.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from torch.utils.data import DataLoader
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import ShuffledScheme
+    >>> from fuel.streams import DataStream
+    >>> dataset = IndexableDataset(numpy.arange(10))
+    >>> stream = DataStream(dataset, iteration_scheme=ShuffledScheme(10, 4))
+    >>> batches = as_iterable(stream)
+    >>> for data, in DataLoader(batches, batch_size=None, num_workers=2):
+    ...     print(data)
+    tensor([2, 9, 6, 4])
+    tensor([0, 3, 1, 7])
+    tensor([8, 5])
+    """
+    stream = share_of_rank(stream, shard, by, uneven)
+    return StreamIterable(stream, as_dict, which_sources)
+
+
+class StreamIterable(IterableDataset[Any]):
+    """An iterable-style data set of PyTorch over a stream of Fuel.
+
+    :func:`as_iterable` makes it.  Each iteration is an epoch.  Workers of a
+    `DataLoader` take turns: of `n` workers, worker `w` makes the batches
+    ``w``, ``w + n``, and so on.  They agree on the epoch, whether they are
+    persistent or started anew for each.
+
+    Attributes
+    ----------
+    stream : AbstractDataStream
+    as_dict : bool
+    which_sources : tuple of str or None
+
+    Notes
+    -----
+    torchdata's `StatefulDataLoader` saves and restores the position through
+    :meth:`state_dict` and :meth:`load_state_dict`.  With PyTorch's own
+    `DataLoader`, which may have batches in its queue, :meth:`state_after`
+    returns the position after the batches that were used.
+    """
+
+    def __init__(self, stream: StreamLike, as_dict: bool = False,
+                 which_sources: Sequence[str] | None = None) -> None:
+        if which_sources is not None:
+            which_sources = as_names('which_sources', which_sources)
+            check_known('which_sources', which_sources, stream.sources)
+        self.stream: Any = stream
+        self.as_dict = as_dict
+        self.which_sources = which_sources
+        self._register = EpochRegister()
+        self._clear()
+
+    def _clear(self) -> None:
+        # What belongs to this process.
+        self._share: Share | None = None
+        self._resumed: ShareState | None = None
+        self._begun = 0
+        self._pid = os.getpid()
+
+    def _clear_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            self._clear()
+
+    def __repr__(self) -> str:
+        arguments = [type(self.stream).__name__]
+        arguments += ['as_dict=True'] * self.as_dict
+        if self.which_sources is not None:
+            arguments.append(f'which_sources={self.which_sources}')
+        shard = sharding_of(self.stream)
+        if shard is not None:
+            arguments.append(f'shard={tuple(shard[:2])}')
+        return f'as_iterable({", ".join(arguments)})'
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**vars(self), '_share': None, '_resumed': None, '_begun': 0}
+        # A worker that is not forked shares the register, a copy has its
+        # own.
+        state['_register'] = (
+            self._register.folder if context.get_spawning_popen() is not None
+            else self._register.read())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        register = state['_register']
+        self._register = (EpochRegister.at(register)
+                          if isinstance(register, str)
+                          else EpochRegister(register))
+        self._clear()
+
+    def __len__(self) -> int:
+        """Return the number of items of an epoch, if it is known."""
+        return len(self.stream)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over an epoch, or this worker's part of it."""
+        self._clear_after_fork()
+        info = get_worker_info()
+        if info is None:
+            self._share = Share(partial(
+                self._register.begin_here, self.stream), self._convert)
+            return self._share
+        if info.num_workers > 1:
+            check_one_to_one(self.stream)
+        session = Session(info.seed - info.id, self._begun)
+        self._begun += 1
+        resumed, self._resumed = self._resumed, None
+        self._share = (self._begin(session, info.id, info.num_workers)
+                       if resumed is None
+                       else self._resume(session, resumed))
+        return self._share
+
+    def _begin(self, session: Session, worker: int, count: int) -> Share:
+        # At once, so that the register knows of every worker.
+        epoch = self._register.begin_share(self.stream, session, worker)
+        return Share(lambda: epoch, self._convert, worker, count)
+
+    def _resume(self, session: Session, state: ShareState) -> Share:
+        ended = state.stream if state.stream['epoch'] == FINISHED else None
+        epoch = self._register.resume_share(
+            self.stream, session, state.worker, state.stream)
+        return Share(lambda: epoch, self._convert, state.worker,
+                     state.num_workers, state.taken, ended)
+
+    def _convert(self, data: Batch) -> Any:
+        tensors = as_tensors(data, self.stream.sources, self.which_sources)
+        return name_sources(self.stream, tensors) if self.as_dict else tensors
+
+    def state_dict(self) -> State:
+        """Return where this process stands, as plain data ready for JSON.
+
+        `StatefulDataLoader` calls it, in each worker.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        RuntimeError
+            If workers read the stream, and this is not one of them: they
+            may be ahead of what was used.
+        """
+        self._clear_after_fork()
+        if self._share is not None and (
+                self._share.has_begun or get_worker_info() is not None):
+            return self._share.state().as_dict()
+        if get_worker_info() is None and self._register.last is not None:
+            raise RuntimeError(
+                'the batches are made by workers of a DataLoader, which may '
+                'be ahead of what was used: save state_after(count), with '
+                'the number of batches that this pass of the loader has '
+                'delivered, or let torchdata.stateful_dataloader.'
+                'StatefulDataLoader save its state_dict()')
+        return ShareState(0, 0, 0, self.stream.state_dict()).as_dict()
+
+    def state_after(self, count: int | None = None) -> State:
+        """Return the stream's state after so many batches of this pass.
+
+        To be called in the process of the loader, where workers are ahead
+        of what was used.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many batches the loader's iterator made last has delivered,
+            at least one.  Defaults to None: all, and the epoch is over.
+
+        Returns
+        -------
+        dict
+            A state of the stream, which does not depend on the number of
+            workers: for :meth:`load_state_dict`, or that of a stream built
+            in the same way.
+
+        Raises
+        ------
+        ValueError
+            If no epoch has begun, or this process itself has read another
+            number of batches.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from torch.utils.data import DataLoader
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> def build():
+        ...     return as_iterable(DataStream(
+        ...         IndexableDataset(numpy.arange(6)),
+        ...         iteration_scheme=ShuffledScheme(6, 2)))
+        >>> batches = build()
+        >>> loader = DataLoader(batches, batch_size=None, num_workers=2)
+        >>> for step, (data,) in enumerate(loader, 1):
+        ...     state = batches.state_after(step)
+        ...     print(data)
+        ...     break
+        tensor([2, 1])
+        >>> restored = build()
+        >>> restored.load_state_dict(state)
+        >>> for data, in DataLoader(restored, batch_size=None):
+        ...     print(data)
+        tensor([4, 0])
+        tensor([3, 5])
+        """
+        if count is not None:
+            count = positive('count', count)
+        share = self._share
+        if share is not None and share.has_begun:
+            return self._state_here(share, count)
+        epoch = self._register.last
+        if epoch is None:
+            raise ValueError(
+                'no epoch has begun, so no batches can have been delivered')
+        return self._advanced(epoch['state'], count)
+
+    def _state_here(self, share: Share, count: int | None) -> State:
+        """Return the state of an epoch that this process reads."""
+        state: State = share.iterator.state_dict()
+        is_over = state['epoch'] == FINISHED
+        if count != (None if is_over else share.taken):
+            raise ValueError(
+                f'this process has read {share.taken} batches of the epoch '
+                f'itself{" and its end" * is_over}, so the state after '
+                f'{"its end" if count is None else count} is not at hand')
+        return state
+
+    def _advanced(self, state: State, count: int | None) -> State:
+        """Return a state of the stream some items further on."""
+        self.stream.load_state_dict(state)
+        iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
+        advance(iterator, count)
+        return iterator.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state with the next iteration.
+
+        Parameters
+        ----------
+        state : dict
+            A state of the stream, from :meth:`state_after` or its own
+            `state_dict`; what :meth:`state_dict` returned; or the state of
+            a whole `StatefulDataLoader`.  All but those of single workers
+            may go on with another number of workers.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another pipeline or damaged, or of one of
+            several workers where there are not as many.
+        """
+        self._clear_after_fork()
+        if is_loader_state(state):
+            share, count = read_loader_state(state)
+            self._load(share.stream, count)
+        elif is_share_state(state):
+            self._load_share(read_share_state(state))
+        else:
+            self._load(dict(state))
+
+    def _load_share(self, state: ShareState) -> None:
+        info = get_worker_info()
+        here = (0, 0) if info is None else (info.id, info.num_workers)
+        if (state.worker, state.num_workers) != here:
+            raise StateMismatchError(
+                f'the state was saved by {_as_worker(*state[:2])}, but this '
+                f'is {_as_worker(*here)}: use as many workers as then, or '
+                'give the state of the whole loader to load_state_dict() of '
+                'as_iterable(), which goes on with any number')
+        if info is None:
+            self._load(state.stream)
+        else:
+            self.stream.load_state_dict(state.stream)
+            self._resumed = state
+
+    def _load(self, state: State, count: int = 0) -> None:
+        self.stream.load_state_dict(state)
+        if count:
+            state = self._advanced(state, count)
+            self.stream.load_state_dict(state)
+        self._share = None
+        self._register.load(state)
+
+
+def _as_worker(worker: int, count: int) -> str:
+    if not count:
+        return 'a process without workers'
+    return f'worker {worker} of {count}'

@@ -1,0 +1,133 @@
+"""Read the part of an epoch that one worker of a data loader has."""
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fuel.epochs.pipeline import skip
+from fuel.exceptions import StateMismatchError
+from fuel.typing import Batch, EpochIterator, State
+
+# Format of a share's state.
+FORMAT = 1
+_FIELDS = {'fuel', 'worker', 'num_workers', 'taken', 'stream'}
+
+
+class ShareState(NamedTuple):
+    """Where one worker stands.
+
+    `worker`, `num_workers`: which worker of how many; 0 of 0 in the process
+        of the loader.
+    `taken`: how many items it has read.
+    `stream`: state of the stream after these.
+    """
+
+    worker: int
+    num_workers: int
+    taken: int
+    stream: State
+
+    def as_dict(self) -> State:
+        """Return the state as plain data.
+
+        The stream's part is a string, since torchdata looks for differences
+        in each number of a state after each batch.
+        """
+        return {'fuel': FORMAT, 'worker': self.worker,
+                'num_workers': self.num_workers, 'taken': self.taken,
+                'stream': json.dumps(self.stream)}
+
+    @property
+    def last(self) -> int:
+        """The number of the item read last, over all workers (int)."""
+        return self.worker + (self.taken - 1) * max(1, self.num_workers)
+
+
+def is_share_state(state: object) -> bool:
+    """Return whether a state is that of one worker."""
+    return isinstance(state, Mapping) and 'fuel' in state
+
+
+def read_share_state(state: Mapping[str, Any]) -> ShareState:
+    """Return the state of one worker, checked but for the stream's part."""
+    counts = [state.get(name) for name in ('worker', 'num_workers', 'taken')]
+    if (set(state) != _FIELDS or state['fuel'] != FORMAT
+            or not isinstance(state['stream'], str)
+            or not all(type(count) is int and count >= 0
+                       for count in counts)):
+        raise StateMismatchError(
+            'the state of a worker has not the fields that as_iterable() '
+            f'saves, {sorted(_FIELDS)} in format {FORMAT}, but '
+            f'{sorted(map(str, state))}: it is damaged, or of another '
+            'version of Fuel')
+    try:
+        stream = json.loads(state['stream'])
+    except ValueError as error:
+        raise StateMismatchError(
+            "the field 'stream' of the state of a worker is no JSON "
+            f'({error}): the state is damaged') from None
+    return ShareState(state['worker'], state['num_workers'], state['taken'],
+                      stream)
+
+
+class Share(Iterator[Any]):
+    """Every n-th item of an epoch, from that of one worker on.
+
+    `open_epoch`: returns the epoch iterator; called for the first item.
+    `convert`: what is done with each item.
+    `ended`: the state of an epoch that was over when it was saved.
+    """
+
+    def __init__(self, open_epoch: Callable[[], EpochIterator[Any]],
+                 convert: Callable[[Batch], Any], worker: int = 0,
+                 num_workers: int = 0, taken: int = 0,
+                 ended: State | None = None) -> None:
+        self._open_epoch = open_epoch
+        self._convert = convert
+        self._worker = worker
+        self._num_workers = num_workers
+        self._taken = taken
+        self._ended = ended
+        self._iterator: Any = None
+
+    def __next__(self) -> Any:
+        if self._ended is not None:
+            raise StopIteration
+        iterator = self.iterator
+        if self._num_workers > 1:
+            skip(iterator, self._num_workers - 1 if self._taken
+                 else self._worker)
+        try:
+            item = next(iterator)
+        except StopIteration:
+            raise
+        except Exception:
+            self._taken += 1
+            raise
+        self._taken += 1
+        return self._convert(item)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the epoch was opened (bool)."""
+        return self._iterator is not None
+
+    @property
+    def iterator(self) -> Any:
+        """The epoch iterator, opened when it is needed."""
+        if self._iterator is None:
+            self._iterator = self._open_epoch()
+        return self._iterator
+
+    @property
+    def taken(self) -> int:
+        """How many items were read (int)."""
+        return self._taken
+
+    def state(self) -> ShareState:
+        """Return where the worker stands."""
+        return ShareState(
+            self._worker, self._num_workers, self._taken,
+            self.iterator.state_dict() if self._ended is None
+            else self._ended)
