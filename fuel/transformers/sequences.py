@@ -1,8 +1,12 @@
 """Stages on sequences."""
 from fuel.transformers.bucketing import BucketBatch
+from fuel.transformers.chunking import Chunk
+from fuel.transformers.packing import Pack
+from fuel.transformers.packing_epoch import PackingReport
 from fuel.transformers.window import NGrams, Window
 
-__all__ = ['BucketBatch', 'NGrams', 'Window']
+__all__ = [
+    'BucketBatch', 'Chunk', 'NGrams', 'Pack', 'PackingReport', 'Window']
 
 # Classes are pickled, and shown, under the name that users import.
 for _name in __all__:

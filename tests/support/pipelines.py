@@ -73,7 +73,13 @@ from fuel.transformers.noise import (
     SaltAndPepper,
     UniformNoise,
 )
-from fuel.transformers.sequences import BucketBatch, NGrams, Window
+from fuel.transformers.sequences import (
+    BucketBatch,
+    Chunk,
+    NGrams,
+    Pack,
+    Window,
+)
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, fit_whitening
 
@@ -461,6 +467,15 @@ PIPELINES = {
     'NGrams': lambda f: NGrams(2, Unpack(Batch(
         sentences(), ConstantScheme(4)))),
     'BucketBatch': lambda f: BucketBatch(text(f), 12, pool_size=5),
+    'Chunk': lambda f: Chunk(sentences(), 2, target_source='next'),
+    'Chunk shifted': lambda f: Chunk(
+        text(f), 4, stride=3, last='shift'),
+    'Pack of Chunk': lambda f: Pack(
+        Chunk(text(f), 3, target_source='next'), 5, window=2),
+    'Pack': lambda f: Pack(text(f), 9, window=3),
+    'Pack batches': lambda f: Pack(
+        Batch(sentences(), ConstantScheme(4)), 4, batch_size=2,
+        too_long='split', padding_value=-1),
     # Stages as users write them.
     'Noisy': lambda f: Noisy(batches()),
     'Noisy left-overs': lambda f: Batch(

@@ -1,0 +1,248 @@
+"""A stage that packs sequences of different lengths into rows of one."""
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import DTypeLike
+
+from fuel.epochs.runtime import runtime_of
+from fuel.kernels.memory import empty
+from fuel.kernels.packing import fill_rows, number_rows
+from fuel.transformers.base import Transformer
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.packing_epoch import (
+    PackedEpoch,
+    PackingReport,
+    Rows,
+    TooLong,
+)
+from fuel.transformers.source_names import as_labels, labels_of
+from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.utils.checks import positive
+
+log = logging.getLogger(__name__)
+
+
+class Pack(Transformer):
+    """Packs sequences of different lengths into rows of one length.
+
+    Several sequences follow each other in a row, so that little of it is
+    padding. Two sources more say which sequence an item is of, and where in
+    it: what a model needs so that sequences do not attend to each other.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        All its sources are sequences: lists or arrays of numbers, of shape
+        (length, ...), which in an example have one length. It produces
+        examples, or batches of them, which takes less time.
+    length : int
+        How many items a row has.
+    batch_size : int, optional
+        How many rows make a batch; the last may have fewer. Defaults to
+        None: the stage produces single rows, as examples.
+    window : int, optional
+        How many rows are open at a time. A sequence goes into the first of
+        them with room for it; if there is none, the oldest is closed, and
+        delivered. Of a larger window less is padding, but sequences are
+        moved further, and more of them are in memory and have to be read
+        again when a state is taken up. Defaults to 16.
+    too_long : {'error', 'cut', 'split'}, optional
+        What to do with a sequence that is longer than a row: raise
+        ValueError (the default), cut it off, or split it into several,
+        whose positions begin anew.
+    padding_value : number, optional
+        What is behind the last sequence of a row, in all sources of
+        `data_stream`. Defaults to 0.
+    dtype : dtype, optional
+        Type of the rows. Defaults to None: of each source that of the first
+        sequence; sequences of types that cannot be converted to it without
+        loss are refused.
+    segments_source, positions_source : str or None, optional
+        Names of the sources that are added; None leaves one out. Default to
+        ``'segments'`` and ``'positions'``.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`. The axis labels default
+        to those of `data_stream`.
+
+    Attributes
+    ----------
+    report : PackingReport
+        What the present epoch has packed, and its share of padding. It is
+        logged, as information, at the end of an epoch.
+
+    Raises
+    ------
+    ValueError
+        If an argument is invalid; when data are asked for, if a sequence is
+        too long, or if those of an example differ in length.
+    TypeError
+        When data are asked for, if a sequence is of another type.
+
+    Notes
+    -----
+    Segments are counted from 1 on in each row and positions from 0 on, as
+    int32; behind the last sequence both are 0. Rows come in the order of
+    their first sequences. No sequence is left out but those of which an
+    error was raised, and none is split unless `too_long` says so. Sequences
+    without items take no place in a row, and are counted.
+
+    A state says where in `data_stream` the open rows begin, and how much of
+    each was used there, never what is in them. Taking it up reads again what
+    they hold.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset(
+    ...     {'tokens': [[1, 2, 3], [4, 5, 6, 7], [8], [9, 10]]}))
+    >>> packed = Pack(stream, length=5, batch_size=2)
+    >>> packed.sources
+    ('tokens', 'segments', 'positions')
+    >>> for part in next(packed.get_epoch_iterator()):
+    ...     print(part)
+    [[1 2 3 8 0]
+     [4 5 6 7 0]]
+    [[1 1 1 2 0]
+     [1 1 1 1 0]]
+    [[0 1 2 0 0]
+     [0 1 2 3 0]]
+
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_packed')
+    _packed: PackedEpoch | None = None
+
+    def __init__(self, data_stream: StreamLike, length: int, *,
+                 batch_size: int | None = None, window: int = 16,
+                 too_long: TooLong = 'error', padding_value: float = 0,
+                 dtype: DTypeLike | None = None,
+                 segments_source: str | None = 'segments',
+                 positions_source: str | None = 'positions',
+                 **kwargs: Any) -> None:
+        self.length = positive('length', length)
+        self.batch_size = None if batch_size is None else positive(
+            'batch_size', batch_size)
+        self.window = positive('window', window)
+        if too_long not in ('error', 'cut', 'split'):
+            raise ValueError("too_long must be 'error', 'cut' or 'split', "
+                             f'got {too_long!r}')
+        self.too_long = too_long
+        self.padding_value = padding_value
+        self.dtype = None if dtype is None else as_dtype(dtype)
+        if self.dtype is not None and self.dtype.kind not in 'biufc':
+            raise ValueError(
+                f'dtype must be a type of number or bool, got {self.dtype}')
+        self.segments_source = segments_source
+        self.positions_source = positions_source
+        _check_names(data_stream.sources, self._added())
+        labels = self._labels(data_stream)
+        if labels is not None:
+            kwargs.setdefault('axis_labels', labels)
+        super().__init__(data_stream, batch_size is None, **kwargs)
+
+    def _added(self) -> tuple[str, ...]:
+        """Return the names of the sources that are added."""
+        return tuple([name for name in (
+            self.segments_source, self.positions_source) if name is not None])
+
+    def _get_sources(self) -> tuple[str, ...]:
+        return (*self.data_stream.sources, *self._added())
+
+    def _labels(self, data_stream: StreamLike) -> Any:
+        """Return the axis labels of the rows, where they are known."""
+        labels = labels_of(data_stream)
+        if labels is None:
+            return None
+        examples = {
+            source: (as_labels(part) or ())[
+                0 if data_stream.produces_examples else 1:]
+            for source, part in labels.items() if part is not None}
+        first = examples.get(data_stream.sources[0], ())[:1]
+        if first:
+            examples.update(dict.fromkeys(self._added(), first))
+        batch = () if self.batch_size is None else ('batch',)
+        return {source: (*batch, *part)
+                for source, part in examples.items() if part}
+
+    @property
+    def report(self) -> PackingReport:
+        """What the present epoch has packed (PackingReport)."""
+        if self._packed is None:
+            return PackingReport(self.length)
+        return self._packed.report()
+
+    @returns_epochs
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the rows, or batches, of a new epoch."""
+        with runtime_of(self).lock:
+            self._packed = PackedEpoch(
+                self.length, self.window, self.too_long, self.dtype,
+                tuple(self.data_stream.sources),
+                bool(self.data_stream.produces_examples))
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
+        """Return the next row, or batch of rows.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        packed: Any = self._packed
+        rows = packed.take(self.batch_size or 1, self.child_epoch_iterator)
+        if not rows:
+            log.info('%s', packed.report())
+            raise StopIteration
+        batch = self._fill(packed, rows)
+        return batch if self.batch_size else tuple(
+            [part[0] for part in batch])
+
+    def _fill(self, packed: PackedEpoch, rows: Rows) -> tuple[Any, ...]:
+        """Return the arrays of some rows."""
+        shape = len(rows), self.length
+        segments, positions = [
+            None if name is None else empty(shape, 'int32')
+            for name in (self.segments_source, self.positions_source)]
+        packed.delivered_items += number_rows(rows, segments, positions)
+        data = []
+        for place, kind in enumerate(packed.kinds):
+            # A row has items, so their kind is known.
+            dtype, rest = kind or (self.dtype, ())
+            part = empty((*shape, *rest), dtype)
+            fill_rows(rows, place, part)
+            if self.padding_value:
+                for number, row in enumerate(rows):
+                    part[number, sum(map(len, row[place])):] = (
+                        self.padding_value)
+            data.append(part)
+        return (*data, *[part for part in (segments, positions)
+                         if part is not None])
+
+    def _length(self) -> None:
+        # How many rows the sequences make is not known before.
+        return None
+
+    def get_leftover(self) -> Any:
+        """Return where the open rows began, and how much was used there."""
+        return None if self._packed is None else self._packed.state()
+
+    def set_leftover(self, leftover: dict[str, Any]) -> None:
+        """Read again what is in the open rows."""
+        packed: Any = self._packed
+        packed.load(leftover, self.child_epoch_iterator)
+
+    def get_child_position(self) -> Any:
+        """Return where the child stood when the open rows began."""
+        return None if self._packed is None else self._packed.child_position()
+
+
+def _check_names(sources: Sequence[str], added: tuple[str, ...]) -> None:
+    for name in added:
+        if name in sources or added.count(name) > 1:
+            raise ValueError(
+                f'segments_source and positions_source must be names of '
+                f'their own, got {added} beside the sources '
+                f'{tuple(sources)}: choose others')

@@ -1,0 +1,338 @@
+"""One epoch of packing: the open rows, and where they can be read again."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.epochs.state import position_of
+from fuel.kernels.packing import RowPacker
+from fuel.transformers.base import check_count
+from fuel.transformers.packing_sequences import (
+    Kind,
+    as_sequences,
+    check_lengths,
+    pieces_of,
+)
+from fuel.typing import State
+
+#: Of each row the sequences of every source.
+Rows: TypeAlias = list[list[list[NDArray[Any]]]]
+TooLong: TypeAlias = Literal['error', 'cut', 'split']
+
+# So many examples are read together.
+EXAMPLES = 64
+
+
+class PackingReport(NamedTuple):
+    """What an epoch has packed.
+
+    Attributes
+    ----------
+    length : int
+        Of a row.
+    rows : int
+        How many rows were delivered.
+    items : int
+        How many items of sequences these have.
+    sequences : int
+        How many sequences were read; some may be in rows that are open.
+    cut, split, empty : int
+        How many of them were cut off or split, and how many had no items.
+
+    Examples
+    --------
+    >>> PackingReport(length=100, rows=3, items=270).padding_share
+    0.1
+
+    """
+
+    length: int
+    rows: int = 0
+    items: int = 0
+    sequences: int = 0
+    cut: int = 0
+    split: int = 0
+    empty: int = 0
+
+    @property
+    def padding_share(self) -> float:
+        """Share of padding in the delivered rows, from 0 to 1 (float)."""
+        size = self.rows * self.length
+        return round(1 - self.items / size, 12) if size else 0.
+
+    def __str__(self) -> str:
+        return (f'{self.sequences} sequences in {self.rows} rows of '
+                f'{self.length}, {self.padding_share:.2%} padding; '
+                f'{self.cut} cut, {self.split} split, {self.empty} empty')
+
+
+class Counts(NamedTuple):
+    """What was read up to a place."""
+
+    sequences: int = 0
+    cut: int = 0
+    split: int = 0
+    empty: int = 0
+
+
+class Block(NamedTuple):
+    """Sequences that were read together.
+
+    Attributes
+    ----------
+    parts : tuple of list of numpy.ndarray
+        For each source the sequences; those that were split, in pieces.
+    lengths : numpy.ndarray, dtype int64
+    refused : list of int
+        Which of them are too long.
+    first : int
+        How many sequences were read before.
+    """
+
+    parts: tuple[list[Any], ...]
+    lengths: NDArray[numpy.int64]
+    refused: list[int]
+    first: int
+
+
+class Checkpoint(NamedTuple):
+    """Where packing can begin again: before a block.
+
+    Attributes
+    ----------
+    position : object
+        Of the child.
+    used : list of int
+        How much of each open row was used.
+    first : int
+        Number of the oldest open row.
+    counts : Counts
+    """
+
+    position: Any
+    used: list[int]
+    first: int
+    counts: Counts
+
+    def is_delivered(self, count: int) -> bool:
+        """Return whether the first rows include all that were open."""
+        return self.first + len(self.used) <= count
+
+
+class PackedEpoch:
+    """Packs the sequences of one epoch.
+
+    Attributes
+    ----------
+    kinds : list of (numpy.dtype, tuple of int) or None
+        Type and shape of the items of each source; None until they are
+        known.
+    delivered_items : int
+        How many items of sequences the rows have that were delivered.
+    """
+
+    def __init__(self, length: int, window: int, too_long: TooLong,
+                 dtype: Any, sources: tuple[str, ...],
+                 reads_examples: bool) -> None:
+        self.kinds: list[Kind | None] = [None] * len(sources)
+        self.delivered_items = 0
+        self._length = length
+        self._window = window
+        self._too_long = too_long
+        self._dtype = dtype
+        self._sources = sources
+        self._reads_examples = reads_examples
+        self._packer = RowPacker(length, window, len(sources))
+        self._delivered = 0
+        self._counts = Counts()
+        self._checkpoints: list[Checkpoint] = []
+        # Examples that were read and make no block yet.
+        self._examples: list[Any] | None = None
+        self._block: Block | None = None
+        # The next sequence of the block.
+        self._next = 0
+        # Numbers of the sequences that were refused by an error.
+        self._refused: list[int] = []
+        self._is_over = False
+
+    def report(self) -> PackingReport:
+        """Return what was packed."""
+        return PackingReport(self._length, self._delivered,
+                             self.delivered_items, *self._counts)
+
+    def take(self, count: int, child: Iterator[Any]) -> Rows:
+        """Return the next rows, fewer at the end."""
+        self._pack(self._delivered + count, child)
+        rows = self._packer.take(count)
+        self._delivered += len(rows)
+        self._drop_checkpoints()
+        return rows
+
+    def _pack(self, wanted: int, child: Iterator[Any]) -> None:
+        """Pack until so many rows were closed in all, or to the end."""
+        while self._packer.num_closed < wanted and not self._is_over:
+            if self._block is None:
+                self._read_block(child)
+            else:
+                self._pack_block(self._block, wanted)
+
+    def _pack_block(self, block: Block, wanted: int) -> None:
+        """Pack sequences of a block up to its end, or one that is refused."""
+        stop = next((place for place in block.refused if place >= self._next),
+                    len(block.lengths))
+        self._next = self._packer.add(
+            block.parts, block.lengths, self._next, stop, wanted)
+        if self._packer.num_closed >= wanted:
+            return
+        if self._next == len(block.lengths):
+            self._block = None
+            return
+        number = block.first + self._next
+        length = int(block.lengths[self._next])
+        self._next += 1
+        if number not in self._refused:
+            self._refused.append(number)
+            raise ValueError(
+                f'sequence {number} of the epoch has the length {length}, '
+                f'more than the {self._length} of a row: use '
+                "too_long='cut' or 'split', longer rows, or leave such "
+                'sequences out with Filter')
+
+    def _read_block(self, child: Iterator[Any]) -> None:
+        """Read the next sequences; note the end of the child."""
+        if self._examples is None:
+            self._checkpoints.append(Checkpoint(
+                position_of(child), self._packer.used, self._packer.first,
+                self._counts))
+            self._examples = []
+        try:
+            parts = self._read_parts(child, self._examples)
+        except StopIteration:
+            self._examples = None
+            self._is_over = True
+            self._packer.finish()
+            return
+        self._examples = None
+        self._block, self._next = self._block_of(parts), 0
+
+    def _read_parts(self, child: Iterator[Any], examples: list[Any]
+                    ) -> list[list[Any]]:
+        """Return sequences for each source, of one batch or of examples."""
+        if not self._reads_examples:
+            batch = tuple(next(child))
+            check_count(batch, self._sources)
+            return [list(part) for part in batch[:len(self._sources)]]
+        while len(examples) < EXAMPLES:
+            # If reading one fails, those before it wait.
+            try:
+                example = tuple(next(child))
+            except StopIteration:
+                if not examples:
+                    raise
+                break
+            check_count(example, self._sources)
+            examples.append(example[:len(self._sources)])
+        return [list(part) for part in zip(*examples, strict=True)]
+
+    def _block_of(self, parts: list[list[Any]]) -> Block:
+        """Return sequences as arrays, those that are too long seen to."""
+        first = self._counts.sequences
+        found: list[Any] = []
+        for place, (source, part) in enumerate(
+                zip(self._sources, parts, strict=True)):
+            arrays, lengths, self.kinds[place] = as_sequences(
+                part, source, self.kinds[place], self._dtype, first)
+            found.append((arrays, lengths))
+        lengths = found[0][1]
+        check_lengths(self._sources, [each for _, each in found], first)
+        long = numpy.flatnonzero(lengths > self._length)
+        mode = self._too_long
+        self._counts = Counts(
+            first + len(lengths),
+            self._counts.cut + len(long) * (mode == 'cut'),
+            self._counts.split + len(long) * (mode == 'split'),
+            self._counts.empty + int((lengths == 0).sum()))
+        lists = tuple([arrays for arrays, _ in found])
+        if not len(long) or mode == 'error':
+            return Block(lists, lengths, long.tolist(), first)
+        pieces = [pieces_of(int(length), self._length, mode)
+                  for length in lengths]
+        return Block(
+            tuple([[array[piece] for array, each in zip(
+                arrays, pieces, strict=True) for piece in each]
+                for arrays in lists]),
+            numpy.array([piece.stop - piece.start for each in pieces
+                         for piece in each], numpy.int64), [], first)
+
+    def _drop_checkpoints(self) -> None:
+        """Forget those that no state needs any more."""
+        kept = self._checkpoints
+        while len(kept) > 1 and kept[1].is_delivered(self._delivered):
+            kept.pop(0)
+        if self._refused and kept:
+            self._refused = [number for number in self._refused
+                             if number >= kept[0].counts.sequences]
+
+    def child_position(self) -> Any:
+        """Return where the child stood at the checkpoint of a state."""
+        return self._checkpoints[0].position if self._checkpoints else None
+
+    def state(self) -> State:
+        """Return where packing stands, as plain data."""
+        # Without a checkpoint nothing was read yet, or since a restart.
+        start = self._checkpoints[0] if self._checkpoints else Checkpoint(
+            None, self._packer.used, self._packer.first, self._counts)
+        return {
+            'delivered': self._delivered, 'items': self.delivered_items,
+            'used': start.used, 'first': start.first,
+            'counts': list(start.counts), 'refused': list(self._refused),
+            'kinds': [None if kind is None else [kind[0].str, list(kind[1])]
+                      for kind in self.kinds]}
+
+    def load(self, state: State, child: Iterator[Any]) -> None:
+        """Take up what :meth:`state` returned, and read the open rows."""
+        for field in ('delivered', 'items', 'first'):
+            _check_numbers(field, [state[field]])
+        for field in ('used', 'counts', 'refused'):
+            _check_numbers(field, state[field])
+        first, delivered = state['first'], state['delivered']
+        if len(state['counts']) != len(Counts._fields):
+            raise ValueError(f'counts must be {len(Counts._fields)} numbers')
+        if first + len(state['used']) > delivered:
+            raise ValueError('rows were open that were not delivered')
+        self._packer = RowPacker(self._length, self._window,
+                                 len(self._sources), state['used'], first)
+        self._counts = Counts(*state['counts'])
+        self._refused = list(state['refused'])
+        self.kinds = [None if kind is None else _as_kind(*kind)
+                      for kind in state['kinds']]
+        if len(self.kinds) != len(self._sources):
+            raise ValueError('kinds must be one for each source')
+        self._pack(delivered, child)
+        if self._packer.num_closed < delivered:
+            raise ValueError(
+                f'{delivered} rows had been delivered when the state was '
+                f'saved, but the sequences fill only '
+                f'{self._packer.num_closed} now: the data have changed')
+        self._packer.take(delivered - first)
+        self._delivered = delivered
+        self.delivered_items = state['items']
+        self._drop_checkpoints()
+
+
+def _check_numbers(field: str, values: Any) -> None:
+    if type(values) is not list or any(
+            type(value) is not int or value < 0 for value in values):
+        raise ValueError(
+            f'{field} must be numbers from 0 on, got {values!r:.200}')
+
+
+def _as_kind(name: str, shape: list[int]) -> Kind:
+    dtype = numpy.dtype(str(name))
+    _check_numbers('shape', shape)
+    if dtype.kind not in 'biufc' or not dtype.isnative:
+        raise ValueError(f'items cannot be of the type {name!r:.20}')
+    return dtype, tuple(shape)
