@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from fuel.kernels import as_indices, native, own_record, take, take_row
+from fuel.utils.checks import saved_count
 from fuel.utils.indices import check_slice
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
@@ -150,7 +151,4 @@ def check_range(start: Any, stop: Any, num_examples: int) -> None:
 
 def as_position(value: Any) -> int:
     """Return a saved position as a number, checked."""
-    position = operator.index(value)
-    if position < 0:
-        raise ValueError(f'a position must not be negative, got {position}')
-    return position
+    return saved_count({'position': value}, 'position')

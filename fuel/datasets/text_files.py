@@ -18,6 +18,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
+from fuel.utils.checks import saved_count
 
 # Bytes (or characters) that are read at once, if no line is longer.
 BLOCK = 1 << 16
@@ -238,13 +239,18 @@ class TextPosition(RequestPosition):
                                  'used': 0})
 
     def _go_to(self, position: dict[str, int]) -> None:
-        self.file = position['file']
-        self.position = position['used']
+        self.file = saved_count(position, 'file')
+        self.position = saved_count(position, 'used')
+        start, line = (saved_count(position, name)
+                       for name in ('start', 'line'))
         self.reader: LineReader | None = None
         if self.file < len(self.files):
             self.reader = LineReader(
-                self.files[self.file], self.encoding, position['start'],
-                position['line'])
+                self.files[self.file], self.encoding, start, line)
+        elif self.file > len(self.files) or self.position or start or line:
+            raise ValueError(
+                f'there are {len(self.files)} files, and no line {line} of '
+                f'file {self.file}')
 
     def get_position(self) -> dict[str, int]:
         """Return where reading stands, ready for JSON."""

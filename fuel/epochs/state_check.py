@@ -14,14 +14,12 @@ from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
 from fuel.typing import State
 from fuel.utils import rng_state
+from fuel.utils.checks import MOST
 from fuel.utils.overrides import is_own
 
 _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
-
-# As many batches are more than anybody can read.
-_MOST = 2 ** 62
 
 # What a damaged value raises where it is taken up.
 DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
@@ -201,7 +199,7 @@ def _keeps_leftovers(stream: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < MOST
 
 
 def _are_offsets(values: object) -> bool:

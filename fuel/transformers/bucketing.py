@@ -13,7 +13,7 @@ from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import check_known, labels_of_batches
 from fuel.typing import Request, StreamLike, returns_epochs
-from fuel.utils.checks import positive
+from fuel.utils.checks import positive, saved_count
 
 
 class BucketBatch(SeededTransformer):
@@ -176,11 +176,15 @@ class BucketBatch(SeededTransformer):
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the pool again, and leave out what was returned."""
         super().set_leftover(leftover)
-        self._number = leftover['number']
+        self._number = saved_count(leftover, 'number')
         if leftover['used'] is not None:
             self._fetch()
             pool: Any = self._pool
-            pool.used = leftover['used']
+            pool.used = saved_count(leftover, 'used')
+            if pool.is_used_up():
+                raise ValueError(
+                    f'used is {pool.used}, but the pool has '
+                    f'{len(pool.batches)} batches')
 
     def get_child_position(self) -> Any:
         """Return where the child stood before the pool."""

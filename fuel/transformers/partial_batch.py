@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 
 from fuel.transformers.base import check_count
+from fuel.utils.checks import not_negative
 
 
 class PartialBatch:
@@ -52,7 +53,7 @@ class PartialBatch:
 
     def skip(self, used: int) -> None:
         """Skip examples that were delivered before."""
-        if used > self.length:
+        if not_negative('used', used) > self.length:
             raise ValueError(
                 f'{used} examples of a batch were used when the state was '
                 f'saved, but now it has only {self.length}: the data have '

@@ -16,6 +16,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import sharding_of
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Request, returns_epochs
+from fuel.utils.checks import not_negative, saved_count
 
 
 class SeededTransformer(Transformer):
@@ -148,4 +149,5 @@ class SeededTransformer(Transformer):
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Take up an epoch's key and the number of the next item."""
-        self._key, self._item = leftover['key'], leftover['item']
+        self._key = not_negative('key', leftover['key'])
+        self._item = saved_count(leftover, 'item')

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from fuel.transformers.base import types_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
-from fuel.utils.checks import positive
+from fuel.utils.checks import not_negative, positive, saved_count
 
 __all__ = ['ShuffleBuffer']
 
@@ -154,7 +155,13 @@ class ShuffleBuffer(SeededTransformer):
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Go on from there; what was delivered will be left out."""
         super().set_leftover(leftover)
-        self._held = _Held(leftover['first'], leftover['last'])
+        last = leftover['last']
+        if last is not None:
+            when, place = last
+            if not isinstance(when, (int, float)) or not math.isfinite(when):
+                raise ValueError(f'last begins with a number, got {when!r}')
+            last = [when, not_negative('last', place)]
+        self._held = _Held(saved_count(leftover, 'first'), last)
         self._held.add_position(position_of(self.child_epoch_iterator))
 
     def get_child_position(self) -> Any:

@@ -12,7 +12,7 @@ from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
-from fuel.utils.checks import positive
+from fuel.utils.checks import positive, saved_count
 
 
 class Window(Transformer):
@@ -150,7 +150,11 @@ class Window(Transformer):
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Read the child's example again, and go on within it."""
         self._fetch()
-        self.index = leftover['begin']
+        self.index = saved_count(leftover, 'begin')
+        if self._is_used_up():
+            raise ValueError(
+                f"begin is {self.index}, where no window of the child's "
+                f'example of {len(self.sentence)} items begins')
 
     def get_child_position(self) -> Any:
         """Return where the child stood before its last example."""

@@ -2,8 +2,13 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy
+
+
+# As many batches, bytes or lines are more than anybody can read.
+MOST = 2 ** 62
 
 
 def positive(name: str, value: object) -> int:
@@ -22,6 +27,14 @@ def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
     number = _integer(name, value, kind)
     if number < 0:
         raise ValueError(f'{name} must not be negative, got {number}')
+    return number
+
+
+def saved_count(position: Any, name: str) -> int:
+    """Return a field of a saved position that counts something."""
+    number = not_negative(name, position[name], 'a count')
+    if number > MOST:
+        raise ValueError(f'{name} must be at most {MOST}, got {number}')
     return number
 
 
