@@ -133,6 +133,9 @@ class Service:
         for other in list(self.connections.values()):
             if other.client == connection.client \
                     or other.identity == identity:
+                if other.identity != identity:
+                    # If it still lives, it shall connect again, not wait.
+                    self.send(other, {'type': 'bye'})
                 self._lose(other)
         self.connections[identity] = connection
         self.send(connection, {

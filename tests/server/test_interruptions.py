@@ -218,3 +218,23 @@ def test_second_greeting_replaces_the_first():
         wait_until(lambda: (epoch := server.service.scheduler.epoch)
                    and 'b' in epoch.members)
         assert list(server.service.scheduler.epoch.members) == ['b']
+
+
+def test_client_whose_name_another_takes_connects_again():
+    """It does not wait for batches that go to somebody else."""
+    with Server(numbered(20), port=0) as server, \
+            ServerDataStream(('x', 'n'), port=server.port, hwm=2,
+                             stalled=20) as client, \
+            zmq.Context() as context, \
+            context.socket(zmq.DEALER) as other:
+        epoch = client.get_epoch_iterator()
+        found = [int(next(epoch)[1][0]) for _ in range(3)]
+        name = client.state_dict()['leftover']['client']
+        other.linger = 0
+        other.connect(server.address)
+        other.send(pack_header({
+            'type': 'hello', 'version': 1, 'client': name, 'hwm': 5,
+            'sources': 2}))
+        other.recv_multipart()
+        found += [int(numbers[0]) for _, numbers in epoch]
+        assert list(range(20)) == found
