@@ -41,6 +41,9 @@ class Checkpoints:
         self._new: list[Checkpoint] = []
         self._base: State | None = None
 
+    def __iter__(self) -> Iterator[Checkpoint]:
+        return iter([*self._old, *self._new])
+
     def __bool__(self) -> bool:
         return bool(self._old or self._new)
 
@@ -88,7 +91,7 @@ class Checkpoints:
     def events(self) -> Iterator[list[object]]:
         """Yield the events that give these states."""
         base: State | None = None
-        for one in [*self._old, *self._new]:
+        for one in self:
             if one.base is not base:
                 base = one.base
                 yield ['base', one.index, one.state()]

@@ -10,6 +10,8 @@ from fuel.epochs.state import (
     position_fields,
     present_state,
 )
+from fuel.epochs.state_check import DAMAGE
+from fuel.exceptions import StateMismatchError
 from fuel.typing import State
 from fuel.utils.seams import fault_point
 
@@ -174,10 +176,18 @@ def _count(counters: list[_Counter]) -> Changes | None:
 
 
 def changed(old: State, steps: Changes) -> State:
-    """Return a copy of `old` with the changes made; `old` stays."""
+    """Return a copy of `old` with the changes made; `old` stays.
+
+    What comes from a peer or a file may not fit: StateMismatchError.
+    """
     new = old
-    for path, value in steps:
-        new = _replaced(new, path, value)
+    try:
+        for path, value in steps:
+            new = _replaced(new, path, value)
+    except DAMAGE as error:
+        raise StateMismatchError(
+            f'the changes of a state do not fit it ({error!r:.200}): they '
+            'are damaged') from error
     return new
 
 

@@ -111,6 +111,8 @@ class Admission:
             return True
         if self.journal is not None and self.journal.found is not None:
             return position.run != self.journal.found[0]
+        if self.epoch is None:
+            return position.is_over
         return not self._continues(joiner.connection.client, position)
 
     def _is_connected(self, joiner: Joiner) -> bool:
@@ -137,7 +139,8 @@ class Admission:
             return False
         ledger = self.epoch.ledger
         position = self._usable(position)
-        if position is None:
+        if position is None or (
+                position.is_over and position.run != self.run):
             account = ledger.accounts.get(client)
             return account is not None and not account.has_left \
                 and not account.delivered
@@ -172,7 +175,12 @@ class Admission:
             return True
         wants_new = position is None or position.is_over
         epoch = self.epoch
-        if wants_new and epoch is not None \
+        has_finished = epoch is not None and position is not None and (
+            position.run, position.epoch) == (self.run, epoch.ledger.number)
+        if epoch is not None and has_finished:
+            # Of a server that was killed and had no journal.
+            epoch.finished_ranks.add(connection.rank)
+        elif wants_new and epoch is not None \
                 and epoch.is_open_to(connection.client, False):
             self._join(connection, None)
             return True
@@ -197,14 +205,13 @@ class Admission:
         if position is None or position.run != run:
             journal.set_aside()
             return
-        checkpoint = ledger.checkpoints.before(ledger.checkpoints.lowest())
         try:
             if (ledger.sharing, ledger.num_ranks) != (
                     self.sharing, self.num_clients):
                 raise StateMismatchError(
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
-            if checkpoint is not None:
+            for checkpoint in ledger.checkpoints:
                 self._check_state(checkpoint.state())
         except StateMismatchError as error:
             log.warning('the journal is of another server: %s', error)

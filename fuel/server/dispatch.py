@@ -94,6 +94,7 @@ class Epoch:
         self.free: dict[int, Item] = {}
         self.under_way: dict[int, Item] = {}
         self.making: set[int] = set()
+        self.finished_ranks: set[int | None] = set()
         self.is_begun = self.is_open = self.is_loaded = False
         self.base: State | None = None
         self.base_index = 0
@@ -107,9 +108,8 @@ class Epoch:
         if (account is not None and account.has_left) or not self.members:
             # Nobody is there to share with: a new epoch is wanted.
             return False
-        return self.ledger.sharing == SPLIT or (
-            not self.ledger.is_adopted
-            and (self.ledger.sharing == RANK or self.cursor == 0))
+        return self.ledger.sharing != ALL or (
+            not self.ledger.is_adopted and self.cursor == 0)
 
     def join(self, client: str, credit: int, rank: int | None = None,
              before: str = '', claims: IndexSet | None = None) -> Member:
@@ -245,7 +245,9 @@ class Epoch:
         if not wanting:
             is_settled = index in ledger.delivered or any(
                 index in member.account.delivered
-                for member in self.members.values())
+                for member in self.members.values()) or (
+                ledger.sharing == RANK
+                and index % ledger.num_ranks in self.finished_ranks)
             return [] if is_settled else None
         chosen = self._choose(wanting)
         return None if chosen is None else [chosen]
@@ -302,12 +304,17 @@ class Epoch:
         """
         members = self.members.values()
         if not self.is_exhausted or self.ledger.sharing != SPLIT \
-                or self.free or not any(
-                    member.is_waiting and not member.load()
-                    for member in members) \
-                or any(member.revoked for member in members):
+                or self.free or any(member.revoked for member in members):
             return None
-        rich = max(members, key=lambda member: len(member.account.pending))
+        waiting = [member.account.delivered for member in members
+                   if member.is_waiting and not member.load()]
+        rich = max(
+            (member for member in members
+             if any(member.account.pending - delivered
+                    for delivered in waiting)),
+            key=lambda member: len(member.account.pending), default=None)
+        if rich is None:
+            return None
         count = len(rich.account.pending)
         # Its user may be about to take one that was just sent.
         return rich if count > 1 or (

@@ -265,6 +265,61 @@ def test_server_without_a_journal_loses_nothing(tmp_path, sharing):
         assert len(set(numbers(client))) == len(numbers(client))
 
 
+@pytest.mark.parametrize('sharing', ['split', 'rank'])
+def test_server_without_a_journal_loses_nothing_after_any_history(sharing):
+    """Whoever had come how far, and comes back first; nobody gets a batch
+    twice itself, and the epoch that follows is whole."""
+    for seed in range(30):
+        rng = numpy.random.RandomState(seed)
+        world = World(None, COUNT, sharing, num_clients=2,
+                      hwm=int(rng.choice([1, 3])))
+        clients = [world.add_client(rank=rank) for rank in range(2)]
+        for _ in range(rng.randint(2, 16)):
+            clients[rng.randint(2)].next()
+        world.kill_server()
+        world.start_server()
+        for _ in range(100):
+            for client in [clients[place] for place in rng.permutation(2)]:
+                if client.has_ended and client.session._epoch == 1:
+                    client.next_epoch()
+                client.next()
+            if all(client.has_ended and client.session._epoch == 2
+                   for client in clients):
+                break
+            world.pass_time(1)
+        else:
+            pytest.fail('the second epoch does not end')
+        for client in clients:
+            assert len(set(client.history)) == len(client.history)
+        got = [each for client in clients for each in client.history]
+        everything = {(epoch, number) for epoch in (1, 2)
+                      for number in range(COUNT)}
+        assert everything == set(got)
+        repeated = {each for each in got if got.count(each) > 1}
+        assert not repeated if sharing == 'rank' else all(
+            epoch == 1 for epoch, _ in repeated)
+
+
+def test_client_behind_the_first_to_come_back_without_a_journal(tmp_path):
+    """With 'all' nobody can make again what lies between."""
+    world = World(None, COUNT, 'all', num_clients=2)
+    one, other = (world.add_client() for _ in range(2))
+    one.next()
+    other.next()
+    for _ in range(5):
+        if len(one.history) < 3:
+            one.next()
+    assert (3, 1) == (len(one.history), len(other.history))
+    between = set(numbers(one)) - set(numbers(other))
+    world.kill_server()
+    world.start_server()
+    one.next()
+    finish(world, one, other)
+    assert list(range(COUNT)) == numbers(one)
+    assert between == set(range(COUNT)) - set(numbers(other))
+    assert len(set(numbers(other))) == len(numbers(other))
+
+
 def test_sole_client_of_a_server_without_a_journal_repeats_nothing(tmp_path):
     """Its position says it all."""
     world = World(None, COUNT)
