@@ -1,4 +1,5 @@
 """Fuel feeds training loops: data sets, iteration schemes, streams."""
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fuel.config_parser import config
@@ -13,8 +14,7 @@ __all__ = ['__version__', 'config', 'load']
 def __getattr__(name: str) -> Any:
     # It needs data sets, which `import fuel` alone does not load.
     if name == 'load':
-        from fuel.loading import load
-        return load
+        return import_module('fuel.loading').load
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 

@@ -156,7 +156,7 @@ class ConvertedFile(h5py.File):  # type: ignore[misc]
 
     def __init__(self, disk: _DiskSpace, layout: Layout) -> None:
         self.layout = layout
-        self._disk = disk
+        self.disk = disk
         # Rows that begin at a cache line are the fastest to read.
         super().__init__(disk.sink, mode='w', alignment_threshold=4096,
                          alignment_interval=64)
@@ -164,17 +164,13 @@ class ConvertedFile(h5py.File):  # type: ignore[misc]
     def create_dataset(self, *args: Any, **kwargs: Any) -> h5py.Dataset:
         """Create a data set, as `h5py.Group.create_dataset` does."""
         return _CheckedDataset(super().create_dataset(*args, **kwargs),
-                               self._disk)
+                               self.disk)
 
     def __getitem__(self, name: object) -> Any:
         item = super().__getitem__(name)
         if isinstance(item, h5py.Dataset):
-            return _CheckedDataset(item, self._disk)
+            return _CheckedDataset(item, self.disk)
         return item
-
-    def promise(self, size: int) -> None:
-        """Raise an error if `size` more bytes than before cannot fit."""
-        self._disk.promise(size)
 
 
 def check_room(dataset: object) -> None:
@@ -272,7 +268,7 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
                 options['compression_opts'] = layout.compression_level
         if not options and checked:
             # Found out before hours of decoding, rather than after.
-            h5file.promise(nbytes)
+            h5file.disk.promise(nbytes)
     return h5file.create_dataset(name, shape=tuple(shape), dtype=dtype,
                                  **options)
 
@@ -335,13 +331,13 @@ def converted_file(directory: Folder, filename: str,
     """
     folder = (directory if isinstance(directory, OutputFolder)
               else OutputFolder(os.fspath(directory)))
-    target = os.path.join(folder, filename)
+    target = os.path.join(folder.path, filename)
     with (Digests(inputs) as digests, atomic_path(target) as path,
           _open(path, target, folder.layout) as h5file):
         yield h5file
         tag(h5file, folder.attributes)
-        if digests:
-            write_inputs(h5file, digests.result())
+        if found := digests.result():
+            write_inputs(h5file, found)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from fuel.datasets.row_orders import Order, pick
-from fuel.datasets.rows import as_batch, is_batch
+from fuel.datasets.rows import as_rows, is_batch
 from fuel.storage import BytePrefetcher, Reader, RequestPrefetcher
 
 
@@ -66,7 +66,7 @@ def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
         if not is_batch(request):
             return None
         try:
-            positions = as_batch(request, num_examples)
+            positions = as_rows(request, num_examples)
         except ValueError:
             # It is raised when the request is made.
             return None

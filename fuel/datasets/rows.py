@@ -56,15 +56,6 @@ def as_index(request: Any, num_examples: int) -> int:
     return int(as_indices([request], num_examples)[0])
 
 
-def as_batch(request: Any, num_examples: int) -> Any:
-    """Return the indices of a batch as an array, checked and not empty."""
-    indices = as_indices(request, num_examples)
-    if not len(indices):
-        raise ValueError(
-            'a request must name at least one example, got an empty one')
-    return indices
-
-
 def is_batch(request: Any) -> bool:
     """Return whether a request is a list of examples (or means to be)."""
     return isinstance(request, (list, tuple, range)) or (
@@ -74,7 +65,11 @@ def is_batch(request: Any) -> bool:
 def as_rows(request: Any, num_examples: int) -> Any:
     """Return a request, checked: an index, a slice or an array of indices."""
     if type(request) is list or is_batch(request):
-        return as_batch(request, num_examples)
+        indices = as_indices(request, num_examples)
+        if not len(indices):
+            raise ValueError(
+                'a request must name at least one example, got an empty one')
+        return indices
     if isinstance(request, slice):
         return check_slice(request, num_examples)
     return as_index(request, num_examples)

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from fuel.utils.temporary import Claim, remove_stale, scratch_folder
+from fuel.utils.temporary import claimed, remove_stale, scratch_folder
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def atomic_path(path: str | os.PathLike[str],
                          0o666 if mode is None else 0o600))
         return path
 
-    with Claim(create) as temporary:
+    with claimed(create) as temporary:
         try:
             yield temporary
             _flush(temporary)

@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 
 try:
     import fcntl
@@ -17,45 +16,38 @@ except ImportError:  # Windows: nothing is locked, and nothing removed
     fcntl = None  # type: ignore[assignment, unused-ignore]
 
 
-class Claim:
-    """A new file or folder, locked while the context is entered. `create`
-    makes it, under a name that was never used, and returns its path."""
+@contextmanager
+def claimed(create: Callable[[], str]) -> Iterator[str]:
+    """Make a new file or folder, and lock it while the context is entered.
 
-    def __init__(self, create: Callable[[], str]) -> None:
-        self._create = create
-        self._descriptor: int | None = None
-
-    def __enter__(self) -> str:
+    `create` makes it, under a name that was never used, and returns its path.
+    """
+    descriptor: int | None = None
+    try:
         while True:
-            path = self._create()
+            path = create()
             if fcntl is None:
-                return path  # type: ignore[unreachable, unused-ignore]
+                break  # type: ignore[unreachable, unused-ignore]
             try:
                 # A file whose permissions forbid reading can be written.
-                self._descriptor = os.open(
+                descriptor = os.open(
                     path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR)
                 # Shared: the finished file may be read at once.
-                fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
             except FileNotFoundError:
                 continue
             except OSError:
-                return path  # a file system without locks
+                break  # a file system without locks
             # Somebody may have taken it for left over, just before.
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(self._descriptor),
-                                    os.stat(path)):
-                    return path
-            self._release()
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+                if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                    break
+            os.close(descriptor)
+            descriptor = None
+        yield path
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def remove_stale(folder: str, pattern: str) -> None:
@@ -97,7 +89,7 @@ def scratch_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
     parent = parent or tempfile.gettempdir()
     # How tempfile makes names.
     remove_stale(parent, re.escape(prefix) + '[a-z0-9_]{8}')
-    with Claim(lambda: tempfile.mkdtemp(prefix=prefix, dir=parent)) as path:
+    with claimed(lambda: tempfile.mkdtemp(prefix=prefix, dir=parent)) as path:
         try:
             yield path
         finally:

@@ -154,9 +154,6 @@ class Digests:
                 size += len(block)
         return {'size': size, 'sha256': digest.hexdigest()}
 
-    def __bool__(self) -> bool:
-        return bool(self._paths)
-
     def result(self) -> dict[str, dict[str, Any]]:
         """Wait, and return ``{name: {'size': bytes, 'sha256': digest}}``."""
         return {name: future.result()

@@ -1,13 +1,12 @@
 """What an HDF5 file of data sets looks like: splits, labels, shapes."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
 import h5py
 import numpy
-from numpy.typing import NDArray
 
 from fuel.datasets.hdf5.labels import axis_labels, scale
 from fuel.datasets.hdf5.split_table import (
@@ -43,7 +42,31 @@ class SplitFormat:
         >>> array['available'].tolist()
         [True, True, True, False]
         """
-        return _split_array(split_dict)
+        for split, content in split_dict.items():
+            if not isinstance(content, Mapping):
+                raise ValueError(
+                    f'split {split!r} must map names of sources to (start, '
+                    f'stop), got {content!r}: write {{{split!r}: '
+                    f"{{'features': {content!r}}}}}")
+        if not any(split_dict.values()):
+            raise ValueError(
+                'split_dict must map split names to sources, such as '
+                "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
+        sources = sorted({source for split in split_dict.values()
+                          for source in split})
+        rows = [_row(split, source, content.get(source))
+                for split, content in split_dict.items() for source in sources]
+        array = numpy.zeros(len(rows), dtype=[
+            ('split', numpy.array([row[0] for row in rows]).dtype),
+            ('source', numpy.array([row[1] for row in rows]).dtype),
+            ('start', numpy.int64),
+            ('stop', numpy.int64),
+            ('indices', h5py.ref_dtype),
+            ('available', numpy.bool_),
+            ('comment', numpy.array([row[6] for row in rows]).dtype)])
+        for place, row in enumerate(rows):
+            array[place] = row
+        return array
 
     @staticmethod
     def get_all_splits(h5file: h5py.File) -> tuple[str, ...]:
@@ -94,39 +117,6 @@ class SplitFormat:
         return split_subsets(
             h5file, checked_names(splits, 'splits'),
             checked_names(sources, 'sources', 'source'))
-
-
-def _split_array(split_dict: Mapping[str, Mapping[str, Sequence[Any]]]
-                 ) -> NDArray[Any]:
-    for split, content in split_dict.items():
-        if not isinstance(content, Mapping):
-            raise ValueError(
-                f'split {split!r} must map names of sources to (start, stop)'
-                f', got {content!r}: write {{{split!r}: '
-                f"{{'features': {content!r}}}}}")
-    if not any(split_dict.values()):
-        raise ValueError(
-            'split_dict must map split names to sources, such as '
-            "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
-    sources = sorted({source for split in split_dict.values()
-                      for source in split})
-    rows = [_row(split, source, content.get(source))
-            for split, content in split_dict.items() for source in sources]
-    array = numpy.zeros(len(rows), dtype=[
-        ('split', f'S{_longest(row[0] for row in rows)}'),
-        ('source', f'S{_longest(row[1] for row in rows)}'),
-        ('start', numpy.int64),
-        ('stop', numpy.int64),
-        ('indices', h5py.ref_dtype),
-        ('available', numpy.bool_),
-        ('comment', f'S{_longest(row[6] for row in rows)}')])
-    for place, row in enumerate(rows):
-        array[place] = row
-    return array
-
-
-def _longest(texts: Iterable[bytes]) -> int:
-    return max((len(text) for text in texts), default=1) or 1
 
 
 def _row(split: str, source: str,
