@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import h5py
+import numpy
 
 from fuel.describe.source_types import SourceType
 
@@ -25,7 +26,8 @@ def summarize(h5file: h5py.File, sources: Sequence[str]) -> Summary:
             continue
         is_ragged = node.dtype.hasobject
         vlen = h5py.check_vlen_dtype(node.dtype)
-        dtype = vlen if vlen is not None else node.dtype
+        # Text and bytes are elements of objects, not of a type of NumPy.
+        dtype = vlen if isinstance(vlen, numpy.dtype) else node.dtype
         types[source] = SourceType(
             dtype.newbyteorder('='), None if is_ragged else node.shape[1:])
         layouts[source] = _layout(node)
