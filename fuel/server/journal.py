@@ -130,6 +130,10 @@ class Journal:
             except OSError as error:
                 error.add_note('another server uses it')
                 raise
+        if not os.path.samestat(os.fstat(self._descriptor),
+                                os.stat(self.path)):
+            # Its server has replaced it between the two steps.
+            raise OSError('another server uses it')
 
     def _read(self) -> None:
         # Not by another descriptor: closing it would end the lock.
@@ -190,7 +194,7 @@ class Journal:
         try:
             descriptor = os.open(
                 temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-                | os.O_CLOEXEC, 0o600)
+                | os.O_CLOEXEC | getattr(os, 'O_NOFOLLOW', 0), 0o600)
             try:
                 if lockf is not None:
                     lockf(descriptor, LOCK_EX | LOCK_NB)

@@ -427,6 +427,23 @@ def some_journal(path):
     return path.read_bytes().splitlines(keepends=True)
 
 
+def test_journal_that_is_replaced_while_it_is_opened_is_not_taken(
+        tmp_path, monkeypatch):
+    """The lock would be on a file that is a journal no more."""
+    path = tmp_path / 'journal'
+    first = Journal(path)
+
+    def lock(descriptor, flags):
+        monkeypatch.undo()
+        first.begin('run', Ledger(1))
+
+    monkeypatch.setattr('fuel.server.journal.lockf', lock)
+    with pytest.raises(ServerError, match='another server uses it'):
+        Journal(path)
+    first.close()
+    Journal(path).close()
+
+
 def test_journal_is_continued_as_it_was(tmp_path):
     """Also by another that continues, and when its last line is torn."""
     path = tmp_path / 'journal'
