@@ -7,14 +7,18 @@ from fuel.version import version as __version__
 
 if TYPE_CHECKING:
     from fuel.loading import load
+    from fuel.profiling import profile
 
-__all__ = ['__version__', 'config', 'load']
+__all__ = ['__version__', 'config', 'load', 'profile']
+
+
+# They need data sets and stages, which `import fuel` alone does not load.
+_LATER = {'load': 'fuel.loading', 'profile': 'fuel.profiling'}
 
 
 def __getattr__(name: str) -> Any:
-    # It needs data sets, which `import fuel` alone does not load.
-    if name == 'load':
-        return import_module('fuel.loading').load
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
 
 

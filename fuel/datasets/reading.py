@@ -4,7 +4,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 
 import numpy
 
@@ -29,7 +29,7 @@ def length_of(dataset: object) -> int | None:
         return None
 
 
-def is_sequential(dataset: Any) -> bool | None:
+def is_sequential(dataset: object) -> bool | None:
     """Return whether a data set is read in order; None if not known."""
     known = takes_requests(dataset)
     if known is not None:
@@ -107,7 +107,7 @@ def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
             dataset.close(state)
 
 
-def _is_number(index: object) -> bool:
+def _is_number(index: object) -> TypeGuard[SupportsIndex]:
     return hasattr(index, '__index__') and not isinstance(
         index, (bool, numpy.bool_, numpy.ndarray))
 
@@ -129,7 +129,7 @@ def _as_rows(name: str, index: Iterable[Any]) -> list[Any]:
     return rows
 
 
-def _checked(dataset: Dataset, index: Any) -> int:
+def _checked(dataset: Dataset, index: SupportsIndex) -> int:
     """Return the number of an example, counted from the end if negative."""
     number = operator.index(index)
     count = length_of(dataset)
@@ -207,7 +207,7 @@ class Readable:
         return False
 
     if not TYPE_CHECKING:
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> object:
             if name in ('produces_examples', 'get_epoch_iterator'):
                 raise not_a_stream(self)
             # Raises what was raised before, with its own text.

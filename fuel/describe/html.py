@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy
+from numpy.typing import ArrayLike
 
 from fuel.describe.pipeline import (
     Described, Source, ask, dataset_stage, described, safely)
@@ -33,7 +34,7 @@ def stream_html(stream: object) -> str:
     return f'<table>{"".join(rows)}</table>{"".join(strips)}'
 
 
-def dataset_html(dataset: Any) -> str:
+def dataset_html(dataset: object) -> str:
     """Return a data set as a table, with a strip of example images."""
     rows = _rows(dataset_stage(dataset))
     return (f'<table>{_row(_HEAD[:-1], "th")}{"".join(rows)}</table>'
@@ -66,7 +67,7 @@ def _cells(source: Source) -> tuple[str, str, str]:
             escape(', '.join(axis or '?' for axis in source.axes or ())))
 
 
-def _strip(dataset: Any) -> str:
+def _strip(dataset: object) -> str:
     """Return example images, if reading them opens nothing."""
     if not ask(dataset, 'has_rows_at_hand') or not covers(
             dataset, 'takes_requests', ('get_data',)):
@@ -102,7 +103,7 @@ def _is_image(source: Source) -> bool:
         len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3)))
 
 
-def _png(image: Any) -> str:
+def _png(image: ArrayLike) -> str:
     """Return an image of shape (channel, height, width) as base64."""
     from PIL import Image
     array = numpy.asarray(image)

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from fuel.describe.source_types import SourceType, SourceTypes
@@ -60,7 +60,7 @@ def safely(default: Value, function: Callable[..., Value],
         return default
 
 
-def ask(owner: object, name: str, default: Any = None) -> Any:
+def ask(owner: object, name: str, default: object = None) -> Any:
     """Return what a method returns, or a default if it raises."""
     try:
         return getattr(owner, name)()
@@ -112,14 +112,14 @@ def dataset_stage(dataset: object, number: int = 0,
         list(map(str, ask(dataset, 'details', ()))), dataset)
 
 
-def _sources(owner: Any) -> list[Source]:
+def _sources(owner: object) -> list[Source]:
     types: SourceTypes = {}
     if _is_known(type(owner)):
         types = ask(owner, 'known_types', {})
     labels = safely(None, present, owner, 'axis_labels') or {}
     of_examples = hasattr(type(owner), 'takes_requests')
     found = []
-    for name in owner.sources:
+    for name in getattr(owner, 'sources', ()):
         axes = safely(None, _axes, labels, name)
         if axes and of_examples and axes[0] == 'batch':
             axes = axes[1:]
@@ -140,7 +140,7 @@ def _is_known(cls: type) -> bool:
     return False
 
 
-def _axes(by_source: Any, source: str) -> tuple[str, ...] | None:
+def _axes(by_source: Mapping[str, Any], source: str) -> tuple[str, ...] | None:
     labels = by_source[source]
     if labels is None:
         return None
@@ -148,7 +148,7 @@ def _axes(by_source: Any, source: str) -> tuple[str, ...] | None:
     return names if any(names) else None
 
 
-def present(owner: Any, name: str) -> Any:
+def present(owner: object, name: str) -> Any:
     """Return an attribute, unless only a server knows it."""
     if name in getattr(type(owner), 'remote_attributes', ()):
         return vars(owner).get(f'_{name}')
@@ -167,7 +167,7 @@ def batch_size(stream: Any) -> int | None:
     return None
 
 
-def items_of(stream: Any) -> str:
+def items_of(stream: object) -> str:
     """Return what a stream produces: examples or batches, and how many."""
     examples = safely(None, present, stream, 'produces_examples')
     count = ask(stream, '_length')
@@ -191,7 +191,7 @@ _short.maxlist = _short.maxtuple = 4
 _short.maxstring = _short.maxother = 40
 
 
-def _arguments(subject: Any) -> list[str]:
+def _arguments(subject: object) -> list[str]:
     found = []
     for name in parameters_of(type(subject)):
         kept = vars(subject)
@@ -206,7 +206,7 @@ def _arguments(subject: Any) -> list[str]:
     return found
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, range) and value == range(len(value)):
         return str(len(value))
     if isinstance(value, (bool, int, float, str, range)):
@@ -220,7 +220,7 @@ def _value(value: Any) -> str:
     return f'<{type(value).__name__}>'
 
 
-def short(subject: Any) -> str:
+def short(subject: object) -> str:
     """Return the short form of a stream or a data set, for errors.
 
     Examples
@@ -234,7 +234,7 @@ def short(subject: Any) -> str:
     return safely(type(subject).__name__, _nested, subject, MOST_STAGES)
 
 
-def _nested(subject: Any, depth: int) -> str:
+def _nested(subject: object, depth: int) -> str:
     name = type(subject).__name__
     inner = child_streams(subject)
     dataset = vars(subject).get('dataset')

@@ -15,13 +15,13 @@ def stream_text(stream: object) -> str:
     return '\n'.join(lines) or f'<{type(stream).__name__}>'
 
 
-def dataset_text(dataset: Any) -> str:
+def dataset_text(dataset: object) -> str:
     """Return a data set in one line."""
     sources = safely('', _dataset_line, dataset)
     return f'<{type(dataset).__name__}{sources}>'
 
 
-def _dataset_line(dataset: Any) -> str:
+def _dataset_line(dataset: object) -> str:
     return ': ' + '; '.join(_parts(dataset_stage(dataset)))
 
 
@@ -30,7 +30,7 @@ def scheme_text(scheme: object) -> str:
     return one_line(scheme)
 
 
-def iterator_text(iterator: Any) -> str:
+def iterator_text(iterator: object) -> str:
     """Return an epoch iterator in one line: where it stands."""
     name = type(iterator).__name__
     return f'<{name}{safely("", _position, iterator)}>'

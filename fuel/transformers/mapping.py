@@ -104,7 +104,7 @@ class Mapping(Transformer):
         with runtime_of(self).lock:
             return self._apply(data)
 
-    def _check_first(self, image: Any, expected: int, came: int) -> None:
+    def _check_first(self, image: object, expected: int, came: int) -> None:
         """Warn, once, of a function that returns something else."""
         self._is_checked = True
         if hasattr(image, 'shape'):

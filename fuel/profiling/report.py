@@ -1,0 +1,190 @@
+"""The result of a profile: as data, text, table and picture."""
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from html import escape
+from typing import Any
+
+from fuel.utils.atomic_files import atomic_path
+
+WIDTH = 640
+ROW = 26
+# Colours that are told apart by most, also in grey: work and waiting.
+WORK, WAIT = '#3b75af', '#d8a13c'
+
+
+@dataclass(frozen=True)
+class StageProfile:
+    """What one stage took.
+
+    Attributes
+    ----------
+    name : str
+        Class of the stage.
+    depth : int
+        How many stages read it.
+    runs_in : str
+        ``'this process'``, ``'2 workers'``, ``'server host:port'``.
+    seconds : float
+        Its own time, without that of the stages that it reads; summed over
+        the workers. For what comes from other processes, the time that was
+        spent in taking batches.
+    waiting : float
+        How much of that was waiting for another process, in seconds.
+    share : float
+        Part of the time of all stages in the same place, from 0 to 1.
+    items : int
+        Batches or examples.
+    examples : int
+    written : int
+        Bytes of the arrays that the stage made anew; the others it passed
+        on.
+    """
+
+    name: str
+    depth: int
+    runs_in: str
+    seconds: float
+    waiting: float
+    share: float
+    items: int
+    examples: int
+    written: int
+
+    @property
+    def examples_per_second(self) -> float:
+        """How many examples the stage makes in its own time (float)."""
+        return self.examples / self.seconds if self.seconds else float('inf')
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of a pipeline went.
+
+    Attributes
+    ----------
+    stages : list of StageProfile
+        The outermost first.
+    seconds : float
+        From the first batch to the last, with `step_seconds`.
+    step_seconds : float
+        How much of it the training step took.
+    batches, examples : int
+    bottleneck : str
+        What the pipeline spends most of its time on, and what usually
+        helps, in a sentence.
+    """
+
+    stages: list[StageProfile]
+    seconds: float
+    step_seconds: float
+    batches: int
+    examples: int
+    bottleneck: str
+
+    @property
+    def examples_per_second(self) -> float:
+        """How many examples came per second (float)."""
+        return self.examples / self.seconds if self.seconds else float('inf')
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data, ready for JSON."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = ('stage', 'runs in', 'seconds', 'share', 'waiting',
+                'examples/s', 'written')
+        rows = [head, *(_cells(stage) for stage in self.stages)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ['  '.join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(
+                zip(row, widths, strict=True))).rstrip() for row in rows]
+        return '\n'.join([
+            (f'{self.batches} batches, {self.examples} examples in '
+             f'{self.seconds:.3f} s: {self.examples_per_second:.0f} '
+             f'examples/s{self._step()}'), *lines, self.bottleneck])
+
+    def _step(self) -> str:
+        if not self.step_seconds:
+            return ''
+        return f'; {self.step_seconds:.3f} s of it in the training step'
+
+    def __repr__(self) -> str:
+        return f'<Profile of {self.batches} batches: {self.bottleneck}>'
+
+    def _repr_html_(self) -> str:
+        return f'{self.svg()}<p>{escape(self.bottleneck)}</p>'
+
+    def svg(self) -> str:
+        """Return a picture: a bar for each stage, waiting in another colour.
+
+        Returns
+        -------
+        str
+            In SVG.
+        """
+        longest = max((stage.seconds for stage in self.stages), default=0.)
+        height = ROW * len(self.stages) + 2 * ROW
+        parts = [
+            (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
+             f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
+             'font-family="sans-serif" font-size="13">'),
+            f'<title>{escape(self.bottleneck)}</title>',
+            f'<rect width="{WIDTH}" height="{height}" fill="white"/>']
+        for place, stage in enumerate(self.stages):
+            parts += _bar(stage, place * ROW + 8, longest or 1.)
+        top = ROW * len(self.stages) + ROW
+        for left, colour, text in ((8, WORK, 'work'), (80, WAIT, 'waiting')):
+            parts += [(f'<rect x="{left}" y="{top - 11}" width="12" '
+                       f'height="12" fill="{colour}"/>'),
+                      f'<text x="{left + 18}" y="{top}">{text}</text>']
+        parts.append(
+            f'<text x="{WIDTH - 8}" y="{top}" text-anchor="end">'
+            f'{self.examples_per_second:.0f} examples per second</text>')
+        return '\n'.join([*parts, '</svg>'])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the picture, or the text.
+
+        Parameters
+        ----------
+        path : str
+            Ends in ``.svg`` for the picture.
+        """
+        name = os.fspath(path)
+        text = self.svg() if name.endswith('.svg') else f'{self}\n'
+        with atomic_path(name) as temporary, open(
+                temporary, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+
+def _cells(stage: StageProfile) -> tuple[str, ...]:
+    rate = '' if not stage.seconds else f'{stage.examples_per_second:.0f}'
+    return ('  ' * stage.depth + stage.name, stage.runs_in,
+            f'{stage.seconds:.3f}', f'{stage.share:.0%}',
+            f'{stage.waiting:.3f}', rate, _megabytes(stage.written))
+
+
+def _megabytes(count: int) -> str:
+    return f'{count / 1e6:.1f} MB'
+
+
+def _bar(stage: StageProfile, top: int, longest: float) -> list[str]:
+    left, room = 230, WIDTH - 350
+    wait = stage.waiting / longest * room
+    work = max(0., stage.seconds - stage.waiting) / longest * room
+    x = 8 + 10 * stage.depth
+    label = f'{stage.seconds:.3f} s, {stage.share:.0%}'
+    return [
+        f'<text x="{x}" y="{top + 14}">{escape(stage.name)}</text>',
+        _rectangle(left, top, work, WORK),
+        _rectangle(left + work, top, wait, WAIT),
+        (f'<text x="{left + work + wait + 6:.1f}" y="{top + 14}">{label}'
+         '</text>')]
+
+
+def _rectangle(left: float, top: int, width: float, colour: str) -> str:
+    return (f'<rect x="{left:.1f}" y="{top + 3}" width="{width:.1f}" '
+            f'height="15" fill="{colour}"/>')

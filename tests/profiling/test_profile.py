@@ -1,0 +1,296 @@
+"""A profile names the stage that is known to take the time."""
+import json
+import pickle
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+
+import numpy
+import pytest
+
+import fuel
+from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.profiling import Profile, StageProfile
+from fuel.profiling.bottleneck import sentence
+from fuel.schemes import ConstantScheme
+from fuel.server import Server
+from fuel.streams import DataStream, ServerDataStream
+from fuel.transformers import (
+    Batch,
+    Cast,
+    Flatten,
+    Mapping,
+    Merge,
+    MultiProcessing,
+    Unpack,
+)
+
+NAP = .004
+N = 200
+
+
+def slow(batch):
+    """Take long, whatever the machine does."""
+    time.sleep(NAP)
+    return batch
+
+
+def copied(batch):
+    """Return new arrays."""
+    return tuple(part.copy() for part in batch)
+
+
+class SlowDataset(IndexableDataset):
+    """A data set that takes long."""
+
+    def get_data(self, state=None, request=None):
+        """Return data after a while."""
+        time.sleep(NAP)
+        return super().get_data(state, request)
+
+
+def build(dataset=IndexableDataset, **kwargs):
+    """Return a stream of 20 batches an epoch."""
+    return DataStream(dataset({
+        'x': numpy.zeros((N, 2, 3), 'uint8'), 'y': numpy.arange(N)}),
+        batch_size=10, shuffle=True, **kwargs)
+
+
+def named(profile):
+    """Return the stages of a profile by name."""
+    return {stage.name: stage for stage in profile.stages}
+
+
+def test_slow_function_is_the_bottleneck():
+    """With its name, what helps, and the other stages in the list."""
+    stream = Flatten(Mapping(Mapping(build(), copied), slow),
+                     which_sources='x')
+    profile = fuel.profile(stream, batches=30)
+    assert ['Flatten', 'Mapping(slow)', 'Mapping(copied)', 'DataStream'] == [
+        stage.name for stage in profile.stages]
+    assert [0, 1, 2, 3] == [stage.depth for stage in profile.stages]
+    found = named(profile)['Mapping(slow)']
+    assert found.share > .5
+    assert 30 * NAP <= found.seconds <= profile.seconds
+    assert abs(sum(stage.share for stage in profile.stages) - 1) < 1e-6
+    assert (30, 300) == (profile.batches, profile.examples)
+    assert (30, 300) == (found.items, found.examples)
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'MultiProcessing(stream, num_workers=...)' in profile.bottleneck
+    assert found.examples_per_second < 10 / NAP
+
+
+def test_bytes_that_are_written_are_counted():
+    """Not those that a stage passes on."""
+    stream = Mapping(Mapping(build(), copied), slow)
+    stages = named(fuel.profile(stream, batches=20))
+    size = 10 * (6 + 8)
+    assert {'Mapping(slow)': 0, 'Mapping(copied)': 20 * size,
+            'DataStream': 20 * size} == {
+        name: stage.written for name, stage in stages.items()}
+    flat = named(fuel.profile(Flatten(
+        build(), which_sources='x'), batches=20))
+    assert 0 == flat['Flatten'].written
+    cast = named(fuel.profile(Cast(
+        Mapping(build(), copied), 'float64', which_sources='x'), batches=20))
+    assert 20 * 10 * 6 * 8 == cast['Cast'].written
+
+
+def test_slow_reading_is_the_bottleneck():
+    """The remedy is one for reading."""
+    profile = fuel.profile(Cast(build(SlowDataset), 'float32'), batches=10)
+    assert named(profile)['DataStream'].share > .5
+    assert profile.bottleneck.startswith('DataStream takes ')
+    assert 'load_in_memory' in profile.bottleneck
+
+
+def test_examples_one_by_one_are_the_bottleneck():
+    """Of a data set that is read in order."""
+    def lines():
+        for number in range(20):
+            time.sleep(NAP)
+            yield number
+
+    class Lines:
+        def __iter__(self):
+            return lines()
+
+    stream = Batch(DataStream(IterableDataset(Lines())), ConstantScheme(5))
+    profile = fuel.profile(stream, batches=8, warm_up=0)
+    assert 'read one example at a time' in profile.bottleneck
+    assert (8, 40) == (profile.batches, profile.examples)
+
+
+def test_training_step_is_the_bottleneck():
+    """Then the data are not."""
+    profile = fuel.profile(build(), batches=10,
+                           step=lambda batch: time.sleep(NAP))
+    assert profile.bottleneck.startswith('The training step takes ')
+    assert profile.step_seconds >= 10 * NAP
+    assert 'training step' in str(profile)
+
+
+@pytest.mark.parametrize('num_workers', [1, 2])
+def test_stages_in_workers_are_measured_there(num_workers):
+    """Waiting is that of this process, work that of the workers."""
+    workers = MultiProcessing(
+        Mapping(build(), slow), 4, num_workers=num_workers,
+        start_method='fork')
+    stream = Flatten(workers, which_sources='x')
+    before = json.dumps(stream.state_dict())
+    profile = fuel.profile(stream, batches=30)
+    assert ['Flatten', 'MultiProcessing', 'Mapping(slow)', 'DataStream'] == [
+        stage.name for stage in profile.stages]
+    where = 'workers' if num_workers > 1 else 'worker'
+    assert ['this process'] + [f'{num_workers} {where}'] * 3 == [
+        stage.runs_in for stage in profile.stages]
+    found = named(profile)
+    assert found['Mapping(slow)'].share > .5
+    assert found['Mapping(slow)'].items >= 30
+    assert 0 < found['MultiProcessing'].waiting <= profile.seconds
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'more workers' in profile.bottleneck
+    # The pipeline is as before, and no process is left.
+    assert stream.data_stream is workers
+    assert [] == workers.worker_pids
+    assert before == json.dumps(stream.state_dict())
+    assert 20 == len(list(stream))
+    workers.close()
+
+
+def test_client_measures_waiting():
+    """And says where to look."""
+    with Server(Mapping(build(), slow), port=0) as server:
+        with ServerDataStream(('x', 'y'), False, port=server.port,
+                              shared_memory=False) as stream:
+            profile = fuel.profile(stream, batches=10)
+    stage, = profile.stages
+    assert stage.waiting == stage.seconds > 0
+    assert profile.bottleneck.startswith('ServerDataStream waits ')
+    assert 'in the process that serves it' in profile.bottleneck
+
+
+def test_merged_streams_are_measured_apart():
+    """Each branch of the tree."""
+    stream = Merge((build(), Mapping(build(), slow)), tuple('abcd'))
+    profile = fuel.profile(stream, batches=10)
+    assert ['Merge', 'DataStream', 'Mapping(slow)', 'DataStream'] == [
+        stage.name for stage in profile.stages]
+    assert profile.bottleneck.startswith('Mapping(slow)')
+
+
+def test_order_is_the_same_after_a_profile():
+    """The generators are put back, if no epoch was running."""
+    stream = build()
+    fuel.profile(stream, batches=30)
+    assert [y.tolist() for _, y in build()] == [
+        y.tolist() for _, y in stream]
+
+
+def test_running_epoch_goes_on():
+    """A profile reads epochs of its own."""
+    stream, reference = build(), build()
+    iterator, expected = iter(stream), iter(reference)
+    next(iterator), next(expected)
+    fuel.profile(stream, batches=5)
+    assert [y.tolist() for _, y in expected] == [
+        y.tolist() for _, y in iterator]
+
+
+def test_profile_over_several_epochs_and_of_nothing():
+    """It begins as many as it takes, and ends where there are none."""
+    profile = fuel.profile(Unpack(build()), batches=450, warm_up=0)
+    assert 450 == profile.batches == profile.examples
+    empty = fuel.profile(DataStream(IterableDataset([])), batches=3)
+    assert (0, 'There were no batches to measure.') == (
+        empty.batches, empty.bottleneck)
+    str(empty), empty.svg()
+    with pytest.raises(ValueError, match='batches must be a positive'):
+        fuel.profile(build(), batches=0)
+
+
+def test_error_in_a_stage_leaves_the_pipeline_whole():
+    """The exception is the pipeline's own."""
+    def fail(batch):
+        raise KeyError('mine')
+
+    workers = MultiProcessing(Mapping(build(), fail), start_method='fork')
+    with pytest.raises(KeyError, match='mine'):
+        fuel.profile(workers, batches=3)
+    assert type(workers.data_stream) is Mapping
+    workers.close()
+
+
+def profile_of(*stages):
+    """Return a profile of stages with given seconds."""
+    return Profile([StageProfile(name, depth, 'this process', seconds, wait,
+                                 seconds, 3, 30, 5_000_000)
+                    for depth, (name, seconds, wait) in enumerate(stages)],
+                   1., 0., 3, 30, 'Cast <takes> all.')
+
+
+def test_profile_as_data_text_and_picture(tmp_path):
+    """JSON, a table, a bar for each stage."""
+    profile = profile_of(('Cast', .25, 0.), ('MultiProcessing', .75, .5))
+    assert 'Cast' == json.loads(json.dumps(
+        profile.as_dict()))['stages'][0]['name']
+    lines = str(profile).splitlines()
+    assert ['3 batches, 30 examples in 1.000 s: 30 examples/s',
+            'Cast <takes> all.'] == [lines[0], lines[-1]]
+    assert [['stage', 'runs', 'in', 'seconds', 'share', 'waiting',
+             'examples/s', 'written'],
+            ['Cast', 'this', 'process', '0.250', '25%', '0.000', '120',
+             '5.0', 'MB'],
+            ['MultiProcessing', 'this', 'process', '0.750', '75%', '0.500',
+             '40', '5.0', 'MB']] == [line.split() for line in lines[1:-1]]
+    assert lines[3].startswith('  Multi')
+    picture = ElementTree.fromstring(profile.svg())
+    bars = [float(one.get('width')) for one in picture
+            if one.tag.endswith('rect') and one.get('height') == '15']
+    assert bars[0] == pytest.approx(2 * bars[3] / 3 * .75, abs=.2)
+    assert bars[1] == 0
+    assert '&lt;takes&gt;' in profile._repr_html_()
+    profile.save(tmp_path / 'profile.svg')
+    profile.save(tmp_path / 'profile.txt')
+    assert profile.svg() == (tmp_path / 'profile.svg').read_text()
+    assert f'{profile}\n' == (tmp_path / 'profile.txt').read_text()
+    assert profile == pickle.loads(pickle.dumps(profile))
+
+
+class Chunked:
+    """A data set that says it lies in chunks."""
+
+    takes_requests = True
+
+    def __init__(self, layout):
+        self.layout = layout
+
+    def details(self):
+        """Return the layout."""
+        return ['file.hdf5', self.layout]
+
+
+@pytest.mark.parametrize('name, layout, remedy', [
+    ('DataStream', 'chunks of 64, gzip', 'BlockShuffledScheme'),
+    ('DataStream', 'in memory', 'smaller types'),
+    ('DataStream', 'contiguous', 'faster disk'),
+    ('Cast', None, 'right on the DataStream'),
+    ('ImagesFromBytes', None, 'config.num_threads'),
+    ('Own', None, 'MultiProcessing')])
+def test_remedies(name, layout, remedy):
+    """What usually helps depends on the stage, and on the layout."""
+    class Stream:
+        dataset = None if layout is None else Chunked(layout)
+
+    stages = profile_of((name, 1., 0.)).stages
+    assert remedy in sentence(stages, [Stream()], 1., 0.)
+
+
+def test_profile_costs_nothing_before_it_is_used():
+    """`import fuel` does not load it; completion shows it."""
+    code = ('import sys, fuel; print("profile" in dir(fuel), '
+            '"fuel.profiling" in sys.modules)')
+    printed = subprocess.run([sys.executable, '-c', code], check=True,
+                             capture_output=True, text=True, timeout=60)
+    assert 'True False' == printed.stdout.strip()
