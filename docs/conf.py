@@ -33,5 +33,7 @@ autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+# In a type such as `array, shape (batch,)`, `shape` is a word, no reference.
+suppress_warnings = ['ref.python']
 # Attributes are lists of names with a type, not objects with a page.
 napoleon_use_ivar = True
