@@ -35,11 +35,12 @@ TESTS = {
         'compat/test_schemes_and_streams.py', 'test_sampling_schemes.py',
         'test_streams.py'],
     'fuel/epochs': [
-        'test_streams.py', 'contracts/test_epochs.py',
+        'test_streams.py', 'epochs', 'contracts/test_epochs.py',
         'transformers/test_base.py', 'transformers/test_origin.py',
         'transformers/test_one_to_one.py', 'datasets/test_hdf5_direct.py',
         'transport/test_changes.py', 'contracts/test_streams.py',
-        'transformers/test_multiprocessing.py'],
+        'workers', 'transformers/test_multiprocessing.py',
+        'contracts/test_details.py'],
     'fuel/streams': [
         'test_streams.py', 'compat/test_schemes_and_streams.py',
         'contracts/test_epochs.py', 'transformers/test_base.py',
@@ -59,21 +60,23 @@ TESTS = {
         'datasets/test_hdf5_processes.py', 'datasets/test_npy.py',
         'datasets/test_csv.py'],
     'fuel/transport': [
-        'transport', 'transformers/test_multiprocessing.py',
-        'server/test_server.py'],
+        'transport', 'workers', 'transformers/test_multiprocessing.py',
+        'server/test_server.py', 'server/test_edges.py',
+        'contracts/test_details.py'],
     'fuel/workers': [
-        'transformers/test_multiprocessing.py', 'transport',
+        'workers', 'transformers/test_multiprocessing.py', 'transport',
         'utils/test_parallel.py', 'server/test_interruptions.py',
-        'contracts/test_processes.py'],
+        'contracts/test_details.py', 'contracts/test_processes.py'],
     'fuel/wire': [
-        'wire', 'server/test_server.py', 'server/test_interruptions.py'],
+        'wire', 'server/test_server.py', 'server/test_interruptions.py',
+        'server/test_edges.py'],
     'fuel/server': [
-        'server/test_server.py', 'server/test_interruptions.py',
-        'cli/test_server.py', 'server/test_kills.py', 'wire',
-        'contracts/test_processes.py'],
+        'server/test_ledger.py', 'server/test_server.py',
+        'server/test_edges.py', 'server/test_guarantee.py', 'server',
+        'cli/test_server.py', 'wire', 'contracts/test_processes.py'],
     'fuel/client': [
-        'server/test_server.py', 'server/test_interruptions.py', 'wire',
-        'server/test_kills.py', 'contracts/test_processes.py'],
+        'server/test_server.py', 'server/test_edges.py', 'server', 'wire',
+        'contracts/test_processes.py'],
 }
 
 
