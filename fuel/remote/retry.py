@@ -93,6 +93,10 @@ class Patient:
             # The same class, so that callers know what it is about.
             raise type(error)(self._secrets.hide(
                 f'{self._name}: {error}')) from None
+        except (ImportError, LookupError, TypeError, ValueError) as error:
+            # Such as options that the file system does not take.
+            raise ValueError(self._secrets.hide(
+                f'{self._name}: {error}')) from None
         if expected is not None and (
                 answer.size, answer.validator or wanted) != (
                 expected.size, wanted or answer.validator):

@@ -1,0 +1,250 @@
+"""The cache on disk: shared, within its budget, and never wrong."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy
+import pytest
+from support.processes import environment, run_python
+
+from fuel import config
+from fuel.remote import disk_cache
+from fuel.remote.disk_cache import DiskCache
+from fuel.remote.file import HEAD
+from fuel.remote.location import RemotePath
+from fuel.storage.raw_file import raw_file_at
+from fuel.testing.faults import intercept
+
+SIZE = 3 << 20
+READ = """
+import hashlib, os, sys
+from fuel import config
+from fuel.remote.location import RemotePath
+from fuel.storage.raw_file import raw_file_at
+config.remote_cache_path = sys.argv[2]
+file = raw_file_at(RemotePath(sys.argv[1]))
+content = b''.join(file.read(place, 1 << 16)
+                   for place in range(0, file.size, 1 << 16))
+print(hashlib.sha256(content).hexdigest(), file.counts.nbytes)
+"""
+
+
+@pytest.fixture
+def content(folder):
+    """Write ``a`` into the folder; return its bytes."""
+    data = numpy.random.RandomState(5).bytes(SIZE + 1234)
+    (folder / 'a').write_bytes(data)
+    return data
+
+
+def open_file(server, name='a'):
+    """Return a remote file that this process did not have open."""
+    return raw_file_at(RemotePath(server.url(name)))
+
+
+def read_all(file):
+    """Return all bytes of a file."""
+    return b''.join(file.read(place, 1 << 16)
+                    for place in range(0, file.size, 1 << 16))
+
+
+def sparse_file(cache):
+    """Return the path of the only file in the cache."""
+    path, = cache.glob('*/data')
+    return path
+
+
+def test_bytes_are_fetched_once(server, content, cache):
+    """Also where the file is opened again."""
+    file = open_file(server)
+    assert content == read_all(file)
+    assert file.counts.nbytes < len(content) + 2 ** 17
+    del file
+    again = open_file(server)
+    assert content == read_all(again)
+    assert again.counts.requests <= 1
+
+
+def test_only_its_owner_may_read_the_cache(server, content, cache):
+    """It may hold what is not for everybody."""
+    open_file(server).read(0, 10)
+    assert 0o700 == cache.stat().st_mode & 0o777
+    assert 0o600 == sparse_file(cache).stat().st_mode & 0o777
+
+
+def test_folder_that_others_may_write_to_is_not_used(
+        server, content, cache, caplog):
+    """What lies there may be anybody's; the file is read all the same."""
+    cache.mkdir()
+    cache.chmod(0o777)
+    assert content == read_all(open_file(server))
+    assert 'others can write there' in caplog.text
+
+
+@pytest.mark.parametrize('damage', ['flip', 'hole', 'cut', 'long', 'index'])
+def test_damaged_cache_is_never_read(server, content, cache, damage):
+    """What a checksum or a length shows to be wrong is fetched again."""
+    read_all(open_file(server))
+    path = sparse_file(cache)
+    with open(path.with_name('index') if damage == 'index' else path,
+              'r+b') as file:
+        if damage in ('flip', 'index'):
+            file.seek(70_000 if damage == 'flip' else 30)
+            byte = file.read(1)
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte[0] ^ 1]))
+        elif damage == 'hole':
+            file.seek(1 << 20)
+            file.write(bytes(1 << 16))
+        else:
+            file.truncate(SIZE // 2 if damage == 'cut' else SIZE * 2)
+    again = open_file(server)
+    assert content == read_all(again)
+    assert again.counts.nbytes > 1
+
+
+def test_half_a_record_hides_none_after_it(server, content, cache):
+    """One that a process wrote that was killed in the middle of it."""
+    file = open_file(server)
+    file.read(0, 1 << 16)
+    index = sparse_file(cache).with_name('index')
+    with open(index, 'ab') as stream:
+        stream.write(b'\1\2\3\4\5')
+    file.read(1 << 20, 1 << 20)
+    del file
+    again = open_file(server)
+    again.read(1 << 20, 1 << 20)
+    assert again.counts.nbytes <= HEAD
+
+
+@pytest.mark.parametrize('point', ['cache write', 'cache record'])
+@pytest.mark.parametrize('count', [2, 3])
+def test_killed_process_leaves_a_cache_that_is_sound(
+        server, content, cache, point, count):
+    """At any moment; the next one reads what was written of it."""
+    code = f"""
+import sys
+from support.killing import arm
+arm({point!r}, {count})
+{READ}"""
+    process = subprocess.run(
+        [sys.executable, '-c', code, server.url('a'), str(cache)],
+        env={**environment(), 'PYTHONPATH': os.pathsep.join(sys.path)},
+        check=False)
+    assert -signal.SIGKILL == process.returncode
+    file = open_file(server)
+    assert content == read_all(file)
+
+
+def test_processes_share_the_cache(server, content, cache):
+    """One after the other, and at the same time."""
+    first = run_python('-c', READ, server.url('a'), str(cache))
+    second = run_python('-c', READ, server.url('a'), str(cache))
+    assert first[0] == second[0] == 0, first[2] + second[2]
+    assert first[1].split()[0] == second[1].split()[0]
+    assert int(first[1].split()[1]) >= len(content)
+    assert int(second[1].split()[1]) <= HEAD
+
+
+def test_what_another_process_fetched_is_found_in_the_middle(
+        server, content, cache):
+    """The index is looked at again before anything is fetched."""
+    file = open_file(server)
+    file.read(0, 1)
+    assert 0 == run_python('-c', READ, server.url('a'), str(cache))[0]
+    before = file.counts.nbytes
+    assert content == read_all(file)
+    assert before == file.counts.nbytes
+
+
+def test_oldest_entries_make_room_for_new_ones(
+        folder, server, content, cache, monkeypatch):
+    """Those that nobody uses."""
+    monkeypatch.setattr(disk_cache, 'ALLOWANCE', 1 << 20)
+    config.remote_cache_bytes = 8 << 20
+    for name in 'bcde':
+        (folder / name).write_bytes(content)
+    used = open_file(server, 'a')
+    read_all(used)
+    for place, name in enumerate('bcde'):
+        file = open_file(server, name)
+        assert content == read_all(file)
+        index = max(cache.glob('*/index'), key=lambda p: p.stat().st_mtime)
+        os.utime(index, (place, place))
+        del file
+    urls = [json.loads(path.read_text())['url'][-1]
+            for path in cache.glob('*/state.json')]
+    assert 'a' in urls and 'b' not in urls
+    assert DiskCache(cache, 0).used_bytes() <= 9 << 20
+
+
+def test_file_larger_than_the_budget_is_read(server, content, cache):
+    """What arrived first stays on disk; the rest comes and goes."""
+    config.remote_cache_bytes = config.remote_memory_bytes = 1 << 20
+    file = open_file(server)
+    for _ in range(2):
+        assert content == read_all(file)
+    # The index takes a block of the disk.
+    assert DiskCache(cache, 0).used_bytes() <= (1 << 20) + (1 << 14)
+    assert file.counts.nbytes < 2 * len(content) - (1 << 19)
+
+
+def test_old_state_of_a_file_is_removed(folder, server, content, cache):
+    """When the new one is opened."""
+    read_all(open_file(server))
+    (folder / 'a').write_bytes(content[::-1])
+    assert content[::-1] == read_all(open_file(server))
+    assert 1 == len(list(cache.glob('*/data')))
+
+
+def test_full_disk_is_no_error(server, content, cache, caplog):
+    """What it has no room for is kept in memory."""
+    def fail(*args):
+        raise OSError(28, 'No space left on device')
+
+    file = open_file(server)
+    with intercept('cache write', fail):
+        assert content == read_all(file)
+    assert 'is not written to any more' in caplog.text
+
+
+def test_file_without_a_validator_is_not_kept_on_disk(
+        server, content, cache, monkeypatch):
+    """An old copy could not be told from the file."""
+    monkeypatch.setattr('fuel.remote.http_store.validator_of',
+                        lambda headers: '')
+    assert content == read_all(open_file(server))
+    assert [] == list(cache.glob('*/data'))
+
+
+@pytest.mark.parametrize('setting', [('remote_cache_path', 'off'),
+                                     ('remote_cache_bytes', 0)])
+def test_cache_may_be_turned_off(server, content, cache, setting):
+    """By either setting."""
+    setattr(config, *setting)
+    assert content == read_all(open_file(server))
+    assert not cache.exists()
+
+
+def test_threads_fetch_nothing_twice(server, content, cache):
+    """Who comes second waits for the first."""
+    file = open_file(server)
+    wrong = []
+
+    def read(seed):
+        generator = numpy.random.RandomState(seed)
+        for place in generator.randint(0, SIZE, 50).tolist():
+            if file.read(place, 5000) != content[place:place + 5000]:
+                wrong.append(place)
+
+    threads = [threading.Thread(target=read, args=[seed])
+               for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == wrong
+    assert file.counts.nbytes <= len(content) + 2 ** 16

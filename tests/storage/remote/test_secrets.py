@@ -1,0 +1,146 @@
+"""Credentials are in no error, state, pickle, log or representation."""
+import json
+import logging
+import multiprocessing
+import pickle
+import traceback
+
+import pytest
+from support import range_server as faults
+from support.processes import put_example
+
+from fuel import config
+from fuel.datasets import CSVDataset, H5PYDataset, NPYDataset, TextFile
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import Secrets, public_options, shown
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+from .conftest import NUM_EXAMPLES, make_file
+
+SECRETS = ['pass-word', 'sig-nature', 'to-ken']
+OPTIONS = {'client_kwargs': {'headers': {'X-Token': 'Bearer to-ken'}}}
+
+
+def secret_url(server):
+    """Return a URL with credentials of two kinds."""
+    return server.url('train.hdf5').replace(
+        '//', '//user:pass-word@') + '?X-Amz-Signature=sig-nature&raw=1'
+
+
+def check_hidden(*texts):
+    """Check that no secret is in any text."""
+    for text in texts:
+        for secret in SECRETS:
+            assert secret not in str(text), text
+
+
+def test_nothing_shows_credentials(server, data, cache, caplog):
+    """Whatever is looked at."""
+    caplog.set_level(logging.DEBUG)
+    dataset = H5PYDataset(secret_url(server), ('train',),
+                          storage_options=OPTIONS)
+    stream = DataStream(dataset, iteration_scheme=ShuffledScheme(
+        NUM_EXAMPLES, 64))
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    opened = dataset._access.current
+    check_hidden(
+        dataset.path, repr(dataset), dataset.storage_options,
+        opened.file.filename, repr(opened.raw), repr(opened.file),
+        json.dumps(stream.state_dict()), pickle.dumps(dataset),
+        pickle.dumps(stream), pickle.dumps(epoch), caplog.text,
+        *(path.read_text() for path in cache.glob('*/state.json')))
+    assert 'raw=1' in dataset.path
+
+
+@pytest.mark.parametrize('fault', [
+    faults.status(403), faults.status(404), faults.status(503),
+    faults.reset, faults.whole, faults.short])
+def test_errors_show_no_credentials(server, data, caplog, fault):
+    """Nor do their causes, as a traceback prints them."""
+    caplog.set_level(logging.DEBUG)
+    config.remote_timeout = .3
+    server.plan = [fault] * 100
+    with pytest.raises(OSError) as caught:
+        H5PYDataset(secret_url(server), ('train',), storage_options=OPTIONS)
+    check_hidden(caught.value, repr(caught.value), caplog.text, ''.join(
+        traceback.format_exception(caught.value)))
+
+
+def test_credentials_are_given_to_the_server(server, data):
+    """And asked for where a pickle has none."""
+    server.token = 'Bearer to-ken'
+    url = server.url('train.hdf5')
+    options = {'headers': {'Authorization': server.token}}
+    dataset = H5PYDataset(url, ('train',), storage_options=options)
+    assert 1 == len(dataset.get_data(None, [3])[0])
+    copy = pickle.loads(pickle.dumps(dataset))
+    with pytest.raises(PermissionError, match='assign its storage_options'):
+        copy.get_data(None, [3])
+    copy.storage_options = options
+    assert 1 == len(copy.get_data(None, [3])[0])
+
+
+@pytest.mark.parametrize('method', ['fork', 'spawn'])
+def test_processes_that_are_started_are_given_credentials(
+        server, data, method):
+    """They are this program, going on elsewhere."""
+    server.token = 'Bearer to-ken'
+    dataset = H5PYDataset(
+        server.url('train.hdf5'), ('train',), sources=('number',),
+        storage_options={'headers': {'Authorization': server.token}})
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    process = context.Process(target=put_example, args=[dataset, results])
+    process.start()
+    assert (data['number'][3] == results.get(timeout=60)).all()
+    process.join()
+    results.close()
+    results.join_thread()
+
+
+def test_paths_of_other_data_sets_show_none(folder, server):
+    """Each keeps the URL apart from its text."""
+    (folder / 'a.csv').write_text('x,y\n1,2\n')
+    (folder / 'a.txt').write_text('x\n')
+    make_file(folder / 'train.hdf5')
+    import numpy
+    numpy.save(folder / 'a.npy', numpy.arange(6))
+    root = server.url('').replace('//', '//user:pass-word@')
+    for dataset in (
+            CSVDataset(root + 'a.csv', storage_options=OPTIONS),
+            NPYDataset(root + 'a.npy', storage_options=OPTIONS),
+            TextFile([root + 'a.txt'], {'x': 0}, None, None, None,
+                     storage_options=OPTIONS)):
+        check_hidden(vars(dataset), pickle.dumps(dataset))
+
+
+@pytest.mark.parametrize('url, text', [
+    ('s3://bucket/a', 's3://bucket/a'),
+    ('https://a:b@h/p?token=1', 'https://***@h/p?token=***'),
+    ('https://h/p?abc', 'https://h/p?***'),
+    ('simplecache::https://a@h/p#x', 'simplecache::https://***@h/p'),
+    ('https://h/p?version=3', 'https://h/p?version=3')])
+def test_urls_are_shown_without_credentials(url, text):
+    """What is not known to be public is hidden."""
+    assert text == shown(url)
+    assert text == as_path(url) == str(RemotePath(url))
+
+
+def test_options_that_are_known_to_be_public_are_kept():
+    """And numbers and truth values."""
+    assert {'anon': True, 'endpoint_url': 'http://h', 'client_kwargs': {
+        'region_name': 'eu'}} == public_options({
+            'anon': True, 'endpoint_url': 'http://u:p@h', 'key': 'k',
+            'secret': 's', 'client_kwargs': {
+                'region_name': 'eu', 'aws_secret_access_key': 'x'}})
+
+
+def test_secrets_are_hidden_in_any_text():
+    """Those of the URL, as they are and quoted, and of the options."""
+    secrets = Secrets('https://user:pa%2Fss@h/p?sig=abcd%3D', {
+        'token': 'tokentoken', 'list': [b'bytesbytes', 5]})
+    check = secrets.hide('user pa/ss pa%2Fss abcd= abcd%3D tokentoken '
+                         'bytesbytes')
+    assert {'***'} == set(check.split())
