@@ -1,6 +1,5 @@
 """A description of an HDF5 file as plain data."""
 import json
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
 from fuel.datasets.hdf5.labels import axis_labels, scale
+from fuel.remote.urls import file_name
+from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
@@ -39,8 +40,8 @@ def describe(h5file: h5py.File) -> dict[str, Any]:
 
     rows = split_rows(h5file)
     return {
-        'file': os.path.basename(h5file.filename),
-        'size': os.path.getsize(h5file.filename),
+        'file': file_name(h5file.filename),
+        'size': raw_file(h5file).size,
         'command': attribute('fuel_convert_command'),
         'versions': {'H5PYDataset': attribute('h5py_interface_version'),
                      'fuel.converters': attribute('fuel_convert_version')},
@@ -163,8 +164,8 @@ def _total_length(dataset: h5py.Dataset) -> int:
     offset = dataset.id.get_offset()
     if offset is not None and dataset.size * REFERENCE.itemsize == (
             dataset.id.get_storage_size()):
-        references = numpy.fromfile(dataset.file.filename, REFERENCE,
-                                    dataset.size, offset=offset)
+        references = numpy.frombuffer(raw_file(dataset).read(
+            offset, dataset.size * REFERENCE.itemsize), REFERENCE)
         return int(references['length'].sum(dtype='int64'))
     # In chunks, perhaps compressed: the examples themselves are read.
     return sum(len(example) for start in range(0, len(dataset), ROWS_AT_ONCE)

@@ -12,6 +12,7 @@ from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.staging import convert, made_by
 from fuel.exceptions import FuelError, MissingInputFiles
+from fuel.remote.urls import is_url, shown
 
 __all__ = ['main']
 
@@ -24,7 +25,8 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
         help='where the raw files are (default: the current folder)')
     parser.add_argument(
         '-o', '--output-directory', default=os.getcwd(),
-        help='an existing folder for the converted file (default: the '
+        help='an existing folder for the converted file, or the URL of one '
+        'in object storage, such as s3://bucket/folder (default: the '
         'current folder)')
     parser.add_argument(
         '-r', '--output_filename', '--output-filename', default=None,
@@ -99,16 +101,17 @@ def main(args: Sequence[str] | None = None) -> int:
     dataset = arguments.pop('which_dataset')
     function = arguments.pop('func')
     compression, level = arguments.pop('compression')
-    folder = OutputFolder(
-        arguments.pop('output_directory'),
-        Layout(arguments.pop('chunk_rows'), compression, level),
-        made_by(argv))
+    layout = Layout(arguments.pop('chunk_rows'), compression, level)
+    # The command is written into the file, which others read.
+    folder = OutputFolder(arguments.pop('output_directory'), layout,
+                          made_by([shown(word) if is_url(word) else word
+                                   for word in argv]))
     if arguments['output_filename'] is None:
         del arguments['output_filename']
     else:
         arguments['output_filename'] = _with_extension(
             arguments['output_filename'])
-    if not os.path.isdir(folder):
+    if not is_url(folder.path) and not os.path.isdir(folder):
         hint = ('; use -r for a file name'
                 if folder.path.endswith(EXTENSIONS) else '')
         parser.error(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fuel.bin.describe import describe
+from fuel.bin.costs import cost_rows, epoch_costs, options_argument
 from fuel.bin.listing import human_size
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
@@ -105,6 +106,7 @@ def _text(facts: Mapping[str, Any]) -> str:
              *_table('Splits', _splits(facts['splits'])),
              *_table('Sources', _sources(facts['sources'])),
              *_table('Names', _names(facts['sources'])),
+             *_table('First epoch', cost_rows(facts.get('costs', {}))),
              *_table('Converted from', _inputs(facts['inputs'])),
              f'Size on disk: {human_size(facts["size"])}']
     return '\n'.join(lines)
@@ -138,7 +140,18 @@ def main(args: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog='fuel-info',
         description='Tell how a converted file was made and what it holds.')
-    parser.add_argument('filename', help='an HDF5 file')
+    parser.add_argument('filename', help='an HDF5 file, or its URL')
+    parser.add_argument('--storage-options', type=options_argument,
+                        metavar='JSON', default=None,
+                        help='arguments of the file system of a URL, such '
+                        'as \'{"anon": true}\'; credentials are better '
+                        'kept in the environment')
+    parser.add_argument('--batch-size', type=int, default=None, metavar='N',
+                        help='also tell what an epoch of a remote file '
+                        'costs, with batches of so many examples')
+    parser.add_argument('--window', type=int, default=8, metavar='N',
+                        help='blocks that a hierarchical shuffle mixes '
+                        '(default: 8)')
     parser.add_argument('--json', action='store_true',
                         help='print everything as JSON')
     parser.add_argument('--preview', metavar='PICTURE',
@@ -146,14 +159,22 @@ def main(args: Sequence[str] | None = None) -> int:
                         'such as out.png')
     arguments = parser.parse_args(args)
     check_settings(parser.prog)
+    if min(arguments.window, 1 if arguments.batch_size is None
+           else arguments.batch_size) < 1:
+        parser.error('--batch-size and --window must be at least 1')
     if os.path.isdir(arguments.filename):
         parser.error(f'expected an HDF5 file, got the folder '
                      f'{arguments.filename!r}')
     try:
-        with open_hdf5(arguments.filename) as h5file:
+        with open_hdf5(arguments.filename, storage_options=(
+                arguments.storage_options)) as h5file:
             facts = describe(h5file)
             if arguments.preview:
                 _save_preview(draw_preview(h5file), arguments.preview)
+        if arguments.batch_size is not None:
+            facts['costs'] = epoch_costs(
+                arguments.filename, arguments.storage_options, facts,
+                arguments.batch_size, arguments.window)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     print(json.dumps(facts, indent=2) if arguments.json else _text(facts))

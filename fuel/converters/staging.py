@@ -1,4 +1,5 @@
 """Running a converter, also one of another package, on a staging directory."""
+import dataclasses
 import os
 import shlex
 import shutil
@@ -10,6 +11,9 @@ import h5py
 from fuel.converters import __version__
 from fuel.converters.output import Layout, OutputFolder, tag
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.remote.location import RemotePath
+from fuel.remote.upload import upload
+from fuel.remote.urls import is_url
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.temporary import scratch_folder
 
@@ -25,7 +29,10 @@ def made_by(argv: Sequence[str]) -> dict[str, str]:
 
 def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
             folder: OutputFolder) -> tuple[str, ...]:
-    """Run a converter; return the paths of the files that it wrote."""
+    """Run a converter; return the paths of the files that it wrote, in a
+    folder on this disk or in object storage."""
+    if is_url(folder.path):
+        return _convert_and_send(function, arguments, folder)
     if is_built_in(function):
         return tuple(function(**arguments, output_directory=folder) or ())
     if folder.layout != Layout():
@@ -35,6 +42,24 @@ def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
     return convert_staged(
         function, {**arguments, 'output_directory': folder.path},
         lambda paths: _tag(paths, folder.attributes))
+
+
+def _convert_and_send(function: Callable[..., Any],
+                      arguments: Mapping[str, Any], folder: OutputFolder,
+                      ) -> tuple[str, ...]:
+    """Run a converter on this disk, and send the files that it wrote."""
+    target = RemotePath(folder.path)
+    sent = []
+    with scratch_folder('.fuel-convert-') as staging:
+        convert(function, arguments, dataclasses.replace(
+            folder, path=staging))
+        for root, _, names in os.walk(staging):
+            for name in sorted(names):
+                path = os.path.join(root, name)
+                place = target.joined(os.path.relpath(path, staging))
+                upload(path, place)
+                sent.append(str(place))
+    return tuple(sent)
 
 
 def _tag(paths: Iterable[str], attributes: Mapping[str, str]) -> None:

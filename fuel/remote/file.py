@@ -51,6 +51,8 @@ class RemoteFile:
     url : str
     options : dict
         Of its file system.
+    is_kept : bool, optional
+        Whether the cache on disk may have it. Defaults to True.
 
     Attributes
     ----------
@@ -70,7 +72,8 @@ class RemoteFile:
     size: int
     identity: tuple[int, ...]
 
-    def __init__(self, url: str, options: StorageOptions) -> None:
+    def __init__(self, url: str, options: StorageOptions,
+                 is_kept: bool = True) -> None:
         self.path = shown(url)
         self._options = dict(options)
         self._url = url
@@ -84,7 +87,7 @@ class RemoteFile:
         self.identity = (-1, int(key[:15], 16), self.size,
                          int(digest(self._opened.validator)[:15], 16))
         table = PageTable(self.size)
-        entry = self._open_entry(table)
+        entry = self._open_entry(table) if is_kept else None
         self.memory = map_file(
             None if entry is None else entry.descriptor, max(1, self.size))
         self._transfers = Transfers(
@@ -178,7 +181,8 @@ class RemoteFile:
 
     def stream(self, name: str) -> RemoteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self._index, name, reads_ahead=False)
+        return RemoteStream(self._index, name, reads_ahead=False,
+                            owner=self)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:

@@ -64,11 +64,11 @@ class RemotePath(str):
         """Return URL and options with their credentials."""
         return self._url, self._options
 
-    def open(self, is_trusted: bool = False) -> RemoteFile:
-        """Return the file as it is now; as it was last seen in this
-        process, if that is trusted."""
+    def open(self, is_kept: bool = True) -> RemoteFile:
+        """Return the file as it is now; `is_kept` if the cache on disk may
+        have it."""
         try:
-            return remote_file(self._url, self._options, is_trusted)
+            return remote_file(self._url, self._options, is_kept)
         except PermissionError as error:
             if not self._lacks_secrets:
                 raise

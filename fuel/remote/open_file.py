@@ -17,7 +17,7 @@ _files: weakref.WeakValueDictionary[tuple[str, str], RemoteFile] = (
 
 
 def remote_file(url: str, options: StorageOptions | None = None,
-                is_trusted: bool = False) -> RemoteFile:
+                is_kept: bool = True) -> RemoteFile:
     """Return a remote file as it is now.
 
     Parameters
@@ -25,9 +25,8 @@ def remote_file(url: str, options: StorageOptions | None = None,
     url : str
     options : dict, optional
         Arguments of fsspec's file system for such URLs.
-    is_trusted : bool, optional
-        Whether a file that is open need not be asked for again. Defaults to
-        False.
+    is_kept : bool, optional
+        Whether the cache on disk may have it. Defaults to True.
 
     Raises
     ------
@@ -40,10 +39,12 @@ def remote_file(url: str, options: StorageOptions | None = None,
     # Only programs with remote files need an event loop.
     from fuel.remote.file import RemoteFile
     options = options or {}
+    if not is_kept:
+        return RemoteFile(url, options, is_kept=False)
     key = url, repr(sorted(options.items()))
     with _lock:
         file = _files.get(key)
-        if file is not None and (is_trusted or file.is_current()):
+        if file is not None and file.is_current():
             return file
         file = _files[key] = RemoteFile(url, options)
         return file

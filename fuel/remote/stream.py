@@ -29,11 +29,14 @@ class RemoteStream(io.RawIOBase):
     HDF5 takes its ``repr`` for the file's name.
 
     `reads_ahead`: whether it is read in order, mostly.
+    `owner`: kept alive.
     """
 
-    def __init__(self, file: Source, name: str, reads_ahead: bool) -> None:
+    def __init__(self, file: Source, name: str, reads_ahead: bool,
+                 owner: object = None) -> None:
         super().__init__()
         self._file = file
+        self._owner = owner
         self._reads_ahead = reads_ahead
         self.name = name
         self._position = 0

@@ -125,6 +125,11 @@ class DecodedReader(DirectReader):
         return Blocks(self._file, int(addresses[stored].min()), int(
             (addresses + sizes)[stored].max()), int(sizes[stored].sum()))
 
+    def byte_ranges(self, rows: NDArray[numpy.intp],
+                    ) -> tuple[Ends, Ends] | None:
+        """See :meth:`Reader.byte_ranges`."""
+        return self._ranges(self._chunks_of(rows))
+
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
         assert is_remote(self._file)
@@ -138,11 +143,16 @@ class DecodedReader(DirectReader):
 
     def _absent_of(self, rows: NDArray[numpy.intp]) -> list[int]:
         """Return the chunks of rows that are not remembered."""
-        tiles, slots = self._tiles, self.store.slots
+        slots = self.store.slots
+        return [chunk for chunk in self._chunks_of(rows)
+                if slots[chunk] is None]
+
+    def _chunks_of(self, rows: NDArray[numpy.intp]) -> list[int]:
+        """Return the chunks of rows."""
+        tiles = self._tiles
         blocks = numpy.unique(rows // tiles.block_rows).tolist()
         return [chunk for block in blocks for chunk in range(
-            block * tiles.num_tiles, (block + 1) * tiles.num_tiles)
-            if slots[chunk] is None]
+            block * tiles.num_tiles, (block + 1) * tiles.num_tiles)]
 
     def _ranges(self, chunks: list[int]) -> tuple[Ends, Ends]:
         """Return what to fetch for chunks: begin and end of ranges."""

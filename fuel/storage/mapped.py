@@ -12,7 +12,7 @@ from fuel.kernels.gather import OUTSIDE, MappedRows, Rows
 from fuel.kernels.memory import empty
 from fuel.kernels.tiles import Tiles
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
-from fuel.storage.file_bytes import FileBytes, is_remote
+from fuel.storage.file_bytes import Ends, FileBytes, is_remote
 from fuel.storage.layout import Layout, fill_value, name_of, stored_type
 from fuel.storage.paging import RemotePaging, paging_of
 from fuel.storage.raw_file import RawFile, raw_file
@@ -106,6 +106,12 @@ class MappedReader(DirectReader):
             return None
         self._paging.prefetch(self._starts(rows), nbytes)
         return len(rows) * nbytes
+
+    def byte_ranges(self, rows: NDArray[numpy.intp],
+                    ) -> tuple[Ends, Ends] | None:
+        """See :meth:`Reader.byte_ranges`."""
+        starts, nbytes = self._pieces(rows)
+        return self._paging.widen(starts, nbytes)
 
     def needs_fetching(self) -> int | None:
         """See :meth:`Reader.needs_fetching`."""

@@ -18,6 +18,7 @@ PAGES_AHEAD = 256 << 20
 # Neighbouring rows of a remote file that lie together are fetched in pieces
 # of so many bytes, where the whole file is wanted in the end.
 BLOCK = 1 << 20
+PAGE = 1 << 16
 # At least so much of it must be the source's own.
 DENSE = .5
 
@@ -81,6 +82,10 @@ class LocalPaging:
         if by_rows is not None:
             by_rows.prefetch(starts, nbytes)
 
+    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
+        """Return the ranges of pieces, of which none is fetched."""
+        return starts, starts + nbytes
+
     @contextlib.contextmanager
     def bring(self, starts: Ends, nbytes: int) -> Iterator[None]:
         """See :class:`Paging`."""
@@ -110,7 +115,8 @@ class Blocks:
 
     def widen(self, starts: Ends, stops: Ends) -> tuple[Ends, Ends]:
         """Return the ranges to fetch for some that are needed."""
-        first, last = self.first, self.last
+        # From a page of the file's on, so that no page is in two blocks.
+        first, last = self.first // PAGE * PAGE, self.last
         if not (starts.size and self._is_dense
                 and (stops - starts).max() < BLOCK
                 and self._file.keeps(last - first)):
@@ -146,16 +152,20 @@ class RemotePaging:
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
         """See :class:`Paging`."""
-        self._file.request(*self._blocks.widen(starts, starts + nbytes))
+        self._file.request(*self.widen(starts, nbytes))
 
     def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
         """See :class:`Paging`."""
-        return self._file.hold(*self._blocks.widen(starts, starts + nbytes))
+        return self._file.hold(*self.widen(starts, nbytes))
+
+    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
+        """Return the ranges that are fetched for pieces."""
+        return self._blocks.widen(starts, starts + nbytes)
 
     def missing_bytes(self, starts: Ends, nbytes: int) -> int:
         """Return how many bytes of pieces are not here nor under way."""
         return self._file.missing_bytes(
-            *self._blocks.widen(starts, starts + nbytes))
+            *self.widen(starts, nbytes))
 
 
 def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:

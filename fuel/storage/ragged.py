@@ -8,12 +8,19 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.storage.decoded import DecodedReader
+from fuel.storage.file_bytes import is_remote
 from fuel.storage.global_heap import Heap, addressing
 from fuel.storage.layout import (FILLED, Layout, elements_of, name_of,
                                  native_type)
 from fuel.storage.mapped import map_dataset
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Reader
+
+
+# Bytes of a collection of rows of variable length at least, and of what
+# precedes each of them.
+SMALLEST_COLLECTION = 4096
+OBJECT_HEADER = 16
 
 
 class RaggedReader(Reader):
@@ -52,6 +59,8 @@ class RaggedReader(Reader):
         counts, addresses, numbers = (
             flat[name].tolist() for name in ('count', 'address', 'number'))
         heap = Heap(self._file, self._base)
+        if is_remote(self._file) and flat.size:
+            self._request(flat)
         values = flat.size // max(1, len(rows))
         for place in order:
             try:
@@ -63,6 +72,24 @@ class RaggedReader(Reader):
                                     ) from error
         self._file.check()
         return result.reshape(references.shape)
+
+    def _request(self, references: NDArray[Any]) -> None:
+        """Have the collections fetched that references lead to, as far as
+        their sizes are known."""
+        assert is_remote(self._file)
+        itemsize = 1 if self._elements is None else self._elements.itemsize
+        addresses, places = numpy.unique(
+            references['address'], return_inverse=True)
+        nbytes = numpy.bincount(places.ravel(), (
+            references['count'] * float(itemsize) + OBJECT_HEADER))
+        size = self._file.size - self._base
+        stored = (addresses > 0) & (addresses < size)
+        starts = addresses[stored].astype(numpy.int64) + self._base
+        # A damaged reference may claim any length.
+        lengths = numpy.clip(nbytes[stored], SMALLEST_COLLECTION, size)
+        self._file.request(starts, numpy.minimum(
+            starts + lengths.astype(numpy.int64), self._file.size),
+            is_urgent=True)
 
     def _value(self, heap: Heap, count: int, address: int,
                number: int) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import Rows
+from fuel.storage.file_bytes import Ends
 from fuel.storage.layout import Layout, native_type
 
 Places = int | slice | NDArray[numpy.intp]
@@ -81,6 +82,12 @@ class Reader(ABC):
         were missing, or None if that is more than `budget`: then nothing is
         done."""
         return 0
+
+    def byte_ranges(self, rows: NDArray[numpy.intp],
+                    ) -> tuple[Ends, Ends] | None:
+        """Return begin and end of what is fetched of a remote file for rows,
+        None if only HDF5 knows."""
+        return None
 
     def direct(self) -> Rows | None:
         """Return what copies rows into batches without this reader."""

@@ -20,12 +20,15 @@ import sys
 from contextlib import suppress
 
 from fuel.config_parser import config
+from fuel.exceptions import ConfigurationError
+from fuel.remote.location import RemotePath, as_path
+from fuel.remote.urls import StorageOptions
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import check_enough_space, safe_mkdir
 from fuel.utils.lock import holds_readlock, mark_reader, other_readers
 from fuel.utils.lockfile import LockFile
 
-__all__ = ['cache_file', 'copy_from_server_to_local']
+__all__ = ['cache_dataset', 'cache_file', 'copy_from_server_to_local']
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +80,65 @@ def cache_file(filename: str, timeout: float = DEFAULT_TIMEOUT) -> str:
         logger.warning('%r is read in place, not from a local copy: %s',
                        filename, error)
         return filename
+
+
+def cache_dataset(path: str, storage_options: StorageOptions | None = None,
+                  timeout: float = DEFAULT_TIMEOUT) -> str:
+    """Return the path of a local copy of a data set's file, local or remote.
+
+    A remote file that is read again and again needs no such copy: what was
+    read of it is cached (:doc:`/object_storage`). It is for programs that
+    want a path, and for servers that send whole files only.
+
+    Parameters
+    ----------
+    path : str
+        Of the file, or its URL.
+    storage_options : dict, optional
+        Arguments of the file system of fsspec that a URL belongs to.
+    timeout : float, optional
+        As for :func:`cache_file`.
+
+    Returns
+    -------
+    str
+        The path of the copy, made now if need be; of a local file, what
+        :func:`cache_file` returns.
+
+    Raises
+    ------
+    ConfigurationError
+        If a remote file is to be copied and there is no
+        ``config.local_data_path``.
+    OSError
+        If a remote file cannot be fetched.
+
+    Examples
+    --------
+    >>> import fsspec, tempfile
+    >>> from fuel import config
+    >>> from fuel.utils.cache import cache_dataset
+    >>> with fsspec.open('memory://copies/a.txt', 'wb') as file:
+    ...     _ = file.write(b'content')
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> config.local_data_path = folder.name
+    >>> with open(cache_dataset('memory://copies/a.txt')) as file:
+    ...     file.read()
+    'content'
+    >>> del config.local_data_path
+    >>> folder.cleanup()
+    """
+    found = as_path(path, storage_options)
+    if not isinstance(found, RemotePath):
+        return cache_file(found, timeout)
+    root: str = config.local_data_path
+    if not root:
+        raise ConfigurationError(
+            f'there is no folder for a copy of {found}: set '
+            f'config.local_data_path')
+    safe_mkdir(root)
+    from fuel.remote.local_copy import local_copy
+    return local_copy(found, os.path.realpath(root), timeout)
 
 
 class _NotCachedError(Exception):

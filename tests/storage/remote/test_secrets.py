@@ -62,7 +62,7 @@ def test_errors_show_no_credentials(server, data, caplog, fault):
     caplog.set_level(logging.DEBUG)
     config.remote_timeout = .3
     server.plan = [fault] * 100
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match='train.hdf5') as caught:
         H5PYDataset(secret_url(server), ('train',), storage_options=OPTIONS)
     check_hidden(caught.value, repr(caught.value), caplog.text, ''.join(
         traceback.format_exception(caught.value)))
