@@ -8,7 +8,7 @@ from typing import Any
 import numpy
 
 from fuel.datasets.row_orders import pick
-from fuel.datasets.rows import as_batch, is_batch
+from fuel.datasets.rows import as_rows, is_batch
 from fuel.remote.page_table import PageTable
 from fuel.remote.transfers import LARGEST, NEAR
 
@@ -73,7 +73,7 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
     kept = requests = total = 0
     unknown = set()
     for request in iteration_scheme.get_request_iterator():
-        rows = as_batch(request if is_batch(request) else [request],
+        rows = as_rows(request if is_batch(request) else [request],
                         dataset.num_examples)
         missing = []
         for name, (reader, order) in parts:
