@@ -9,6 +9,7 @@ from fuel.epochs.pipeline import child_iterators
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import note_request
 from fuel.epochs.runtime import lock_of
+from fuel.epochs.sharding import open_share, shares_items
 from fuel.epochs.state import Position, dataset_position, leftover
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
@@ -85,7 +86,6 @@ class Epoch(EpochPosition):
 
     def skip(self, count: int) -> None:
         """Count items as delivered that are left out."""
-        self.drop_prefetched()
         self.position += count * self.step
         if self.request_iterator is not None:
             self.request_iterator.advance(count * self.request_iterator.step)
@@ -114,7 +114,9 @@ class Epoch(EpochPosition):
             return data
 
     def _read(self, stream: Any) -> Any:
-        if self.reader is None and not (self._is_stage or self.skipped):
+        if self.reader is None and (
+                shares_items(stream)
+                or not (self._is_stage or self.skipped)):
             self._open(stream)
         if self.reader is not None:
             return self.reader.read()
@@ -122,7 +124,9 @@ class Epoch(EpochPosition):
             return self._read_from_stage(stream)
 
     def _open(self, stream: Any) -> None:
-        if hasattr(stream, 'open_reader'):
+        if shares_items(stream):
+            self.reader = open_share(stream, self)
+        elif hasattr(stream, 'open_reader'):
             self.reader = stream.open_reader(self)
         self._is_stage = self.reader is None
 
@@ -204,12 +208,22 @@ class Epoch(EpochPosition):
         with lock_of(stream):
             self.bind(stream)
             rng = getattr(stream, 'rng', None)
+            kept, children = self._standing(stream)
             return Position(
                 stream, self.position, self.requested, self.start,
                 dataset_position(stream, self.attributes),
                 copy.deepcopy(rng) if rng_state.is_generator(rng) else None,
-                leftover(stream), self._failed_after(self.requested),
-                _positions_of_children(stream))
+                kept, self._failed_after(self.requested), children)
+
+    def _standing(self, stream: Any) -> tuple[Any, list[Any]]:
+        """Return the stage's left-overs, and where its children stand."""
+        if hasattr(stream, 'open_plan') and shares_items(stream):
+            if self.reader is None:
+                self._open(stream)
+            reader: Any = self.reader
+            standing: tuple[Any, list[Any]] = reader.standing()
+            return standing
+        return leftover(stream), _positions_of_children(stream)
 
     def _failed_after(self, requested: int) -> tuple[int, ...]:
         """Return the failed reads from a number on, counted from there."""

@@ -11,10 +11,13 @@ import copy
 from typing import Any
 
 from fuel.epochs.pipeline import child_streams
-from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.epochs.planned import PlannedReader
+from fuel.epochs.share_reader import ShareReader
+from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
 from fuel.schemes.shard import Shard
+from fuel.typing import EpochReader
 from fuel.utils import rng_state
-from fuel.utils.overrides import covers
+from fuel.utils.overrides import covers, is_own
 
 
 def sharding_of(stream: Any) -> Shard | None:
@@ -42,13 +45,18 @@ def bound_shard(stream: Any) -> Shard | None:
     That of a stage which does not make one item of one belongs to its rank:
     what it keeps, and how far it came, depends on what it has read.
     """
-    if is_one_to_one(stream) or getattr(stream, 'passes_items_on', False):
+    if not _depends_on_data(stream):
         return None
     for child in child_streams(stream):
         found = sharding_of(child)
         if found is not None:
             return found
     return None
+
+
+def _depends_on_data(stream: Any) -> bool:
+    return not (is_one_to_one(stream)
+                or getattr(stream, 'passes_items_on', False))
 
 
 def shard_pipeline(stream: Any, shard: Shard) -> Any:
@@ -74,25 +82,131 @@ def check_draws(stream: Any) -> None:
 def _sharded(stream: Any, shard: Shard) -> Any:
     check_draws(stream)
     ours = copied(stream)
-    if hasattr(stream, 'data_stream'):
+    if can_plan(stream):
+        for child in child_streams(stream):
+            _check_draws_below(child)
+        check_split(stream, shard)
+        ours.sharding = shard
+    elif hasattr(stream, 'data_stream'):
+        if shard.splits and _depends_on_data(stream):
+            raise ValueError(
+                f'what {type(stream).__name__} makes depends on the data, so '
+                "by='example' cannot split it over ranks: use by='batch'")
         ours.data_stream = _sharded(stream.data_stream, shard)
+    elif hasattr(stream, 'data_streams') and not hasattr(
+            stream, '_take_share'):
+        raise ValueError(
+            f'the items of {type(stream).__name__} come of streams in which '
+            'no item is known without those before it, so ranks would put '
+            'other items together: shard the streams before')
     else:
         take_share(ours, shard)
     return ours
 
 
+def _check_draws_below(stream: Any) -> None:
+    check_draws(stream)
+    for child in child_streams(stream):
+        _check_draws_below(child)
+
+
+def check_split(stream: Any, shard: Shard) -> None:
+    """Refuse to split what cannot be split over ranks."""
+    if not shard.splits:
+        return
+    name = type(stream).__name__
+    if stream.produces_examples or not hasattr(stream, 'iteration_scheme'):
+        raise ValueError(
+            f"by='example' splits batches, but {name} gives single examples: "
+            "use by='batch', which gives a rank every n-th example")
+    size = getattr(stream.iteration_scheme, 'batch_size', None)
+    if size is None:
+        raise ValueError(
+            f"by='example' cannot split the batches of {name}: split those "
+            "that it reads, or use by='batch'")
+    if size < shard.num_shards:
+        raise ValueError(
+            f"by='example' cannot split batches of {size} examples over "
+            f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
+            "ranks or by='batch'")
+
+
+def can_plan(stream: Any) -> bool:
+    """Return whether a stage can make any of its items from indices."""
+    return bool(hasattr(stream, 'open_plan')
+                and covers(stream, 'open_plan', (
+                    'get_data', 'get_leftover', 'get_epoch_iterator'))
+                and stream.can_plan)
+
+
+def can_seek(stream: Any) -> bool:
+    """Return whether an epoch can go to any of its items at once."""
+    if hasattr(stream, 'dataset'):
+        return bool(is_one_to_one(stream)
+                    and _is_known(stream.iteration_scheme))
+    children = child_streams(stream)
+    return bool(children and is_one_to_one(stream)
+                and all(map(can_seek, children)))
+
+
+def can_seek_rows(stream: Any) -> bool:
+    """Return whether an epoch can give some rows of any of its batches."""
+    if stream.produces_examples or not can_seek(stream):
+        return False
+    if hasattr(stream, 'dataset'):
+        return isinstance(getattr(
+            stream.iteration_scheme, 'batch_size', None), int)
+    return bool(stream.keeps_rows) and can_seek_rows(stream.data_stream)
+
+
+def _is_known(scheme: Any) -> bool:
+    """Return whether any request of a scheme is known by its number."""
+    return bool(
+        is_own(type(scheme)) and not isinstance(scheme, ShardedScheme)
+        and not hasattr(scheme, 'schemes')
+        and num_requests_of(scheme) is not None
+        and getattr(scheme, 'chooses_examples', True))
+
+
+def shares_items(stream: Any) -> bool:
+    """Return whether a rank's share is taken of a stream's own items."""
+    return vars(stream).get('sharding') is not None and not hasattr(
+        stream, '_take_share')
+
+
+def open_share(stream: Any, epoch: Any) -> EpochReader:
+    """Return the reader of a rank's share of a stream's own items."""
+    if hasattr(stream, 'open_plan'):
+        return PlannedReader(epoch, stream, stream.open_plan(epoch),
+                             stream.sharding)
+    return ShareReader(stream.open_reader(epoch), stream.sharding)
+
+
 def take_share(stream: Any, shard: Shard) -> None:
     """Let a stream take a rank's share of its own items."""
+    name = type(stream).__name__
     if hasattr(stream, '_take_share'):
         # A stage of several streams, which knows how.
         stream._take_share(shard)
-    elif getattr(stream, 'iteration_scheme', None) is not None:
+        return
+    if getattr(stream, 'iteration_scheme', None) is not None:
         stream.iteration_scheme = ShardedScheme(
             stream.iteration_scheme, shard)
-    else:
+        return
+    if not hasattr(stream, 'dataset'):
         raise TypeError(
-            f'{type(stream).__name__} cannot be sharded: it has neither an '
-            'iteration scheme nor a stream that it reads')
+            f'{name} cannot be sharded: it has neither an iteration scheme '
+            'nor a stream that it reads')
+    source = f'the {type(stream.dataset).__name__} that {name} reads'
+    if shard.splits:
+        raise ValueError(
+            f"by='example' splits batches, but {source} gives single "
+            "examples: use by='batch', which gives a rank every n-th example")
+    if shard.uneven == 'pad':
+        raise ValueError(
+            f"uneven='pad' repeats examples from the start of an epoch, but "
+            f"{source} is read in order: use uneven='drop'")
+    stream.sharding = shard
 
 
 def copied_pipeline(stream: Any) -> Any:
@@ -135,3 +249,11 @@ def begin_sharded(stream: Any, epoch: Any) -> None:
     if shard is not None:
         check_draws(stream)
         epoch.step = shard.step
+
+
+def take_leftover(stream: Any, leftover: Any) -> None:
+    """Give a stage its left-overs, of which a plan needs the key alone."""
+    if stream.sharding is None or not hasattr(stream, 'open_plan'):
+        stream.set_leftover(leftover)
+    elif getattr(stream, 'draws_by_seed', False):
+        stream.set_key(leftover)

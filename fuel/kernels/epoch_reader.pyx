@@ -217,7 +217,8 @@ cdef class IndexReader(CompiledReader):
                 position + self.requests.offset, self.batch_size)
         request = self.requests.compact_at(position)
         if type(request) is not cnp.ndarray or (
-                request.dtype != numpy.intp or not request.size):
+                request.dtype != numpy.intp or not request.size
+                or not request.flags.c_contiguous):
             return None
         return request
 

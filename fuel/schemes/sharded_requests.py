@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.schemes.row_requests import Rows, as_rows
 from fuel.schemes.shard import Shard
-
-
-class Rows(NamedTuple):
-    """The rows of a batch that a rank has: from where to where, of how many.
-
-    Those from `padding` on, if there are any, repeat examples.
-    """
-
-    start: int
-    stop: int
-    total: int
-    padding: int
 
 
 class Known:
@@ -223,8 +212,8 @@ class SplitRequests(RequestIterator):
             self._size() if shard.uneven == 'pad' else 0))
         self.num_requests = inner.num_requests
         self.position = inner.position
-        # The rows that were requested last.
-        self.rows: Rows | None = None
+        # Of the request made last, unless any is known by its number.
+        self._last: Rows | None = None
 
     def _size(self) -> int:
         """Return how many examples a batch has that is not short."""
@@ -257,13 +246,19 @@ class SplitRequests(RequestIterator):
             else:
                 whole = self.known.take()
                 self.position = self.known.requests.position
-            request, self.rows = self._cut(whole)
+            request, self._last = self._cut(whole)
             if request is not None:
                 return request
 
+    def rows_at(self, position: int) -> Rows | None:
+        """Return the rank's rows of a request: of any, or of the last."""
+        if self.is_random_access:
+            return self._cut(self.known.at(position, True))[1]
+        return self._last
+
     def _cut(self, whole: Any) -> tuple[Any, Rows | None]:
         """Return the rank's part of a request, None if it has none."""
-        indices = _as_rows(whole)
+        indices = as_rows(whole)
         real = len(indices)
         if real < self._size():
             if self.shard.uneven == 'drop':
@@ -271,8 +266,8 @@ class SplitRequests(RequestIterator):
             if self.shard.uneven == 'pad':
                 indices = self._padded(indices)
         part = self.shard.part(len(indices))
-        rows = Rows(part.start, part.stop, len(indices), real)
-        return (indices[part] if rows.start < rows.stop else None), rows
+        rows = Rows(part, len(indices), real)
+        return (indices[part] if part.start < part.stop else None), rows
 
     def _padded(self, indices: Any) -> Any:
         """Return indices with those from the start of the epoch behind."""
@@ -309,17 +304,6 @@ class SplitRequests(RequestIterator):
         else:
             self.known.skip(count)
             self.position = self.known.requests.position
-
-
-def _as_rows(request: Any) -> Any:
-    """Return a request as something whose parts are requests."""
-    if isinstance(request, slice) and request.stop is not None:
-        return range(*request.indices(request.stop))
-    if isinstance(request, (list, tuple, range, numpy.ndarray)):
-        return request
-    raise TypeError(
-        "by='example' splits lists of indices, but the scheme requested "
-        f"{request!r:.80} ({type(request).__name__}): use by='batch'")
 
 
 def sharded_requests(requests: Iterator[Any], shard: Shard,

@@ -8,7 +8,7 @@ from typing import Any, Never
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
-from fuel.epochs.sharding import begin_sharded
+from fuel.epochs.sharding import begin_sharded, take_leftover
 from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
                                position_of, state_between_epochs)
 from fuel.epochs.state_check import DAMAGE, check_state, identified, sealed
@@ -221,7 +221,7 @@ class AbstractDataStream(StreamProtocols, Shardable):
 
     def _take_leftover(self, leftover: Any) -> None:
         try:
-            self.set_leftover(leftover)
+            take_leftover(self, leftover)
         except StateMismatchError:
             raise
         except DAMAGE as error:

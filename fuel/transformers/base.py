@@ -241,6 +241,18 @@ class Transformer(AbstractDataStream):
         """
         return self._is_stateless()
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether row for row a batch is made of that of `data_stream`.
+
+        True of Fuel's own stages that are one-to-one. A stage of yours may
+        say so with a class attribute of this name; ranks then read only
+        their rows of what is unpacked behind it.
+        """
+        return (is_own(type(self)) and self.one_to_one
+                and not any(name.startswith('transform_')
+                            for name in vars(self)))
+
     def _is_own(self) -> bool:
         """Return whether all methods that make items are Fuel's."""
         cls = type(self)

@@ -2,19 +2,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
 from fuel.transformers.base import (
     Transformer, check_count, length_of, types_of)
 from fuel.transformers.cache import as_size
+from fuel.transformers.plans import ExamplePlan
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Batch(Transformer):
@@ -121,10 +126,26 @@ class Batch(Transformer):
                 self._check_last(examples, size)
                 break
         self._pending, self._size = None, len(examples)
-        sources = self.data_stream.sources
-        for example in examples:
-            check_count(example, sources)
-        return tuple([as_batch(part) for part in zip(*examples, strict=True)])
+        return _joined(examples, self.data_stream.sources)
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any batch can be made without those before it (bool)."""
+        return (type(self.iteration_scheme) is ConstantScheme
+                and can_seek(self.data_stream))
+
+    def open_plan(self, epoch: Epoch) -> ExamplePlan:
+        """Return what makes any batch of an epoch."""
+        requests: Any = epoch.request_iterator
+        sources, strictness = self.data_stream.sources, self.strictness
+        size = requests.batch_size
+
+        def make(examples: list[Any]) -> tuple[Any, ...]:
+            return _joined(examples, sources)
+
+        return ExamplePlan(
+            self.child_epoch_iterator, size, requests.num_requests,
+            requests.last_size, strictness, make)
 
     def _check_last(self, examples: list[Any], size: int) -> None:
         """Raise if what is left at the end is not to be returned."""
@@ -155,3 +176,10 @@ class Batch(Transformer):
     def get_child_position(self) -> Any:
         """Return where the child stood before the examples that wait."""
         return self._pending[0] if self._pending else None
+
+
+def _joined(examples: list[Any], sources: Sequence[str]) -> tuple[Any, ...]:
+    """Return examples as one batch."""
+    for example in examples:
+        check_count(example, sources)
+    return tuple([as_batch(part) for part in zip(*examples, strict=True)])

@@ -2,19 +2,24 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
-from fuel.schemes import BatchSizeScheme
+from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.transformers.base import Transformer, types_of
 from fuel.transformers.partial_batch import PartialBatch
+from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Cache(Transformer):
@@ -158,6 +163,27 @@ class Cache(Transformer):
         self._chunks = tuple([
             chunk for chunk in self._chunks if chunk.is_partial()])
         return tuple([join(piece) for piece in pieces])
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any batch can be made without those before it (bool)."""
+        return (type(self.iteration_scheme) is ConstantScheme
+                and can_seek_rows(self.data_stream))
+
+    def open_plan(self, epoch: Epoch) -> RowPlan:
+        """Return what makes any batch of an epoch."""
+        requests: Any = epoch.request_iterator
+        sources = self.data_stream.sources
+
+        def make(batches: list[Any]) -> tuple[Any, ...]:
+            chunks = [PartialBatch(batch, sources, None)
+                      for batch in batches]
+            return tuple([join(list(pieces)) for pieces in zip(
+                *[chunk.parts for chunk in chunks], strict=True)])
+
+        return RowPlan(
+            self.child_epoch_iterator, requests.batch_size,
+            requests.num_requests, requests.last_size, 0, make)
 
     def _length(self) -> None:
         # The stream may end before the scheme does.

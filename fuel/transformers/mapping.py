@@ -54,6 +54,11 @@ class Mapping(Transformer):
     [(1, 1), (2, 4), (3, 9)]
     """
 
+    @property
+    def keeps_rows(self) -> bool:
+        """False: a mapping may change the rows of a batch."""
+        return False
+
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,
                  mapping_accepts: type = list, **kwargs: Any) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import check_count, length_of, types_of
+from fuel.transformers.plans import MergedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Request, StreamLike
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Merge(SeveralStreams):
@@ -119,6 +124,15 @@ class Merge(SeveralStreams):
                         next(other)
                 raise
         return tuple(data)
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return all(map(can_seek, self.data_streams))
+
+    def open_plan(self, epoch: Epoch) -> MergedPlan:
+        """Return what makes any item of an epoch."""
+        return MergedPlan(self.child_epoch_iterators, self)
 
     def _check_end(self, ended: int) -> None:
         """Warn, or raise, if the stream `ended` ended before another did."""

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +17,17 @@ from fuel.typing import StreamLike
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
 
+# Draws an array of a shape, and what has it drawn for the rows that are here.
+Make: TypeAlias = Callable[
+    [numpy.random.Generator, tuple[int, ...]], NDArray[Any]]
+Draw: TypeAlias = Callable[[Make], NDArray[Any]]
+
 
 class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """A stage that changes the numbers of its sources at random.
 
-    Subclasses implement ``_apply(array, generator)``.
+    Subclasses implement ``_apply(array, draw)``, where ``draw(make)`` returns
+    ``make(generator, shape)`` for the shape of the array.
 
     `seed`: default is ``config.default_seed``.
     `**kwargs`: `which_sources` and others; see
@@ -42,14 +49,39 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:
         """Return an example with noise."""
+        return self._transform(source_example, self.generator(
+            self._place_of(source_name)))
+
+    def _place_of(self, source: str) -> int:
         # Each source has noise of its own.
-        place = list(self.data_stream.sources).index(source_name)
-        return self._transform(source_example, self.generator(place))
+        return list(self.data_stream.sources).index(source)
 
     def transform_source_batch(self, source_batch: ArrayLike,
                                source_name: str) -> Any:
         """Return a batch with noise."""
-        return self.transform_source_example(source_batch, source_name)
+        place = self._place_of(source_name)
+        if isinstance(source_batch, list) and any(
+                isinstance(element, numpy.ndarray)
+                for element in source_batch):
+            return [self._transform(element, generator)
+                    for element, generator in zip(
+                        source_batch, self.generators(
+                            len(source_batch), place), strict=True)]
+        array = numpy.asarray(source_batch)
+        if array.dtype == object and array.ndim:
+            out = numpy.empty_like(array)
+            for row, generator in enumerate(self.generators(
+                    len(array), place)):
+                out[row] = self._transform(array[row], generator)
+            return out
+
+        def draw(make: Make) -> NDArray[Any]:
+            drawn: NDArray[Any] = self.draw_rows(
+                len(array), lambda generator, count: make(
+                    generator, (count, *array.shape[1:])), place)
+            return drawn
+
+        return self._checked(array, draw)
 
     def _transform(self, data: object,
                    generator: numpy.random.Generator) -> Any:
@@ -60,6 +92,10 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
         if array.dtype == object:
             return map_elements(
                 lambda element: self._transform(element, generator), array)
+        return self._checked(
+            array, lambda make: make(generator, array.shape))
+
+    def _checked(self, array: NDArray[Any], draw: Draw) -> Any:
         kinds = 'fiub' if self.takes_integers else 'f'
         if array.dtype.kind not in kinds:
             raise ValueError(
@@ -67,10 +103,9 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
                 f'{" or integers" * self.takes_integers}, got '
                 f'{array.dtype}: put Cast before this stage')
         # A single number stays one.
-        return self._apply(array, generator)[()]
+        return self._apply(array, draw)[()]
 
-    def _apply(self, array: NDArray[Any],
-               generator: numpy.random.Generator) -> Any:
+    def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
         raise NotImplementedError
 
 
@@ -114,10 +149,9 @@ class GaussianNoise(NoiseStage):
         self.deviation = float(deviation)
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: NDArray[Any],
-               generator: numpy.random.Generator) -> Any:
-        noise = generator.standard_normal(
-            array.shape, dtype=_draw_type(array.dtype))
+    def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
+        noise = draw(lambda generator, shape: generator.standard_normal(
+            shape, dtype=_draw_type(array.dtype)))
         noise *= noise.dtype.type(self.deviation)
         return (array + noise).astype(array.dtype, copy=False)
 
@@ -157,9 +191,9 @@ class UniformNoise(NoiseStage):
         self.low, self.high = float(low), float(high)
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: NDArray[Any],
-               generator: numpy.random.Generator) -> Any:
-        noise = generator.random(array.shape, dtype=_draw_type(array.dtype))
+    def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
+        noise = draw(lambda generator, shape: generator.random(
+            shape, dtype=_draw_type(array.dtype)))
         noise *= noise.dtype.type(self.high - self.low)
         noise += noise.dtype.type(self.low)
         return (array + noise).astype(array.dtype, copy=False)
@@ -204,10 +238,9 @@ class Dropout(NoiseStage):
         self.rescale = rescale
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: NDArray[Any],
-               generator: numpy.random.Generator) -> Any:
-        dropped = generator.random(
-            array.shape, dtype=numpy.float32) < self.probability
+    def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
+        dropped = draw(lambda generator, shape: generator.random(
+            shape, dtype=numpy.float32)) < self.probability
         factor = 1 / (1 - self.probability) if self.rescale else 1.
         out = numpy.multiply(array, array.dtype.type(factor))
         return numpy.where(dropped, array.dtype.type(0), out)
@@ -256,9 +289,9 @@ class SaltAndPepper(NoiseStage):
         self.low, self.high = low, high
         super().__init__(data_stream, **kwargs)
 
-    def _apply(self, array: NDArray[Any],
-               generator: numpy.random.Generator) -> Any:
-        drawn = generator.random(array.shape, dtype=numpy.float32)
+    def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
+        drawn = draw(lambda generator, shape: generator.random(
+            shape, dtype=numpy.float32))
         low, high = _extremes(array.dtype, self.low, self.high)
         out = numpy.where(drawn < self.probability / 2, low, array)
         is_high = (drawn >= self.probability / 2) & (

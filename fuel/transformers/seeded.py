@@ -7,16 +7,22 @@ anew anywhere: after a restart, in another process, or in any order.
 from __future__ import annotations
 
 import zlib
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 import numpy
 
 from fuel.config_parser import config
+from fuel.epochs.planned import rows_at
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import sharding_of
+from fuel.schemes.row_requests import Rows
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Request, returns_epochs
 from fuel.utils.checks import not_negative, saved_count
+
+#: Takes a generator and a number of rows, and returns an array of so many.
+Draw: TypeAlias = 'Callable[[numpy.random.Generator, int], Any]'
 
 
 class SeededTransformer(Transformer):
@@ -72,6 +78,7 @@ class SeededTransformer(Transformer):
     # How many items of all ranks one stands for, and which is this rank's.
     _step = 1
     _offset = 0
+    _splits = False
     draws_by_seed = True
 
     def __init__(self, *args: Any, seed: int | None = None,
@@ -93,6 +100,7 @@ class SeededTransformer(Transformer):
             shard = sharding_of(self.data_stream)
             if shard is not None:
                 self._step, self._offset = shard.step, shard.offset
+                self._splits = shard.splits
             return super().get_epoch_iterator(as_dict=as_dict)
 
     def get_data(self, request: Request = None) -> Any:
@@ -140,8 +148,91 @@ class SeededTransformer(Transformer):
         numpy.random.Generator
             At each call one that begins anew.
         """
+        if self._splits and not self.produces_examples:
+            raise NotImplementedError(
+                f'the stage {type(self).__name__} draws by generator() for a '
+                'batch that is split over ranks, so each would draw '
+                "something else: draw by draw_rows(), or use by='batch'")
+        return self._generator(*more)
+
+    def _generator(self, *more: int) -> numpy.random.Generator:
         return numpy.random.default_rng(
             [self._key, self._item + self._offset, *more])
+
+    def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
+        """Return what is drawn for the rows of the present batch.
+
+        Where a batch is split over ranks, all of it is drawn for, and the
+        rank's rows are returned, so that they do not depend on the ranks.
+
+        Parameters
+        ----------
+        count : int
+            How many rows came.
+        draw : callable
+            Takes a generator and a number of rows, and returns an array of
+            so many.
+        *more : int
+            See :meth:`generator`.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> class Numbered(SeededTransformer):
+        ...     def transform_batch(self, batch):
+        ...         drawn = self.draw_rows(len(batch[0]), lambda generator, n:
+        ...                                generator.permutation(n))
+        ...         return (drawn.tolist(),)
+        >>> stream = Numbered(DataStream(
+        ...     IndexableDataset([0] * 4), batch_size=4), False)
+        >>> whole, = next(iter(stream))[0],
+        >>> parts = [next(iter(stream.shard(rank, 2, by='example')))[0]
+        ...          for rank in range(2)]
+        >>> len(whole), sorted(parts[0] + parts[1])
+        (4, [0, 1, 2, 3])
+        """
+        rows = self._rows(count)
+        if rows is None:
+            return draw(self._generator(*more), count)
+        return draw(self._generator(*more), rows.total)[rows.rows]
+
+    def generators(self, count: int, *more: int,
+                   ) -> Iterator[numpy.random.Generator]:
+        """Yield a generator for each row of the present batch.
+
+        Parameters
+        ----------
+        count : int
+            How many rows came.
+        *more : int
+            See :meth:`generator`.
+        """
+        rows = self._rows(count)
+        places = (range(count) if rows is None
+                  else range(rows.total)[rows.rows])
+        for place in places:
+            yield self._generator(*more, place)
+
+    def _rows(self, count: int) -> Rows | None:
+        """Return which rows of the whole batch came, None if all did."""
+        if self.produces_examples:
+            return None
+        child = self.child_epoch_iterator
+        rows = (rows_at(child, self._item)
+                if hasattr(child, 'epoch') else None)
+        if rows is None and self._splits:
+            raise NotImplementedError(
+                f'the stage {type(self).__name__} cannot know which rows of '
+                'a batch that is split over ranks came: put it before the '
+                'stage that makes batches in other processes')
+        if rows is not None and len(range(rows.total)[rows.rows]) != count:
+            raise ValueError(
+                f'the stage {type(self).__name__} draws for each row of a '
+                f'batch that is split over ranks, but {count} rows came of '
+                f'{len(range(rows.total)[rows.rows])}: put it before the '
+                'stage that changes their number')
+        return rows
 
     def get_leftover(self) -> dict[str, int]:
         """Return the epoch's key and the number of the next item."""

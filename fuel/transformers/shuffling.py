@@ -3,20 +3,26 @@ from __future__ import annotations
 
 import heapq
 import math
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceTypes
+from fuel.epochs.planned import ItemPlan, Standing, items_of, read_at, seek
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
 from fuel.transformers.base import types_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Batch, Request, StreamLike, returns_epochs
 from fuel.utils.checks import not_negative, positive, saved_count
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 __all__ = ['ShuffleBuffer']
 
@@ -155,14 +161,23 @@ class ShuffleBuffer(SeededTransformer):
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Go on from there; what was delivered will be left out."""
         super().set_leftover(leftover)
-        last = leftover['last']
-        if last is not None:
-            when, place = last
-            if not isinstance(when, (int, float)) or not math.isfinite(when):
-                raise ValueError(f'last begins with a number, got {when!r}')
-            last = [when, not_negative('last', place)]
-        self._held = _Held(saved_count(leftover, 'first'), last)
+        self._held = _held_from(leftover)
         self._held.add_position(position_of(self.child_epoch_iterator))
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any example is known without those before it (bool)."""
+        return can_seek(self.data_stream)
+
+    def open_plan(self, epoch: Epoch) -> _BufferPlan:
+        """Return what makes any example of an epoch."""
+        return _BufferPlan(self)
+
+    def set_key(self, leftover: dict[str, Any]) -> None:
+        """Go on from left-overs without reading examples."""
+        super().set_leftover(leftover)
+        self._held = _held_from(leftover)
+        self._held.popped = saved_count(leftover, 'item')
 
     def get_child_position(self) -> Any:
         """Return where the child stood before the oldest example held."""
@@ -178,6 +193,7 @@ class _Held:
         self.heap: list[tuple[float, int, Any]] = []
         self.positions: list[tuple[int, Any]] = []
         self.is_over = False
+        self.popped = 0
         self.block = -1
         self.draws: list[float] = []
 
@@ -202,6 +218,7 @@ class _Held:
             raise StopIteration
         when, place, example = heapq.heappop(self.heap)
         self.last = [when, place]
+        self.popped += 1
         return example
 
     def add_position(self, position: object) -> None:
@@ -219,3 +236,64 @@ class _Held:
     def get_position(self) -> tuple[int, Any]:
         """Return the example to read again from, and the child's position."""
         return self.positions[self._needed()]
+
+
+def _held_from(leftover: dict[str, Any]) -> _Held:
+    """Return what was held, without examples, from checked left-overs."""
+    last = leftover['last']
+    if last is not None:
+        when, place = last
+        if not isinstance(when, (int, float)) or not math.isfinite(when):
+            raise ValueError(f'last begins with a number, got {when!r}')
+        last = [when, not_negative('last', place)]
+    return _Held(saved_count(leftover, 'first'), last)
+
+
+class _BufferPlan(ItemPlan):
+    """Examples in the order of a buffer, of which only the places are held."""
+
+    def __init__(self, stage: ShuffleBuffer) -> None:
+        # Held weakly, since its epoch has this plan.
+        self.stage = weakref.ref(stage)
+        self.child = stage.child_epoch_iterator
+        self.num_items = items_of(self.child)
+        self.held = stage._held
+
+    def _pop(self, held: _Held) -> int:
+        """Return the place of the next example."""
+        stage = self.stage()
+        assert stage is not None
+        while not held.is_first_known(stage.buffer_size):
+            if held.next == self.num_items:
+                held.is_over = True
+            else:
+                held.push(stage._when(held, held.next), None)
+        held.pop()
+        assert held.last is not None
+        return int(held.last[1])
+
+    def _go_to(self, item: int) -> None:
+        while self.held.popped < item:
+            self._pop(self.held)
+
+    def read(self, item: int) -> Batch:
+        """Return an example."""
+        held = self.held
+        if item < held.popped:
+            # One of the first of the epoch, for padding.
+            held = _Held(0, None)
+            while held.popped < item:
+                self._pop(held)
+        self._go_to(item)
+        return read_at(self.child, self._pop(held))
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        self._go_to(item)
+        stage, held = self.stage(), self.held
+        assert stage is not None
+        first = min((place for _, place, _ in held.heap), default=held.next)
+        seek(self.child, first)
+        return Standing(
+            {'key': stage._key, 'item': item, 'last': held.last,
+             'first': first}, [position_of(self.child)])

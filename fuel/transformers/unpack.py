@@ -1,15 +1,20 @@
 """A stage that makes examples of batches."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer, types_of
 from fuel.transformers.partial_batch import PartialBatch
+from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Batch, Request, StreamLike, returns_epochs
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Unpack(Transformer):
@@ -85,6 +90,20 @@ class Unpack(Transformer):
             for example in self.data:
                 return example
             self.data = None
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any example is known without those before it (bool)."""
+        return can_seek_rows(self.data_stream)
+
+    def open_plan(self, epoch: Epoch) -> ExamplesOfRows:
+        """Return what makes any example of an epoch."""
+        sources = self.data_stream.sources
+
+        def split(batch: Batch) -> PartialBatch:
+            return PartialBatch(batch, sources, None)
+
+        return ExamplesOfRows(self.child_epoch_iterator, epoch.step, split)
 
     def _fetch(self) -> PartialBatch:
         """Read a batch."""

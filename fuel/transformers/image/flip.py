@@ -79,4 +79,5 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
             for image, mark in zip(images, flipped, strict=True)])
 
     def _draw(self, count: int) -> Any:
-        return self.generator().random(count) < self.probability
+        return self.draw_rows(count, lambda generator, total: (
+            generator.random(total))) < self.probability

@@ -200,7 +200,8 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
         super().__init__(data_stream, shape, **kwargs)
 
     def _prepare(self, count: int) -> Any:
-        return self.generator().random((count, 10, 4))
+        return self.draw_rows(count, lambda generator, total: (
+            generator.random((total, 10, 4))))
 
     def _write(self, place: int, image: Image, prepared: NDArray[Any],
                out: NDArray[Any]) -> None:

@@ -1,0 +1,224 @@
+"""Epochs of which any item can be made, at any time, from indices alone.
+
+A stage such as Batch or Unpack gives items in an order that does not depend
+on the data, if that of the stream it reads does not either. Then each item has
+a number, and a rank makes those that are its own, of the examples that they
+need and no others.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fuel.epochs.pipeline import skip
+from fuel.epochs.runtime import lock_of
+from fuel.schemes.row_requests import RowRequests, Rows
+from fuel.schemes.shard import Shard
+from fuel.typing import Batch
+
+
+class Standing(NamedTuple):
+    """Where an epoch stands before an item: left-overs, children."""
+
+    leftover: Any
+    children: list[Any]
+
+
+class ItemPlan:
+    """What makes any item of an epoch of a stage.
+
+    Attributes
+    ----------
+    num_items : int
+    """
+
+    num_items: int
+
+    def rows(self, item: int) -> int | None:
+        """Return how many examples an item has; None if it is one."""
+        return None
+
+    def full_size(self) -> int:
+        """Return how many examples an item has that is not short."""
+        return 1
+
+    def read(self, item: int) -> Batch:
+        """Return an item."""
+        raise NotImplementedError
+
+    def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
+        """Return rows of a batch to which `padding` ones are added."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Do what the stage does at the end of an epoch."""
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        raise NotImplementedError
+
+
+class PlannedReader:
+    """Reads a rank's items of an epoch that has a plan."""
+
+    def __init__(self, epoch: Any, stream: Any, plan: ItemPlan,
+                 shard: Shard) -> None:
+        # Held weakly, since the epoch has this reader.
+        self._epoch = weakref.ref(epoch)
+        self._stream = weakref.ref(stream)
+        self.plan = plan
+        self.shard = shard
+        self.is_padding = False
+
+    @property
+    def epoch(self) -> Any:
+        """The epoch that is read (Epoch)."""
+        return self._epoch()
+
+    def read(self) -> Batch:
+        """Return the rank's next item."""
+        stream = self._stream()
+        with lock_of(stream):
+            self.epoch.bind(stream)
+            try:
+                return (self._read_rows() if self.shard.splits
+                        else self._read_item())
+            finally:
+                self.epoch.unbind(stream)
+
+    def _read_item(self) -> Batch:
+        first, total = self.epoch.requested, self.plan.num_items
+        place = first + self.shard.rank
+        is_last = first + self.shard.num_shards > total
+        if first >= total or (is_last and (
+                self.shard.uneven == 'drop'
+                or (self.shard.uneven == 'uneven' and place >= total))):
+            self._end(first)
+        self._count(self.shard.num_shards)
+        self.is_padding = place >= total
+        return self.plan.read(place % total)
+
+    def _read_rows(self) -> Batch:
+        while True:
+            item = self.epoch.requested
+            if item >= self.plan.num_items:
+                self._end(item)
+            self._count(1)
+            found = self.rows_at(item)
+            if found is not None and found.rows.start < found.rows.stop:
+                return self.plan.read_rows(
+                    item, found.rows, found.total - found.real)
+            # The loop that calls counts those that are delivered.
+            if self.epoch.request_iterator is None:
+                self.epoch.position += 1
+
+    def rows_at(self, item: int) -> Rows | None:
+        """Return which rows of a batch are the rank's, None if it is left
+        out or no batch."""
+        if not self.shard.splits:
+            return None
+        real = self.plan.rows(item)
+        assert real is not None
+        total = real
+        if real < self.plan.full_size():
+            if self.shard.uneven == 'drop':
+                return None
+            if self.shard.uneven == 'pad':
+                total = self.plan.full_size()
+        return Rows(self.shard.part(total), total, real)
+
+    def _count(self, count: int) -> None:
+        requests = self.epoch.request_iterator
+        if requests is not None:
+            requests.advance(count)
+
+    def _end(self, first: int) -> None:
+        if first >= self.plan.num_items:
+            self.plan.end()
+        raise StopIteration
+
+    def standing(self) -> Standing:
+        """Return where the stage stands."""
+        return self.plan.standing(
+            min(self.epoch.requested, self.plan.num_items))
+
+    def skip(self, count: int) -> None:
+        """Leave out the rank's next items."""
+        self.epoch.skip(count)
+
+    def close(self) -> None:
+        """Release nothing."""
+
+
+def seek(iterator: Any, number: int) -> None:
+    """Go to an item of an epoch of a one-to-one pipeline."""
+    skip(iterator, number - iterator.epoch.requested)
+
+
+def read_at(iterator: Any, number: int) -> Batch:
+    """Return an item of an epoch of a one-to-one pipeline."""
+    seek(iterator, number)
+    item: Batch = next(iterator)
+    return item
+
+
+def read_rows_at(iterator: Any, number: int, rows: slice) -> Batch:
+    """Return rows of a batch of an epoch of a one-to-one pipeline."""
+    seek(iterator, number)
+    requests = _narrowed(iterator)
+    requests.rows = rows
+    try:
+        batch: Batch = next(iterator)
+    finally:
+        requests.rows = None
+    return batch
+
+
+def source_of(iterator: Any) -> Any:
+    """Return the epoch that makes the requests of a one-to-one pipeline."""
+    while True:
+        below = child_iterators_of(iterator)
+        if not below:
+            return iterator.epoch
+        iterator = below[0]
+
+
+def child_iterators_of(iterator: Any) -> Sequence[Any]:
+    """Return the iterators that an epoch iterator reads."""
+    kept = iterator.epoch.attributes
+    if 'child_epoch_iterators' in kept:
+        found: Sequence[Any] = kept['child_epoch_iterators']
+        return found
+    child = kept.get('child_epoch_iterator')
+    return [] if child is None else [child]
+
+
+def _narrowed(iterator: Any) -> RowRequests:
+    """Let the requests of a pipeline be cut to rows."""
+    source = source_of(iterator)
+    requests = source.request_iterator
+    if not isinstance(requests, RowRequests):
+        requests = source.request_iterator = RowRequests(requests)
+        source.drop_prefetched()
+    return requests
+
+
+def items_of(iterator: Any) -> int:
+    """Return how many items an epoch of a one-to-one pipeline has."""
+    below = child_iterators_of(iterator)
+    if below:
+        return min(map(items_of, below))
+    return int(iterator.epoch.request_iterator.num_requests)
+
+
+def rows_at(iterator: Any, number: int) -> Rows | None:
+    """Return which rows of a whole batch come, None if all do."""
+    reader, requests = iterator.epoch.reader, iterator.epoch.request_iterator
+    for owner in (reader, requests):
+        find = getattr(owner, 'rows_at', None)
+        if find is not None:
+            found: Rows | None = find(number)
+            return found
+    below = child_iterators_of(iterator)
+    return rows_at(below[0], number) if below else None

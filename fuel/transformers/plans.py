@@ -1,0 +1,184 @@
+"""Plans of the stages whose order does not depend on the data."""
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fuel.epochs.planned import (
+    ItemPlan, Standing, items_of, read_at, read_rows_at, seek, source_of)
+from fuel.epochs.state import position_of
+from fuel.typing import Batch
+
+
+class ExamplePlan(ItemPlan):
+    """Items made of the examples of a stream that can be sought.
+
+    Attributes
+    ----------
+    child : DataIterator
+        The epoch iterator of the examples.
+    size : int
+        How many of them a batch has.
+    last_size : int
+        How many the last request asks for.
+    """
+
+    def __init__(self, child: Any, size: int, num_requests: float,
+                 last_size: int, strictness: int,
+                 make: Callable[[list[Any]], Batch]) -> None:
+        self.child = child
+        self.size = size
+        self.total = self._count_examples()
+        self.make = make
+        self.strictness = strictness
+        most = -(-self.total // size)
+        if strictness == 1:
+            most = self.total // size
+        self.num_items = int(min(most, num_requests))
+        self.last = (int(num_requests) - 1 if num_requests <= most
+                     else None, last_size)
+
+    def _count_examples(self) -> int:
+        return items_of(self.child)
+
+    def _places(self, item: int) -> range:
+        start = item * self.size
+        size = self.last[1] if item == self.last[0] else self.size
+        return range(start, min(start + size, self.total))
+
+    def rows(self, item: int) -> int:
+        """Return how many examples an item has."""
+        return len(self._places(item))
+
+    def full_size(self) -> int:
+        """Return how many examples an item has that is not short."""
+        return self.size
+
+    def read(self, item: int) -> Batch:
+        """Return a batch."""
+        return self._make([self._places(item)])
+
+    def read_rows(self, item: int, rows: slice, padding: int) -> Batch:
+        """Return rows of a batch, padded from the start of the epoch."""
+        parts = [self._places(item)]
+        while padding > 0:
+            parts.append(range(min(padding, self.total)))
+            padding -= self.total
+        return self._make(_cut(parts, rows))
+
+    def _make(self, parts: Iterable[range]) -> Batch:
+        return self.make([read_at(self.child, place)
+                          for part in parts for place in part])
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        seek(self.child, min(item * self.size, self.total))
+        return Standing(None, [position_of(self.child)])
+
+
+class RowPlan(ExamplePlan):
+    """Items made of the rows of batches of a stream that can be sought."""
+
+    def _count_examples(self) -> int:
+        requests: Any = source_of(self.child).request_iterator
+        self.below: int = requests.batch_size
+        count = int(requests.num_requests)
+        if not count:
+            return 0
+        last: int = len(requests.compact_at(count - 1))
+        return (count - 1) * self.below + last
+
+    def _make(self, parts: Iterable[range]) -> Batch:
+        return self.make([self._read_rows(batch, rows)
+                          for part in parts for batch, rows
+                          in self._by_batch(part)])
+
+    def _by_batch(self, places: range) -> Iterable[tuple[int, slice]]:
+        """Yield the batches that some rows are in, and which rows of each."""
+        place = places.start
+        while place < places.stop:
+            batch, first = divmod(place, self.below)
+            stop = min(first + places.stop - place, self.below)
+            yield batch, slice(first, stop)
+            place += stop - first
+
+    def _read_rows(self, batch: int, rows: slice) -> Batch:
+        return read_rows_at(self.child, batch, rows)
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        row = min(item * self.size, self.total)
+        batch, used = divmod(row, self.below)
+        if row == self.total and used:
+            batch, used = batch + 1, 0
+        seek(self.child, batch)
+        return Standing({'used': used} if used else None,
+                        [position_of(self.child)])
+
+
+def _cut(parts: Iterable[range], rows: slice) -> Iterator[range]:
+    """Yield what is left of ranges, one after another, within some rows."""
+    passed = 0
+    for part in parts:
+        found = part[max(0, rows.start - passed):max(0, rows.stop - passed)]
+        passed += len(part)
+        if found:
+            yield found
+
+
+class ExamplesOfRows(RowPlan):
+    """Single examples out of batches; one rank's of a batch at a time."""
+
+    def __init__(self, child: Any, step: int,
+                 make: Callable[[Batch], Iterator[Batch]]) -> None:
+        super().__init__(child, 1, math.inf, 1, 0, lambda parts: parts[0])
+        self.step = step
+        self.split = make
+        self.expected = -1
+        self.examples: Iterator[Batch] = iter(())
+
+    def read(self, item: int) -> Batch:
+        """Return an example."""
+        batch, row = divmod(item, self.below)
+        if item != self.expected or row < self.step:
+            self.expected = -1
+            self.examples = self.split(self._read_rows(
+                batch, slice(row, None, self.step)))
+        example = next(self.examples)
+        self.expected = item + self.step
+        return example
+
+
+class MergedPlan(ItemPlan):
+    """Items made of one of each of several streams that can be sought."""
+
+    def __init__(self, children: list[Any], stage: Any) -> None:
+        self.children = children
+        self.stage = weakref.ref(stage)
+        self.num_items = min(map(items_of, children))
+
+    def read(self, item: int) -> Batch:
+        """Return an item."""
+        self._seek(item)
+        joined: Batch = self._join()
+        return joined
+
+    def _join(self) -> Any:
+        stage: Any = self.stage()
+        return stage.get_data()
+
+    def _seek(self, item: int) -> None:
+        for child in self.children:
+            seek(child, item)
+
+    def end(self) -> None:
+        """Say what the stage says of streams that end at other places."""
+        self._seek(self.num_items)
+        self._join()
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        self._seek(item)
+        return Standing(None, list(map(position_of, self.children)))
