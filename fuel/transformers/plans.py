@@ -88,7 +88,8 @@ class RowPlan(ExamplePlan):
         if not count:
             return 0
         last: int = len(requests.compact_at(count - 1))
-        return (count - 1) * self.below + last
+        total: int = (count - 1) * self.below + last
+        return total
 
     def _make(self, parts: Iterable[range]) -> Batch:
         return self.make([self._read_rows(batch, rows)

@@ -45,6 +45,9 @@ class Rename(AgnosticTransformer):
     ('features', 'y')
     """
 
+    # An argument that is not kept.
+    made_into_others = ('on_non_existent',)
+
     def __init__(self, data_stream: StreamLike, names: dict[str, str],
                  on_non_existent: str = 'raise', **kwargs: Any) -> None:
         if on_non_existent not in ('raise', 'ignore', 'warn'):

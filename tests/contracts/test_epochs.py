@@ -1,7 +1,11 @@
-"""Which streams know their length, and which take requests."""
+"""Which streams know their length, take requests, and pickle as they are."""
+import pickle
+
 import pytest
 from support import pipelines
 
+from fuel.epochs.fingerprint import fingerprint
+from fuel.epochs.pipeline import child_streams
 from fuel.streams import DataStream
 
 # How many items there are is not known before they were made.
@@ -36,3 +40,17 @@ def test_stage_refuses_requests_unless_it_has_a_scheme(name, files):
         request = 3 if stream.iteration_scheme is None else None
         with pytest.raises(ValueError, match='takes no requests|as request'):
             stream.get_data(request)
+
+
+def fingerprints(stream):
+    """Return the fingerprints of all stages of a pipeline."""
+    return [fingerprint(stream), *map(fingerprints, child_streams(stream))]
+
+
+@pytest.mark.parametrize('name', ['Rename', 'ShuffledScheme', 'Padding'])
+def test_pickled_stream_has_the_fingerprint_of_the_one_it_came_from(
+        name, files):
+    """Arguments that it does not keep are not added as new ones."""
+    with pipelines.build(name, files) as stream:
+        copy = pickle.loads(pickle.dumps(stream))
+        assert fingerprints(stream) == fingerprints(copy)
