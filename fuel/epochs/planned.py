@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import lock_of
-from fuel.schemes.row_requests import RowRequests, Rows
+from fuel.schemes.row_requests import RowRequests, Rows, marks
 from fuel.schemes.shard import Shard
 from fuel.typing import Batch
 
@@ -69,7 +69,7 @@ class PlannedReader:
         self._stream = weakref.ref(stream)
         self.plan = plan
         self.shard = shard
-        self.is_padding = False
+        self._repeats = False
 
     @property
     def epoch(self) -> Any:
@@ -96,7 +96,7 @@ class PlannedReader:
                 or (self.shard.uneven == 'uneven' and place >= total))):
             self._end(first)
         self._count(self.shard.num_shards)
-        self.is_padding = place >= total
+        self._repeats = place >= total
         return self.plan.read(place % total)
 
     def _read_rows(self) -> Batch:
@@ -127,6 +127,12 @@ class PlannedReader:
             if self.shard.uneven == 'pad':
                 total = self.plan.full_size()
         return Rows(self.shard.part(total), total, real)
+
+    def padding(self, count: int | None) -> Any:
+        """Return which rows of the item read last repeat some."""
+        rows = (self.rows_at(self.epoch.requested - 1)
+                if self.shard.splits else None)
+        return marks(count, self._repeats, rows)
 
     def _count(self, count: int) -> None:
         requests = self.epoch.request_iterator
@@ -222,3 +228,17 @@ def rows_at(iterator: Any, number: int) -> Rows | None:
             return found
     below = child_iterators_of(iterator)
     return rows_at(below[0], number) if below else None
+
+
+def padding_of(iterator: Any, count: int | None) -> Any:
+    """Return which rows of the item read last repeat some, True for each.
+
+    Of an example, `count` is None and one boolean is returned.
+    """
+    for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
+        if hasattr(owner, 'padding'):
+            return owner.padding(count)
+    below = child_iterators_of(iterator)
+    if below:
+        return padding_of(below[0], count)
+    return marks(count, False, None)

@@ -12,6 +12,7 @@ from typing import Any
 
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import PlannedReader
+from fuel.epochs.process_group import check_agreement
 from fuel.epochs.share_reader import ShareReader
 from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
 from fuel.schemes.shard import Shard
@@ -66,7 +67,9 @@ def shard_pipeline(stream: Any, shard: Shard) -> Any:
         raise ValueError(
             f'{type(stream).__name__} is sharded already, as '
             f'{tuple(present)}: shard it once, by the number of all ranks')
-    return _sharded(stream, shard)
+    ours = _sharded(stream, shard)
+    check_agreement(stream, shard)
+    return ours
 
 
 def check_draws(stream: Any) -> None:

@@ -89,3 +89,16 @@ def as_rows(request: Any) -> Any:
         'only lists of indices can be split over ranks, but the scheme '
         f"requested {request!r:.80} ({type(request).__name__}): use "
         "by='batch'")
+
+
+def marks(count: int | None, repeats: bool, rows: Rows | None) -> Any:
+    """Return which rows of an item repeat some, True for each.
+
+    Of an example, `count` is None and one boolean is returned.
+    """
+    if count is None:
+        return repeats
+    found = numpy.full(count, repeats)
+    if rows is not None:
+        found |= numpy.arange(rows.total)[rows.rows] >= rows.real
+    return found

@@ -13,7 +13,7 @@ import numpy
 
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.schemes.row_requests import Rows, as_rows
+from fuel.schemes.row_requests import Rows, as_rows, marks
 from fuel.schemes.shard import Shard
 
 
@@ -73,7 +73,7 @@ class ShardedRequests(RequestIterator):
         self.requests_examples = inner.requests_examples
         self.position = inner.position
         # Whether the request made last repeats one.
-        self.is_padding = False
+        self._repeats = False
         self._set_step()
 
     def _set_step(self) -> None:
@@ -111,7 +111,7 @@ class ShardedRequests(RequestIterator):
         request = self._at(self.position, compact)
         if request is None:
             raise StopIteration
-        self.is_padding = (
+        self._repeats = (
             self.position + self.offset >= self.num_requests)
         self.position = int(min(self.position + self.step,
                                 self.num_requests))
@@ -157,7 +157,7 @@ class ShardedRequests(RequestIterator):
         self.position = known.requests.position
         if found < shard.num_shards:
             return self._take_of_last(request, found)
-        self.is_padding = False
+        self._repeats = False
         return request
 
     def _take_of_last(self, request: Any, found: int) -> Any:
@@ -166,11 +166,15 @@ class ShardedRequests(RequestIterator):
         if not found or policy == 'drop' or (
                 policy == 'uneven' and not has_own):
             raise StopIteration
-        self.is_padding = not has_own
+        self._repeats = not has_own
         if has_own:
             return request
         first = self.known.first
         return first[(self.shard.rank - found) % len(first)]
+
+    def padding(self, count: int | None) -> Any:
+        """Return which rows of the request made last repeat some."""
+        return marks(count, self._repeats, None)
 
     def advance(self, count: int) -> None:
         """Leave out `count` requests of the whole order."""
@@ -296,6 +300,10 @@ class SplitRequests(RequestIterator):
         """Return what :meth:`request_at` does, as an array if possible."""
         whole = self.known.at(position, True)
         return None if whole is None else self._cut(whole)[0]
+
+    def padding(self, count: int | None) -> Any:
+        """Return which rows of the request made last repeat some."""
+        return marks(count, False, self.rows_at(self.position - 1))
 
     def advance(self, count: int) -> None:
         """Leave out `count` requests."""

@@ -9,6 +9,7 @@ from typing import Any, Never
 from fuel.describe import SourceTypes
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
+from fuel.epochs.process_group import check_agreement
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
@@ -112,6 +113,7 @@ class DataStream(AbstractDataStream):
         share = as_shard(shard)
         if share is not None:
             take_share(self, share)
+            check_agreement(self, share)
 
     @property
     def sources(self) -> Any:

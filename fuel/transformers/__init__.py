@@ -31,6 +31,7 @@ from fuel.transformers.mapping import Mapping, SortMapping
 from fuel.transformers.merge import Merge
 from fuel.transformers.mixing import Mix
 from fuel.transformers.padding import Padding
+from fuel.transformers.padding_marks import MarkPadding
 from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
@@ -46,11 +47,10 @@ if TYPE_CHECKING:
 __all__ = [
     'AgnosticSourcewiseTransformer', 'AgnosticTransformer',
     'BackgroundProcess', 'Batch', 'Cache', 'Cast', 'Chain',
-    'ExpectsAxisLabels',
-    'Filter', 'FilterSources', 'Flatten', 'ForceFloatX', 'Mapping', 'Merge',
-    'Mix', 'MultiProcessing', 'Padding', 'Rename', 'ScaleAndShift',
-    'SeededTransformer', 'SortMapping', 'SourcewiseTransformer', 'Take',
-    'Transformer', 'Unpack']
+    'ExpectsAxisLabels', 'Filter', 'FilterSources', 'Flatten', 'ForceFloatX',
+    'Mapping', 'MarkPadding', 'Merge', 'Mix', 'MultiProcessing', 'Padding',
+    'Rename', 'ScaleAndShift', 'SeededTransformer', 'SortMapping',
+    'SourcewiseTransformer', 'Take', 'Transformer', 'Unpack']
 
 # Most programs do without processes, so these are imported when asked for.
 _LAZY = ('BackgroundProcess', 'MultiProcessing')

@@ -1,0 +1,63 @@
+"""Agreement of ranks that are in one process group."""
+from __future__ import annotations
+
+import collections
+import sys
+import zlib
+from typing import Any
+
+from fuel.epochs.pipeline import child_streams
+from fuel.schemes.shard import Shard
+
+# How often this process has shared a pipeline, by its description.
+_counts: collections.Counter[str] = collections.Counter()
+
+
+def check_agreement(stream: Any, shard: Shard) -> None:
+    """Refuse a share that does not fit those of other ranks.
+
+    Where `torch.distributed` is initialised, its store holds what the first
+    rank said of the pipeline. No rank waits for another.
+
+    Raises
+    ------
+    ValueError
+        If another rank shares the order with another number of ranks, or in
+        another way.
+    """
+    store = _store()
+    if store is None:
+        return
+    described = f'{zlib.crc32(_names(stream).encode()):08x}'
+    key = f'fuel/shard/{described}/{_counts[described]}'
+    _counts[described] += 1
+    ours = f'num_shards={shard.num_shards}, by={shard.by!r}, uneven=' + repr(
+        shard.uneven)
+    found = store.compare_set(key, '', ours)
+    theirs = found.decode() if isinstance(found, bytes) else str(found)
+    if theirs != ours:
+        raise ValueError(
+            f'the ranks disagree: rank {shard.rank} shares the order of '
+            f'{type(stream).__name__} with {ours}, but another rank of the '
+            f'process group with {theirs}: pass the same to all of them')
+
+
+def _store() -> Any:
+    """Return the store of PyTorch's process group, None if there is none."""
+    distributed = sys.modules.get('torch.distributed')
+    if distributed is None or not getattr(
+            distributed, 'is_initialized', bool)():
+        return None
+    module = getattr(distributed, 'distributed_c10d', None)
+    find = getattr(module, '_get_default_store', None)
+    return None if find is None else find()
+
+
+def _names(stream: Any) -> str:
+    """Return what ranks say alike of a pipeline: the names in it."""
+    parts = [type(stream).__qualname__, repr(tuple(stream.sources))]
+    dataset = getattr(stream, 'dataset', None)
+    if dataset is not None:
+        parts += [type(dataset).__qualname__,
+                  repr(getattr(dataset, 'num_examples', None))]
+    return '/'.join([*parts, *map(_names, child_streams(stream))])
