@@ -205,6 +205,69 @@ def write_blocks():
     write('blocks', *[[picture] for picture in pictures])
 
 
+# One for each rank.
+COLORS = ((.12, .47, .71), (1., .5, .05), (.17, .63, .17), (.84, .15, .16))
+
+
+def dealt(order, shares, steps=None):
+    """Return for each example of an epoch the color of its rank.
+
+    Parameters
+    ----------
+    order : list of list of int
+        The batches of the epoch.
+    shares : list of iterable of list of int
+        The batches that each rank got.
+    steps : int, optional
+        How many batches of each rank count.  Defaults to all.
+
+    Returns
+    -------
+    dict of int to tuple
+
+    """
+    return {example: COLORS[rank] for rank, share in enumerate(shares)
+            for batch in list(share)[:steps] for example in batch}
+
+
+def cells(order, colors):
+    """Return a picture: a row for each batch, a cell for each example."""
+    picture = numpy.ones((3, 16 * len(order), 16 * len(order[0])))
+    for row, batch in enumerate(order):
+        for column, example in enumerate(batch):
+            picture[:, 16 * row + 2:16 * row + 15,
+                    16 * column + 2:16 * column + 15] = numpy.reshape(
+                        colors[example], (3, 1, 1))
+    return picture
+
+
+def write_ranks():
+    """Which rank gets which example: by batch, by example, resumed."""
+    def build():
+        return DataStream(IndexableDataset(list(range(96))), batch_size=8,
+                          shuffle=True)
+
+    def shares(count, by='batch', state=None):
+        for rank in range(count):
+            stream = build().shard(rank, count, by)
+            if state is not None:
+                stream.load_state_dict(state)
+            yield [batch for batch, in stream]
+
+    order = [batch for batch, in build()]
+    stream = build().shard(0, 4)
+    epoch = stream.get_epoch_iterator()
+    next(epoch)
+    state = stream.state_dict()
+    before = dealt(order, shares(4), 1)
+    resumed = cells(order, {
+        **before, **dealt(order, shares(3, state=state))})
+    # A line where the run was stopped.
+    resumed = numpy.insert(resumed, [16 * 4] * 4, .2, axis=1)
+    write('ranks', [cells(order, dealt(order, shares(4)))],
+          [cells(order, dealt(order, shares(4, 'example')))], [resumed])
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -215,6 +278,7 @@ def main():
     write_whitening(images)
     write_sequences()
     write_blocks()
+    write_ranks()
 
 
 if __name__ == '__main__':

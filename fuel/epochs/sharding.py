@@ -84,13 +84,13 @@ def check_draws(stream: Any) -> None:
 
 def _sharded(stream: Any, shard: Shard) -> Any:
     check_draws(stream)
-    ours = copied(stream)
     if can_plan(stream):
-        for child in child_streams(stream):
-            _check_draws_below(child)
         check_split(stream, shard)
+        ours = copied_pipeline(stream)
         ours.sharding = shard
-    elif hasattr(stream, 'data_stream'):
+        return ours
+    ours = copied(stream)
+    if hasattr(stream, 'data_stream'):
         if shard.splits and _depends_on_data(stream):
             raise ValueError(
                 f'what {type(stream).__name__} makes depends on the data, so '
@@ -105,12 +105,6 @@ def _sharded(stream: Any, shard: Shard) -> Any:
     else:
         take_share(ours, shard)
     return ours
-
-
-def _check_draws_below(stream: Any) -> None:
-    check_draws(stream)
-    for child in child_streams(stream):
-        _check_draws_below(child)
 
 
 def check_split(stream: Any, shard: Shard) -> None:
@@ -212,14 +206,21 @@ def take_share(stream: Any, shard: Shard) -> None:
     stream.sharding = shard
 
 
-def copied_pipeline(stream: Any) -> Any:
-    """Return a copy of a whole pipeline, which takes no share."""
+def copied_pipeline(stream: Any, known: dict[int, Any] | None = None) -> Any:
+    """Return a copy of a whole pipeline, which takes no share.
+
+    A stream that is read twice is copied once.
+    """
+    known = {} if known is None else known
+    if id(stream) in known:
+        return known[id(stream)]
     check_draws(stream)
-    ours = copied(stream)
+    ours = known[id(stream)] = copied(stream)
     if hasattr(stream, 'data_stream'):
-        ours.data_stream = copied_pipeline(stream.data_stream)
+        ours.data_stream = copied_pipeline(stream.data_stream, known)
     elif hasattr(stream, 'data_streams'):
-        ours.data_streams = tuple(map(copied_pipeline, stream.data_streams))
+        ours.data_streams = tuple([
+            copied_pipeline(child, known) for child in stream.data_streams])
     return ours
 
 

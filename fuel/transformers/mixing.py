@@ -314,7 +314,7 @@ class Mix(AbstractDataStream):
         copies: dict[int, Any] = {}
         # One stream may be mixed with itself.
         self.data_streams = tuple([
-            copies.setdefault(id(stream), copied_pipeline(stream))
+            copied_pipeline(stream, copies)
             for stream in self.data_streams])
         self.iteration_scheme = ShardedScheme(self.iteration_scheme, shard)
         self.sharding, self._carried = shard, None

@@ -286,6 +286,17 @@ def test_next_epochs_go_on_from_the_same_generator():
             numbers(part) for part in parts]
 
 
+def test_ranks_of_one_stage_do_not_share_generators():
+    """Whatever is below it is copied, and a stream read twice once."""
+    for plain in (Cache(pipelines.batches(12, 4), ConstantScheme(3)),
+                  Merge([pipelines.batches(12, 4)] * 2, tuple('wxyz'))):
+        parts = [plain.shard(rank, 2) for rank in range(2)]
+        for _ in range(2):
+            order = pipelines.items(plain)
+            assert [order[rank::2] for rank in range(2)] == [
+                pipelines.items(part) for part in parts]
+
+
 class Own(IterationScheme):
     """A scheme of a user's, whose requests are a generator's."""
 
