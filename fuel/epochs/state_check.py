@@ -29,8 +29,10 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
 def sealed(stream: Any, state: State) -> State:
     """Return a copy of a state to be saved: with what it is a state of, and
     its checksum."""
-    state = copy.deepcopy(stream._identified(state))
-    return {**state, 'crc': _checksum(state)}
+    text = _text(stream._identified(state))
+    # A copy, in half the time of a deep copy.
+    copied: State = json.loads(text)
+    return {**copied, 'crc': zlib.crc32(text)}
 
 
 def identified(stream: Any, state: State) -> State:
@@ -50,8 +52,14 @@ def identified(stream: Any, state: State) -> State:
 
 
 def _checksum(state: State) -> int:
-    return zlib.crc32(json.dumps(
-        state, sort_keys=True, separators=(',', ':')).encode())
+    return zlib.crc32(_text(state))
+
+
+def _text(state: State) -> bytes:
+    return _encoder.encode(state).encode()
+
+
+_encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
 
 
 def check_state(stream: Any, state: object) -> State:
@@ -88,7 +96,7 @@ def _checked_children(stream: Any, state: State) -> list[State]:
         _refuse(stream, 'children', states, f'{len(streams)} states')
     checked = []
     for child, part in zip(streams, states, strict=True):
-        if not isinstance(part, dict):
+        if not isinstance(part, dict) or 'format' not in part:
             _refuse(stream, 'children', states, 'a list of states')
         check: Callable[[object], State] | None = getattr(
             child, '_check_state', None)
