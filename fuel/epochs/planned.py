@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import lock_of
 from fuel.schemes.row_requests import RowRequests, Rows, marks
 from fuel.schemes.shard import Shard
-from fuel.typing import Batch
+from fuel.typing import Batch, StreamLike
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
+    from fuel.iterator import DataIterator
 
 
 class Standing(NamedTuple):
@@ -62,7 +66,7 @@ class ItemPlan:
 class PlannedReader:
     """Reads a rank's items of an epoch that has a plan."""
 
-    def __init__(self, epoch: Any, stream: Any, plan: ItemPlan,
+    def __init__(self, epoch: Epoch, stream: StreamLike, plan: ItemPlan,
                  shard: Shard) -> None:
         # Held weakly, since the epoch has this reader.
         self._epoch = weakref.ref(epoch)
@@ -157,19 +161,19 @@ class PlannedReader:
         """Release nothing."""
 
 
-def seek(iterator: Any, number: int) -> None:
+def seek(iterator: DataIterator, number: int) -> None:
     """Go to an item of an epoch of a one-to-one pipeline."""
     skip(iterator, number - iterator.epoch.requested)
 
 
-def read_at(iterator: Any, number: int) -> Batch:
+def read_at(iterator: DataIterator, number: int) -> Batch:
     """Return an item of an epoch of a one-to-one pipeline."""
     seek(iterator, number)
     item: Batch = next(iterator)
     return item
 
 
-def read_rows_at(iterator: Any, number: int, rows: slice) -> Batch:
+def read_rows_at(iterator: DataIterator, number: int, rows: slice) -> Batch:
     """Return rows of a batch of an epoch of a one-to-one pipeline."""
     seek(iterator, number)
     requests = _narrowed(iterator)
@@ -181,7 +185,7 @@ def read_rows_at(iterator: Any, number: int, rows: slice) -> Batch:
     return batch
 
 
-def source_of(iterator: Any) -> Any:
+def source_of(iterator: DataIterator) -> Any:
     """Return the epoch that makes the requests of a one-to-one pipeline."""
     while True:
         below = child_iterators_of(iterator)
@@ -190,7 +194,7 @@ def source_of(iterator: Any) -> Any:
         iterator = below[0]
 
 
-def child_iterators_of(iterator: Any) -> Sequence[Any]:
+def child_iterators_of(iterator: DataIterator) -> Sequence[Any]:
     """Return the iterators that an epoch iterator reads."""
     kept = iterator.epoch.attributes
     if 'child_epoch_iterators' in kept:
@@ -200,7 +204,7 @@ def child_iterators_of(iterator: Any) -> Sequence[Any]:
     return [] if child is None else [child]
 
 
-def _narrowed(iterator: Any) -> RowRequests:
+def _narrowed(iterator: DataIterator) -> RowRequests:
     """Let the requests of a pipeline be cut to rows."""
     source = source_of(iterator)
     requests = source.request_iterator
@@ -210,15 +214,16 @@ def _narrowed(iterator: Any) -> RowRequests:
     return requests
 
 
-def items_of(iterator: Any) -> int:
+def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
     below = child_iterators_of(iterator)
     if below:
         return min(map(items_of, below))
-    return int(iterator.epoch.request_iterator.num_requests)
+    requests: Any = iterator.epoch.request_iterator
+    return int(requests.num_requests)
 
 
-def rows_at(iterator: Any, number: int) -> Rows | None:
+def rows_at(iterator: DataIterator, number: int) -> Rows | None:
     """Return which rows of a whole batch come, None if all do."""
     reader, requests = iterator.epoch.reader, iterator.epoch.request_iterator
     for owner in (reader, requests):
@@ -230,14 +235,15 @@ def rows_at(iterator: Any, number: int) -> Rows | None:
     return rows_at(below[0], number) if below else None
 
 
-def padding_of(iterator: Any, count: int | None) -> Any:
+def padding_of(iterator: DataIterator, count: int | None) -> Any:
     """Return which rows of the item read last repeat some, True for each.
 
     Of an example, `count` is None and one boolean is returned.
     """
     for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
-        if hasattr(owner, 'padding'):
-            return owner.padding(count)
+        find = getattr(owner, 'padding', None)
+        if find is not None:
+            return find(count)
     below = child_iterators_of(iterator)
     if below:
         return padding_of(below[0], count)

@@ -8,7 +8,7 @@ or depends on the data.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import PlannedReader
@@ -19,6 +19,9 @@ from fuel.schemes.shard import Shard
 from fuel.typing import EpochReader
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 def sharding_of(stream: Any) -> Shard | None:
@@ -91,6 +94,11 @@ def _sharded(stream: Any, shard: Shard) -> Any:
         return ours
     ours = copied(stream)
     if hasattr(stream, 'data_stream'):
+        if getattr(stream, 'counts_all_items', False):
+            raise ValueError(
+                f'{type(stream).__name__} counts the items of all ranks, but '
+                'those of the stream that it reads are not known by their '
+                'numbers: put it behind the stream that is sharded')
         if shard.splits and _depends_on_data(stream):
             raise ValueError(
                 f'what {type(stream).__name__} makes depends on the data, so '
@@ -171,7 +179,7 @@ def shares_items(stream: Any) -> bool:
         stream, '_take_share')
 
 
-def open_share(stream: Any, epoch: Any) -> EpochReader:
+def open_share(stream: Any, epoch: Epoch) -> EpochReader:
     """Return the reader of a rank's share of a stream's own items."""
     if hasattr(stream, 'open_plan'):
         return PlannedReader(epoch, stream, stream.open_plan(epoch),
@@ -247,7 +255,7 @@ def _copy_generators(owner: Any) -> None:
             vars(owner)[name] = copy.deepcopy(value)
 
 
-def begin_sharded(stream: Any, epoch: Any) -> None:
+def begin_sharded(stream: Any, epoch: Epoch) -> None:
     """Prepare an epoch of a stream whose order ranks share, if they do."""
     shard = sharding_of(stream)
     if shard is not None:
@@ -255,7 +263,7 @@ def begin_sharded(stream: Any, epoch: Any) -> None:
         epoch.step = shard.step
 
 
-def take_leftover(stream: Any, leftover: Any) -> None:
+def take_leftover(stream: Any, leftover: object) -> None:
     """Give a stage its left-overs, of which a plan needs the key alone."""
     if stream.sharding is None or not hasattr(stream, 'open_plan'):
         stream.set_leftover(leftover)

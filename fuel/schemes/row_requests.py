@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from fuel.schemes.requests import RequestIterator
+from fuel.typing import Request
 
 
 class Rows(NamedTuple):
@@ -44,7 +45,7 @@ class RowRequests(RequestIterator):
         """Whether any request is known by its number (bool)."""
         return self.requests.is_random_access
 
-    def _cut(self, position: int, request: Any) -> Any:
+    def _cut(self, position: int, request: Request) -> Any:
         if self.rows is None or position != self.position or request is None:
             return request
         rows = as_rows(request)[self.rows]
@@ -58,7 +59,7 @@ class RowRequests(RequestIterator):
         """Return the next request, as an array where there is one."""
         return self._taken(self.compact_at(self.position))
 
-    def _taken(self, request: Any) -> Any:
+    def _taken(self, request: Request) -> Any:
         if request is None:
             raise StopIteration
         self.position += 1
@@ -79,7 +80,7 @@ class RowRequests(RequestIterator):
                     total)
 
 
-def as_rows(request: Any) -> Any:
+def as_rows(request: Request) -> Any:
     """Return a request as something whose parts are requests."""
     if isinstance(request, slice) and request.stop is not None:
         return range(*request.indices(request.stop))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.ranks import find_rank
@@ -61,7 +61,7 @@ class Shard(NamedTuple):
                      (self.rank + 1) * size // self.num_shards)
 
 
-def checked_shard(rank: Any, num_shards: Any = None, by: str = 'batch',
+def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
                   uneven: str = 'uneven') -> Shard:
     """Return a shard whose fields are checked."""
     if num_shards is None:
@@ -88,7 +88,7 @@ def found_rank() -> tuple[int, int]:
     return found.rank, found.num_ranks
 
 
-def as_shard(shard: Any) -> Shard | None:
+def as_shard(shard: object) -> Shard | None:
     """Return the shard that an argument stands for, checked.
 
     Parameters

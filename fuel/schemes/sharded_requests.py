@@ -15,6 +15,7 @@ from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.schemes.row_requests import Rows, as_rows, marks
 from fuel.schemes.shard import Shard
+from fuel.typing import Request
 
 
 class Known:
@@ -160,7 +161,7 @@ class ShardedRequests(RequestIterator):
         self._repeats = False
         return request
 
-    def _take_of_last(self, request: Any, found: int) -> Any:
+    def _take_of_last(self, request: Request, found: int) -> Any:
         policy = self.shard.uneven
         has_own = found > self.shard.rank
         if not found or policy == 'drop' or (
@@ -260,7 +261,7 @@ class SplitRequests(RequestIterator):
             return self._cut(self.known.at(position, True))[1]
         return self._last
 
-    def _cut(self, whole: Any) -> tuple[Any, Rows | None]:
+    def _cut(self, whole: Request) -> tuple[Any, Rows | None]:
         """Return the rank's part of a request, None if it has none."""
         indices = as_rows(whole)
         real = len(indices)

@@ -82,7 +82,8 @@ class DataStream(AbstractDataStream):
 
     def __init__(self, dataset: DatasetLike, *args: Never,
                  batch_size: int | None = None, shuffle: bool = False,
-                 drop_last: bool = False, shard: Any = None,
+                 drop_last: bool = False,
+                 shard: tuple[int, int] | str | None = None,
                  **kwargs: Any) -> None:
         refuse_positional(self, args)
         if not (hasattr(dataset, 'open') and hasattr(dataset, 'get_data')):

@@ -18,7 +18,7 @@ class Shardable:
 
     sharding: Shard | None = None
 
-    def shard(self, rank: Any, num_shards: int | None = None,
+    def shard(self, rank: int | str | Shard, num_shards: int | None = None,
               by: str = 'batch', uneven: str = 'uneven') -> Any:
         """Return the stream of one of several ranks that share the order.
 

@@ -2,14 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import length_of, types_of
+from fuel.transformers.plans import ChainedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Chain(SeveralStreams):
@@ -85,6 +90,15 @@ class Chain(SeveralStreams):
                 return data
             self._place += 1
         raise StopIteration
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return all(map(can_seek, self.data_streams))
+
+    def open_plan(self, epoch: Epoch) -> ChainedPlan:
+        """Return what makes any item of an epoch."""
+        return ChainedPlan(self.child_epoch_iterators)
 
     def get_leftover(self) -> int:
         """Return which stream has its turn."""

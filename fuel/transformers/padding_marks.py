@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import padding_of
@@ -10,6 +10,9 @@ from fuel.epochs.sharding import bound_shard
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, StreamLike
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class MarkPadding(Transformer):
@@ -71,7 +74,7 @@ class MarkPadding(Transformer):
         """Whether row for row a batch is made of that of `data_stream`."""
         return True
 
-    def open_reader(self, epoch: Any) -> None:
+    def open_reader(self, epoch: Epoch) -> None:
         """Return None: which item was read last is seen in `get_data`."""
 
     def _get_sources(self) -> tuple[str, ...]:
@@ -87,7 +90,7 @@ class MarkPadding(Transformer):
             self.child_epoch_iterator, len(batch[0])))
 
 
-def _check_process(stream: Any) -> None:
+def _check_process(stream: StreamLike) -> None:
     if getattr(stream, 'passes_items_on', False):
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '

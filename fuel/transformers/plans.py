@@ -9,6 +9,8 @@ from typing import Any
 from fuel.epochs.planned import (
     ItemPlan, Standing, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.epochs.state import position_of
+from fuel.iterator import DataIterator
+from fuel.streams import AbstractDataStream
 from fuel.typing import Batch
 
 
@@ -25,7 +27,7 @@ class ExamplePlan(ItemPlan):
         How many the last request asks for.
     """
 
-    def __init__(self, child: Any, size: int, num_requests: float,
+    def __init__(self, child: DataIterator, size: int, num_requests: float,
                  last_size: int, strictness: int,
                  make: Callable[[list[Any]], Batch]) -> None:
         self.child = child
@@ -132,7 +134,7 @@ def _cut(parts: Iterable[range], rows: slice) -> Iterator[range]:
 class ExamplesOfRows(RowPlan):
     """Single examples out of batches; one rank's of a batch at a time."""
 
-    def __init__(self, child: Any, step: int,
+    def __init__(self, child: DataIterator, step: int,
                  make: Callable[[Batch], Iterator[Batch]]) -> None:
         super().__init__(child, 1, math.inf, 1, 0, lambda parts: parts[0])
         self.step = step
@@ -155,7 +157,7 @@ class ExamplesOfRows(RowPlan):
 class MergedPlan(ItemPlan):
     """Items made of one of each of several streams that can be sought."""
 
-    def __init__(self, children: list[Any], stage: Any) -> None:
+    def __init__(self, children: list[Any], stage: AbstractDataStream) -> None:
         self.children = children
         self.stage = weakref.ref(stage)
         self.num_items = min(map(items_of, children))
@@ -183,3 +185,52 @@ class MergedPlan(ItemPlan):
         """Return where the stage stands before an item."""
         self._seek(item)
         return Standing(None, list(map(position_of, self.children)))
+
+
+class TakePlan(ItemPlan):
+    """The first items of a stream that can be sought."""
+
+    def __init__(self, child: DataIterator, count: int) -> None:
+        self.child = child
+        self.num_items = min(count, items_of(child))
+
+    def read(self, item: int) -> Batch:
+        """Return an item."""
+        return read_at(self.child, item)
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        seek(self.child, item)
+        return Standing(item, [position_of(self.child)])
+
+
+class ChainedPlan(ItemPlan):
+    """The items of several streams that can be sought, one after another."""
+
+    def __init__(self, children: list[Any]) -> None:
+        self.children = children
+        self.lengths = list(map(items_of, children))
+        self.num_items = sum(self.lengths)
+
+    def _find(self, item: int) -> tuple[int, int]:
+        """Return the stream of an item, and its number there."""
+        for place, length in enumerate(self.lengths):
+            if item < length:
+                return place, item
+            item -= length
+        return len(self.lengths), 0
+
+    def read(self, item: int) -> Batch:
+        """Return an item."""
+        place, number = self._find(item)
+        return read_at(self.children[place], number)
+
+    def standing(self, item: int) -> Standing:
+        """Return where the stage stands before an item."""
+        current, number = self._find(item)
+        for place, child in enumerate(self.children):
+            if place == current:
+                seek(child, number)
+            else:
+                seek(child, self.lengths[place] if place < current else 0)
+        return Standing(current, list(map(position_of, self.children)))

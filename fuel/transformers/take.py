@@ -1,14 +1,19 @@
 """A stage that takes the first items of an epoch."""
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.transformers.plans import TakePlan
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs
 from fuel.utils.checks import not_negative
+
+if TYPE_CHECKING:
+    from fuel.epochs.epoch import Epoch
 
 
 class Take(Transformer):
@@ -33,6 +38,8 @@ class Take(Transformer):
 
     epoch_attributes = (*Transformer.epoch_attributes, '_taken')
     _taken = 0
+    # Ranks that each take so many would take more in all.
+    counts_all_items = True
 
     def __init__(self, data_stream: StreamLike, count: int,
                  **kwargs: Any) -> None:
@@ -58,6 +65,15 @@ class Take(Transformer):
         data = self._pull()
         self._taken += 1
         return data
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return can_seek(self.data_stream)
+
+    def open_plan(self, epoch: Epoch) -> TakePlan:
+        """Return what makes any item of an epoch."""
+        return TakePlan(self.child_epoch_iterator, self.count)
 
     def get_leftover(self) -> int:
         """Return how many items were taken."""

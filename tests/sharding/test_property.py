@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import sharded_pipelines as pipelines
 
-NOISY = {'stages', 'Batch', 'Unpack', 'Cache', 'ShuffleBuffer', 'Merge'}
+NOISY = {'stages', 'Batch', 'Unpack', 'Cache', 'ShuffleBuffer', 'Merge',
+         'Chain'}
 
 CASES = {
     'name': st.sampled_from(sorted(pipelines.PIPELINES)),

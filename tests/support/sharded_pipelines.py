@@ -9,7 +9,8 @@ from fuel.schemes import (
     BlockShuffledScheme, ComputedShuffledScheme, ConcatenatedScheme,
     ConstantScheme, SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cache, Cast, Merge, Rename, Unpack
+from fuel.transformers import (
+    Batch, Cache, Cast, Chain, Merge, Rename, Take, Unpack)
 from fuel.transformers.noise import GaussianNoise
 from fuel.transformers.shuffling import ShuffleBuffer
 
@@ -82,6 +83,9 @@ PIPELINES = {
         noisy(examples(n)), b)), False),
     'Merge': (lambda n, b: Merge(
         (batches(n, b), noisy(batches(n, b))), tuple('abcd')), False),
+    'Take': (lambda n, b: Take(halves(batches(n, b)), 5), False),
+    'Chain': (lambda n, b: Chain(
+        [noisy(batches(n, b)), batches(n, b, SequentialScheme)]), False),
     'IterableDataset': (lambda n, b: DataStream(IterableDataset(
         {'y': range(n)})), False),
 }
