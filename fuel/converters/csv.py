@@ -8,11 +8,12 @@ from typing import Any
 import numpy
 
 from fuel.converters.custom_data import (Rows, add_split_options, advise,
-                                          as_classes, plan_splits, write_names)
+                                          as_classes, write_names)
 from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
                                   label_axes)
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.datasets.random_splits import held_out
 
 __all__ = ['convert_csv', 'fill_subparser']
 
@@ -29,7 +30,7 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
                 one_hot: bool = False, delimiter: str = ',',
                 header: bool = True, dtype: str = 'float64',
                 hold_out: Sequence[tuple[str, float]] | None = None,
-                seed: int = 1) -> tuple[str]:
+                seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert a table to an HDF5 file that `H5PYDataset` reads.
 
     The names of the columns are a list in JSON, the attribute 'column_names'
@@ -47,6 +48,7 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     `dtype`: type of 'features'. Default 'float64'.
     `hold_out`: splits to make of random examples, and their shares.
     `seed`: seed of that choice. Default 1.
+    `stratify`: whether the same share of every class is held out.
     """
     path, = input_paths(directory, [filename])
     columns = _read(path, delimiter, header)
@@ -65,7 +67,11 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
             class_names['targets'] = known
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(filename))[0] + '.hdf5')
-    splits = plan_splits(len(features), hold_out, seed)
+    if stratify and target is None:
+        raise ValueError('--stratify holds out a share of every class, so '
+                         'one column must be named as the --target')
+    splits = held_out(len(features), hold_out, seed,
+                      sources['targets'] if stratify else None)
     with converted_file(output_directory, output_filename, [path]) as h5file:
         fill_hdf5_file(h5file, [
             (split, source, Rows(array, rows))

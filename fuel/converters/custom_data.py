@@ -14,8 +14,7 @@ from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile
 from fuel.exceptions import MissingInputFiles
 
-__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'plan_splits',
-           'write_names']
+__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'write_names']
 
 F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
@@ -64,6 +63,9 @@ def add_split_options(subparser: ArgumentParser) -> None:
         'examples, chosen at random, such as test=0.2; may be repeated '
         '(default: all examples are in the split train)')
     subparser.add_argument(
+        '--stratify', action='store_true', help='hold out the same share of '
+        'every class')
+    subparser.add_argument(
         '--seed', type=int, default=config.default_seed,
         help='seed of the choice (default: config.default_seed)')
 
@@ -78,30 +80,6 @@ def _hold_out(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(
             f'expected something like test=0.2, got {text!r}')
     return name, fraction
-
-
-def plan_splits(count: int, hold_out: Sequence[tuple[str, float]] | None,
-                seed: int) -> dict[str, Array]:
-    """Choose at random the ascending rows of each split; 'train' is first.
-
-    Examples
-    --------
-    >>> {name: len(rows) for name, rows in
-    ...  plan_splits(10, [('test', .2)], seed=1).items()}
-    {'train': 8, 'test': 2}
-    """
-    order = numpy.random.RandomState(seed).permutation(count)
-    splits: dict[str, Array] = {}
-    start = 0
-    for name, fraction in hold_out or ():
-        stop = start + round(count * fraction)
-        if name == 'train' or name in splits or stop >= count or (
-                stop == start):
-            raise ValueError(f'cannot hold out {name}={fraction} of {count} '
-                             'examples, beside what is held out before')
-        splits[name] = numpy.sort(order[start:stop])
-        start = stop
-    return {'train': numpy.sort(order[start:]), **splits}
 
 
 def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:

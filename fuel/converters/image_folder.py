@@ -13,13 +13,14 @@ import h5py
 import numpy
 
 from fuel.converters.custom_data import (add_split_options, advise,
-                                          as_classes, plan_splits, write_names)
+                                          as_classes, write_names)
 from fuel.converters.parallel import ordered_map
 from fuel.converters.ragged import create_ragged, write_ragged
 from fuel.converters.base import (Converter, converted_file, create_source,
                                   label_axes, progress_bar, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs
 from fuel.converters.raw.files import BadInputFile, Folder, require_regular
+from fuel.datasets.random_splits import held_out
 from fuel.converters.raw.images import MAX_PIXELS, decode
 from fuel.exceptions import MissingInputFiles
 
@@ -49,7 +50,8 @@ def convert_image_folder(
         output_filename: str | None = None, color_mode: str = 'RGB',
         size: Size | None = None,
         hold_out: Sequence[tuple[str, float]] | None = None,
-        seed: int = 1) -> tuple[str]:
+        seed: int = 1,
+        stratify: bool = False) -> tuple[str]:
     """Convert a folder of images to an HDF5 file that `H5PYDataset` reads.
 
     The folder has a folder of images for each class; or folders named train,
@@ -65,9 +67,10 @@ def convert_image_folder(
     `hold_out`: splits to make of random examples, and their shares. Not for
         folders that come with splits.
     `seed`: seed of that choice. Default 1.
+    `stratify`: whether the same share of every class is held out.
     """
     directory = os.fspath(directory)
-    splits = _find_splits(directory, hold_out, seed)
+    splits = _find_splits(directory, hold_out, seed, stratify)
     pictures = [picture for part in splits.values() for picture in part]
     targets, names = as_classes([name for _, name, _ in pictures])
     output_filename = output_filename or os.path.basename(
@@ -95,7 +98,8 @@ def convert_image_folder(
 
 
 def _find_splits(directory: str,
-                 hold_out: Sequence[tuple[str, float]] | None, seed: int
+                 hold_out: Sequence[tuple[str, float]] | None, seed: int,
+                 stratify: bool
                  ) -> dict[str, list[Picture]]:
     own = _find_own_splits(directory)
     _warn_of_loose([directory, *(
@@ -111,7 +115,8 @@ def _find_splits(directory: str,
         raise MissingInputFiles('No images in folders of classes',
                                 [directory])
     return {split: [found[row] for row in rows.tolist()] for split, rows
-            in plan_splits(len(found), hold_out, seed).items()}
+            in held_out(len(found), hold_out, seed, [
+                name for _, name, _ in found] if stratify else None).items()}
 
 
 def _find_own_splits(directory: str) -> dict[str, list[Picture]]:

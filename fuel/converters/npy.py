@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.custom_data import (Rows, add_split_options, advise,
-                                          plan_splits)
+from fuel.converters.custom_data import (Rows, add_split_options, advise)
 from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
                                   label_axes)
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.datasets.random_splits import held_out
 from fuel.utils.npy_header import read_npy_header
 
 __all__ = ['convert_npy', 'fill_subparser']
@@ -22,7 +22,7 @@ def convert_npy(directory: Folder, output_directory: Folder,
                 files: Sequence[str], output_filename: str = 'data.hdf5',
                 axes: Sequence[str] = (),
                 hold_out: Sequence[tuple[str, float]] | None = None,
-                seed: int = 1) -> tuple[str]:
+                seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert arrays to an HDF5 file that `H5PYDataset` reads.
 
     `files`: ``'SOURCE=FILE'`` for arrays of which all examples make the split
@@ -33,12 +33,13 @@ def convert_npy(directory: Folder, output_directory: Folder,
     `hold_out`: splits to make of random examples, and their shares. Not for
         arrays that come with splits.
     `seed`: seed of that choice. Default 1.
+    `stratify`: whether the same share of every class is held out.
     """
     named = [_parse(text) for text in files]
     paths = input_paths(directory, [name for _, _, name in named])
     arrays = [(split, source, _open(path)) for (split, source, _), path in
               zip(named, paths, strict=True)]
-    data = _with_splits(arrays, hold_out, seed)
+    data = _with_splits(arrays, hold_out, seed, stratify)
     labels: dict[str, tuple[str, ...]] = {
         source: ('batch',) for _, source, _ in data}
     labels.update(_axes(text, {source: array.ndim
@@ -83,7 +84,7 @@ def _open(path: str) -> Array:
 
 def _with_splits(arrays: Sequence[tuple[str, str, Any]],
                  hold_out: Sequence[tuple[str, float]] | None,
-                 seed: int) -> list[tuple[str, str, Any]]:
+                 seed: int, stratify: bool) -> list[tuple[str, str, Any]]:
     with_splits = {bool(split) for split, _, _ in arrays}
     if with_splits == {True} and not hold_out:
         return [(split, source, Rows(array))
@@ -95,8 +96,16 @@ def _with_splits(arrays: Sequence[tuple[str, str, Any]],
             f'none does and all have as many examples; got {lengths} '
             'examples')
     count = len(arrays[0][2])
+    classes = None
+    if stratify:
+        classes = next((array for _, source, array in arrays
+                        if source == 'targets'), None)
+        if classes is None:
+            raise ValueError('--stratify needs a source called targets, with '
+                             'the class of each example')
     return [(split, source, Rows(array, rows))
-            for split, rows in plan_splits(count, hold_out, seed).items()
+            for split, rows in held_out(
+                count, hold_out, seed, classes).items()
             for _, source, array in arrays]
 
 

@@ -24,18 +24,20 @@ if TYPE_CHECKING:
     from fuel.datasets.billion import OneBillionWord
     from fuel.datasets.csv import CSVDataset
     from fuel.datasets.npy import NPYDataset
+    from fuel.datasets.random_splits import random_split
     from fuel.datasets.text import TextFile
 
 # These need modules that most programs do not: they wait until asked for.
 _LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy',
-          'OneBillionWord': 'billion', 'TextFile': 'text'}
+          'OneBillionWord': 'billion', 'TextFile': 'text',
+          'random_split': 'random_splits'}
 
 __all__ = ['CIFAR10', 'CIFAR100', 'EMNIST', 'KMNIST', 'MNIST', 'STL10',
            'SVHN', 'Adult', 'BinarizedMNIST', 'CSVDataset',
            'CalTech101Silhouettes', 'CelebA', 'Dataset', 'DogsVsCats',
            'FashionMNIST', 'H5PYDataset', 'IndexableDataset', 'Iris',
            'IterableDataset', 'NPYDataset', 'Omniglot',
-           'OneBillionWord', 'TextFile']
+           'OneBillionWord', 'TextFile', 'random_split']
 
 
 def __getattr__(name: str) -> Any:

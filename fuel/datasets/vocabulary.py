@@ -59,7 +59,7 @@ def build_vocabulary(
         special_tokens: Iterable[str] = SPECIAL_TOKENS) -> Vocabulary:
     r"""Count the tokens of text files and number the most frequent ones.
 
-    On a terminal a bar shows how far it has come.
+    A bar, or two lines, show how far it has come if it takes long.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:
     """Read the lines of files, a block at a time."""
     sizes = [os.path.getsize(path) for path in paths]
     done = 0
-    with progress('Counting tokens', sum(sizes), True) as bar:
+    with progress('Counting tokens', sum(sizes), True, delay=True) as bar:
         for path, size in zip(paths, sizes, strict=True):
             reader = LineReader(path, encoding)
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from fuel.describe.source_types import SourceType
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.ragged import as_matrix
+from fuel.transformers.fitted import batches_of
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
@@ -24,8 +25,6 @@ __all__ = ['Whitening', 'WhiteningParameters', 'fit_whitening']
 
 FORMAT = 1
 KINDS = ('pca', 'zca')
-# Single examples are gathered into batches of this size to be fitted.
-GATHERED = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +236,10 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
 def _measure(data_stream: StreamLike,
              source: str) -> tuple[_Moments, Any, Any]:
     """Return the moments of an epoch, and the shape of its examples."""
-    place = list(data_stream.sources).index(source)
     moments = _Moments()
     shape: Any = None
     dtype: Any = None
-    gathered: list[Any] = []
-    batches = (data[place] for data in data_stream.get_epoch_iterator())
-    for part in _in_batches(batches, data_stream.produces_examples, gathered):
+    for part in batches_of(data_stream, source, 'Fitting whitening'):
         array = numpy.asarray(part)
         shape = array.shape[1:] if shape is None else shape
         dtype = array.dtype
@@ -263,21 +259,6 @@ def _measure(data_stream: StreamLike,
         raise ValueError(f'the stream has no examples of {source!r} to learn '
                          'whitening from')
     return moments, shape, dtype
-
-
-def _in_batches(items: Iterable[Any], are_examples: bool,
-                gathered: list[Any]) -> Any:
-    """Yield batches as they are, examples in batches."""
-    for item in items:
-        if not are_examples:
-            yield item
-            continue
-        gathered.append(item)
-        if len(gathered) == GATHERED:
-            yield numpy.stack(gathered)
-            gathered.clear()
-    if gathered:
-        yield numpy.stack(gathered)
 
 
 def _stages(data_stream: StreamLike | None) -> list[str]:

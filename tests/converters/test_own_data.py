@@ -503,3 +503,22 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
         fuel.config.num_threads = count
         convert('image_folder')
         assert count == len(used)
+
+
+def test_stratified_hold_out_has_its_share_of_each_class(here):
+    """Of tables, folders of images and arrays alike."""
+    (here / 'table.csv').write_text('x,kind\n' + ''.join(
+        f'{n},{"rare" if n % 5 == 0 else "often"}\n' for n in range(40)))
+    assert 0 == fuel_convert.main([
+        'csv', 'table.csv', '--target', 'kind', '--hold-out', 'test=0.25',
+        '--stratify', '-d', str(here)])
+    with h5py.File('table.hdf5') as file:
+        targets = H5PYDataset(file, ('test',), load_in_memory=True)[:][1]
+    assert [8, 2] == numpy.bincount(numpy.ravel(targets)).tolist()
+    numpy.save('targets.npy', numpy.repeat([0, 1], [8, 4]))
+    numpy.save('x.npy', numpy.arange(12))
+    assert 0 == fuel_convert.main([
+        'npy', 'x.npy', 'targets.npy', '--hold-out', 'test=0.5',
+        '--stratify'])
+    targets = H5PYDataset('data.hdf5', ('test',))[:][0]
+    assert [4, 2] == numpy.bincount(targets).tolist()

@@ -1,10 +1,8 @@
 """Vocabularies: built, saved, loaded, and never unpickled blindly."""
 import collections
 import gzip
-import io
 import os
 import pickle
-import sys
 
 import pytest
 
@@ -64,19 +62,6 @@ def test_build_vocabulary_knows_every_token_of_its_files(sentences):
                     dataset.get_example_stream().get_epoch_iterator()]
     assert [[0, 4, 6, 4, 1], [0, 3, 5, 7, 1], [0, 3, 8, 3, 1], [0, 1]] == (
         with_markers)
-
-
-def test_build_vocabulary_shows_a_bar_on_a_terminal(sentences, monkeypatch):
-    """It is drawn on a terminal, and nowhere else."""
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    for output in (Terminal(), io.StringIO()):
-        monkeypatch.setattr(sys, 'stdout', output)
-        build_vocabulary(sentences)
-        assert isinstance(output, Terminal) == (
-            'Counting tokens' in output.getvalue())
 
 
 @pytest.mark.parametrize('kwargs, text', [

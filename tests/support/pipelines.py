@@ -81,6 +81,14 @@ from fuel.transformers.sequences import (
     Window,
 )
 from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.transformers.label_encoding import (
+    LabelEncoding,
+    fit_label_encoding,
+)
+from fuel.transformers.standardization import (
+    Standardization,
+    fit_standardization,
+)
 from fuel.transformers.whitening import Whitening, fit_whitening
 
 N = 14
@@ -456,6 +464,12 @@ PIPELINES = {
     'UniformNoise': lambda f: noise(UniformNoise, -1, 1),
     'Dropout': lambda f: noise(Dropout, .5),
     'SaltAndPepper': lambda f: noise(SaltAndPepper, .5, 0, 1),
+    'Standardization': lambda f: Standardization(
+        batches(), fit_standardization(batches(), 'x')),
+    'LabelEncoding': lambda f: LabelEncoding(
+        batches(), fit_label_encoding(batches(), 'y')),
+    'LabelEncoding examples': lambda f: LabelEncoding(
+        examples(), fit_label_encoding(batches(), 'y')),
     'Whitening': lambda f: white('zca'),
     'Whitening components': lambda f: white('pca'),
     # Sequences and text.

@@ -10,6 +10,7 @@ import numpy
 from fuel.datasets.direct import direct_batches
 from fuel.datasets.hdf5.access import access_to
 from fuel.datasets.hdf5.file_access import FileAccess
+from fuel.datasets.hdf5.in_memory import read_whole
 from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
@@ -244,7 +245,9 @@ class H5PYDataset(SelectedRows):
             self.data_sources = self.source_shapes = None
             return
         with self._reading():
-            data, shapes = self._read(slice(None))
+            # Held here, the file stays open if another thread closes it.
+            _opened, parts = self._parts()
+            data, shapes = read_whole(self.path, parts, self.num_examples)
         self.data_sources = tuple(data)
         self.source_shapes = tuple(shapes)
         self.in_memory_subset = Subset(slice(None), self.num_examples)

@@ -1,0 +1,186 @@
+"""Label encoding: names of classes to integers, fitted before."""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import DTypeLike
+
+from fuel.describe.source_types import SourceType
+from fuel.exceptions import UnknownTokenError
+from fuel.transformers import SourcewiseTransformer
+from fuel.transformers.fitted import (
+    batches_of, load_parameters, save_parameters)
+from fuel.transformers.source_names import check_known, labels_of
+from fuel.typing import StreamLike
+
+__all__ = ['LabelEncoding', 'LabelEncodingParameters', 'fit_label_encoding']
+
+KIND = 'label encoding'
+
+
+@dataclass(frozen=True)
+class LabelEncodingParameters:
+    """Names of classes that :func:`fit_label_encoding` found.
+
+    Attributes
+    ----------
+    source : str
+        What they were fitted to.
+    class_names : tuple of (str or int)
+        In sorted order; the place of a name is its number.
+    """
+
+    source: str
+    class_names: tuple[str | int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse names that are none, or twice there."""
+        if not self.class_names or len(set(self.class_names)) < len(
+                self.class_names) or not all(
+                isinstance(name, (str, int)) for name in self.class_names):
+            raise ValueError('class_names must be different names or '
+                             f'integers, got {self.class_names!r:.200}')
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the names as JSON, replacing the file as a whole."""
+        save_parameters(path, KIND, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> LabelEncodingParameters:
+        """Load what :meth:`save` saved.
+
+        Raises
+        ------
+        ValueError
+            If the file holds anything else.
+        """
+        return load_parameters(path, KIND, lambda found: cls(
+            str(found['source']), tuple(found['class_names'])))
+
+
+def fit_label_encoding(data_stream: StreamLike,
+                       source: str = 'targets') -> LabelEncodingParameters:
+    """Collect the classes of a source in one epoch of a stream.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        The training data. Classes are text, bytes in UTF-8, or integers.
+    source : str, optional
+        Defaults to 'targets'.
+
+    Returns
+    -------
+    LabelEncodingParameters
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(
+    ...     {'targets': ['dog', 'cat', 'dog']}), batch_size=2)
+    >>> parameters = fit_label_encoding(stream)
+    >>> parameters.class_names
+    ('cat', 'dog')
+    >>> list(LabelEncoding(stream, parameters))
+    [(array([1, 0]),), (array([1]),)]
+    """
+    check_known('source', (source,), data_stream.sources)
+    found: set[str | int] = set()
+    for part in batches_of(data_stream, source, 'Fitting label encoding'):
+        found.update(map(_as_name, _elements(part)))
+    return LabelEncodingParameters(
+        source, tuple(sorted(found, key=lambda name: (
+            isinstance(name, str), name))))
+
+
+def _elements(part: object) -> Iterable[Any]:
+    elements: list[Any] = numpy.asarray(part).ravel().tolist()
+    return elements
+
+
+def _as_name(element: object) -> str | int:
+    if isinstance(element, bytes):
+        return element.decode('utf-8')
+    if isinstance(element, (str, int)):
+        return element
+    raise ValueError('classes are text, bytes or integers, got '
+                     f'{element!r:.80} ({type(element).__name__})')
+
+
+class LabelEncoding(SourcewiseTransformer):
+    """Replaces names of classes by their numbers.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    parameters : LabelEncodingParameters or str
+        From :func:`fit_label_encoding`, or the file they were saved in.
+    unknown : int, optional
+        The number of classes that were not there when the parameters were
+        fitted. Defaults to None: they are an error.
+    dtype : dtype, optional
+        Type of the numbers, int64 by default.
+    which_sources : tuple of str, optional
+        Defaults to the source that the parameters were fitted to.
+    **kwargs
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
+        labels default to those of `data_stream`.
+
+    Raises
+    ------
+    fuel.exceptions.UnknownTokenError
+        By the epoch iterator, for an unknown class.
+    """
+
+    def __init__(self, data_stream: StreamLike,
+                 parameters: LabelEncodingParameters | str,
+                 unknown: int | None = None, dtype: DTypeLike = 'int64',
+                 which_sources: Sequence[str] | str | None = None,
+                 **kwargs: Any) -> None:
+        if not isinstance(parameters, LabelEncodingParameters):
+            parameters = LabelEncodingParameters.load(parameters)
+        self.parameters = parameters
+        self.unknown = unknown
+        self.dtype = numpy.dtype(dtype)
+        self._numbers = {name: number for number, name
+                         in enumerate(parameters.class_names)}
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples,
+            which_sources=(parameters.source,) if which_sources is None
+            else which_sources, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of the numbers."""
+        return known._replace(dtype=self.dtype)
+
+    def transform_source_example(self, source_example: object,
+                                 source_name: str) -> Any:
+        """Return the number of a class, or those of an array."""
+        numbers = self.transform_source_batch(source_example, source_name)
+        return numbers[()]
+
+    def transform_source_batch(self, source_batch: object,
+                               source_name: str) -> Any:
+        """Return the numbers of the classes of a batch."""
+        shape = numpy.asarray(source_batch).shape
+        numbers = [self._number(element)
+                   for element in _elements(source_batch)]
+        return numpy.array(numbers, self.dtype).reshape(shape)
+
+    def _number(self, element: object) -> int:
+        name = _as_name(element)
+        number = self._numbers.get(name, self.unknown)
+        if number is None:
+            names = self.parameters.class_names
+            raise UnknownTokenError(
+                f'the class {name!r} was not there when the encoding was '
+                f'fitted to {self.parameters.source!r}, which has '
+                f'{len(names)} classes such as {names[0]!r}: fit it to all '
+                'classes, or pass unknown=-1')
+        return number

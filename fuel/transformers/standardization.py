@@ -1,0 +1,235 @@
+"""Standardization: mean 0 and deviation 1, fitted on the training data."""
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from fuel.describe.source_types import SourceType
+from fuel.transformers import SourcewiseTransformer
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.fitted import (
+    batches_of, load_parameters, save_parameters)
+from fuel.transformers.source_names import check_known, labels_of
+from fuel.typing import StreamLike
+
+__all__ = ['Standardization', 'StandardizationParameters',
+           'fit_standardization']
+
+KIND = 'standardization'
+OVER = ('element', 'channel', 'source')
+
+
+@dataclass(frozen=True)
+class StandardizationParameters:
+    """Means and deviations that :func:`fit_standardization` found.
+
+    Attributes
+    ----------
+    source : str
+        What they were fitted to.
+    mean, deviation : tuple of float
+        In the order of the elements of an array of `shape`.
+    shape : tuple of int
+        It broadcasts with an example.
+    num_examples : int
+        How many there were.
+    """
+
+    source: str
+    mean: tuple[float, ...]
+    deviation: tuple[float, ...]
+    shape: tuple[int, ...]
+    num_examples: int
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit each other."""
+        size = math.prod(self.shape)
+        if not (len(self.mean) == len(self.deviation) == size) or not all(
+                map(math.isfinite, (*self.mean, *self.deviation))):
+            raise ValueError(
+                f'expected {size} finite means and deviations for the shape '
+                f'{self.shape}, got {len(self.mean)} and '
+                f'{len(self.deviation)}')
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the parameters as JSON, replacing the file as a whole."""
+        save_parameters(path, KIND, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> StandardizationParameters:
+        """Load what :meth:`save` saved.
+
+        Raises
+        ------
+        ValueError
+            If the file holds anything else.
+        """
+        return load_parameters(path, KIND, lambda found: cls(
+            str(found['source']), tuple(map(float, found['mean'])),
+            tuple(map(float, found['deviation'])),
+            tuple(map(int, found['shape'])), int(found['num_examples'])))
+
+
+def fit_standardization(data_stream: StreamLike, source: str | None = None,
+                        over: str = 'element') -> StandardizationParameters:
+    """Learn mean and deviation of a source from one epoch of a stream.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        The training data: batches or examples, all of one shape.
+    source : str, optional
+        Defaults to the first.
+    over : {'element', 'channel', 'source'}, optional
+        Whether each element of an example has its own mean (the default),
+        each index of its first axis, such as the channel of an image, or
+        all have one.
+
+    Returns
+    -------
+    StandardizationParameters
+
+    Raises
+    ------
+    ValueError
+        If there are no examples, or they differ in shape or are not finite
+        numbers.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> rows = numpy.array([[1., 10.], [3., 10.], [5., 10.]])
+    >>> stream = DataStream(IndexableDataset({'x': rows}), batch_size=2)
+    >>> parameters = fit_standardization(stream)
+    >>> parameters.mean
+    (3.0, 10.0)
+    >>> [x.round(2).tolist() for x, in Standardization(stream, parameters)]
+    [[[-1.22, 0.0], [0.0, 0.0]], [[1.22, 0.0]]]
+    """
+    if over not in OVER:
+        raise ValueError(f'over must be one of {OVER}, got {over!r}')
+    source = data_stream.sources[0] if source is None else source
+    check_known('source', (source,), data_stream.sources)
+    count = weight = 0
+    mean: Any = 0.
+    scatter: Any = 0.
+    shape: tuple[int, ...] | None = None
+    for part in batches_of(data_stream, source, 'Fitting standardization'):
+        batch = _checked(numpy.asarray(part), source, shape)
+        if not len(batch):
+            continue
+        shape = batch.shape[1:]
+        axes = _axes(batch.ndim, over)
+        values = batch.astype(numpy.float64)
+        more = math.prod(batch.shape[axis] for axis in axes)
+        centre = values.mean(axis=axes, keepdims=True)[0]
+        spread = ((values - centre) ** 2).sum(axis=axes, keepdims=True)[0]
+        distance, total = centre - mean, weight + more
+        # Batches are merged without subtracting large sums of squares.
+        scatter = scatter + spread + distance ** 2 * (weight * more / total)
+        mean = mean + distance * (more / total)
+        count, weight = count + len(batch), total
+    if not count:
+        raise ValueError(f'the stream has no examples of {source!r} to learn '
+                         'a mean from')
+    deviation = numpy.sqrt(scatter / weight)
+    return StandardizationParameters(
+        source, tuple(mean.ravel().tolist()),
+        tuple(deviation.ravel().tolist()), mean.shape, count)
+
+
+def _checked(batch: NDArray[Any], source: str,
+             shape: tuple[int, ...] | None) -> NDArray[Any]:
+    if batch.dtype.kind not in 'biuf' or (
+            shape is not None and len(batch) and batch.shape[1:] != shape):
+        raise ValueError(
+            f'source {source!r} must have numbers in examples of one shape '
+            f'to be standardized: the first has the shape {shape}, a later '
+            f'batch is of {batch.dtype} and shape {batch.shape}')
+    if not numpy.isfinite(batch).all():
+        raise ValueError(f'source {source!r} has numbers that are not finite')
+    return batch
+
+
+def _axes(ndim: int, over: str) -> tuple[int, ...]:
+    """Return the axes of a batch over which to take means."""
+    if over == 'element':
+        return (0,)
+    if over == 'source':
+        return tuple(range(ndim))
+    return (0, *range(2, ndim))
+
+
+class Standardization(SourcewiseTransformer):
+    """Subtracts a mean and divides by a deviation, fitted before.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    parameters : StandardizationParameters or str
+        From :func:`fit_standardization`, or the file they were saved in.
+    dtype : dtype, optional
+        Type of the results, 'floatX' by default.
+    which_sources : tuple of str, optional
+        Defaults to the source that the parameters were fitted to.
+    **kwargs
+        See :class:`~fuel.transformers.SourcewiseTransformer`. The axis
+        labels default to those of `data_stream`.
+
+    Notes
+    -----
+    What does not vary has the deviation 0, and becomes 0.
+    """
+
+    def __init__(self, data_stream: StreamLike,
+                 parameters: StandardizationParameters | str,
+                 dtype: DTypeLike = 'floatX',
+                 which_sources: Sequence[str] | str | None = None,
+                 **kwargs: Any) -> None:
+        if not isinstance(parameters, StandardizationParameters):
+            parameters = StandardizationParameters.load(parameters)
+        self.parameters = parameters
+        self.dtype = as_dtype(dtype)
+        kwargs.setdefault('axis_labels', labels_of(data_stream))
+        super().__init__(
+            data_stream, data_stream.produces_examples,
+            which_sources=(parameters.source,) if which_sources is None
+            else which_sources, **kwargs)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of the results."""
+        return known._replace(dtype=self.dtype)
+
+    def transform_source_example(self, source_example: ArrayLike,
+                                 source_name: str) -> Any:
+        """Return an example, standardized."""
+        return self._standardize(
+            numpy.asarray(source_example)[numpy.newaxis])[0]
+
+    def transform_source_batch(self, source_batch: ArrayLike,
+                               source_name: str) -> Any:
+        """Return a batch, standardized."""
+        return self._standardize(numpy.asarray(source_batch))
+
+    def _standardize(self, batch: NDArray[Any]) -> NDArray[Any]:
+        shape = self.parameters.shape
+        if batch.dtype.hasobject or len(shape) != batch.ndim - 1 or any(
+                fitted not in (1, there) for fitted, there
+                in zip(shape, batch.shape[1:], strict=True)):
+            raise ValueError(
+                f'standardization was fitted to examples of the shape '
+                f'{shape}, but a batch of {batch.dtype} has the shape '
+                f'{batch.shape}')
+        mean = numpy.reshape(self.parameters.mean, shape)
+        deviation = numpy.reshape(self.parameters.deviation, shape)
+        result: NDArray[Any] = ((batch - mean) / numpy.where(
+            deviation > 0, deviation, 1)).astype(self.dtype)
+        return result

@@ -1,0 +1,218 @@
+"""Standardization and label encoding, fitted on the training data."""
+import json
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+from fuel.datasets import IndexableDataset, random_split
+from fuel.exceptions import UnknownTokenError
+from fuel.streams import DataStream
+from fuel.transformers.label_encoding import (
+    LabelEncoding,
+    LabelEncodingParameters,
+    fit_label_encoding,
+)
+from fuel.transformers.standardization import (
+    Standardization,
+    StandardizationParameters,
+    fit_standardization,
+)
+
+
+def stream_of(x, size=4, **kwargs):
+    """Return a stream of batches, or of examples with size None."""
+    return DataStream(IndexableDataset({'x': x}), **(
+        {'batch_size': size} if size else {'shuffle': True}), **kwargs)
+
+
+@pytest.mark.parametrize('over, axes', [
+    ('element', 0), ('channel', (0, 2, 3)), ('source', (0, 1, 2, 3))])
+@pytest.mark.parametrize('size', [4, None])
+def test_standardization_is_that_of_numpy(over, axes, size):
+    """Of all data at once, whatever the batches."""
+    x = numpy.random.RandomState(0).normal(5, 3, (11, 3, 2, 2))
+    parameters = fit_standardization(stream_of(x, size), over=over)
+    mean = x.mean(axis=axes, keepdims=True)[0]
+    deviation = x.std(axis=axes, keepdims=True)[0]
+    assert (mean.shape, 11) == (parameters.shape, parameters.num_examples)
+    numpy.testing.assert_allclose(mean.ravel(), parameters.mean)
+    numpy.testing.assert_allclose(deviation.ravel(), parameters.deviation)
+    found = numpy.concatenate([batch for batch, in Standardization(
+        stream_of(x), parameters)])
+    numpy.testing.assert_allclose((x - mean) / deviation, found)
+    example, = next(iter(Standardization(
+        stream_of(x, None), parameters, dtype='float32')))
+    assert (3, 2, 2) == example.shape
+    assert 'float32' == example.dtype
+
+
+@given(st_numpy.arrays(
+    numpy.int64, st.tuples(st.integers(1, 9), st.integers(1, 3)),
+    elements=st.integers(-2 ** 40, 2 ** 40)), st.integers(1, 4))
+def test_moments_do_not_depend_on_batches(x, size):
+    """Large numbers of little variance keep their digits."""
+    parameters = fit_standardization(stream_of(x, size))
+    numpy.testing.assert_allclose(x.mean(axis=0), parameters.mean)
+    numpy.testing.assert_allclose(x.std(axis=0), parameters.deviation,
+                                  atol=1e-3)
+
+
+def test_what_does_not_vary_becomes_zero():
+    """There is nothing to divide by."""
+    x = numpy.full((5, 2), 7, 'uint8')
+    parameters = fit_standardization(stream_of(x))
+    for batch, in Standardization(stream_of(x), parameters):
+        assert not batch.any()
+
+
+def test_parameters_are_plain_data(tmp_path):
+    """A file of JSON gives back the very numbers."""
+    x = numpy.random.RandomState(0).normal(size=(5, 2))
+    parameters = fit_standardization(stream_of(x))
+    path = tmp_path / 'mean.json'
+    parameters.save(path)
+    assert parameters == StandardizationParameters.load(path)
+    assert 'standardization' == json.loads(path.read_text())['fuel']
+    by_path = Standardization(stream_of(x), str(path))
+    assert numpy.array_equal(
+        next(iter(by_path))[0],
+        next(iter(Standardization(stream_of(x), parameters)))[0])
+
+
+@pytest.mark.parametrize('text', [
+    '', '[]', '{}', '{"fuel": "label encoding", "format": 1}',
+    '{"fuel": "standardization", "format": 2}',
+    ('{"fuel": "standardization", "format": 1, "source": "x", "mean": [1], '
+     '"deviation": [1, 2], "shape": [2], "num_examples": 3}'),
+    ('{"fuel": "standardization", "format": 1, "source": "x", "mean": [NaN], '
+     '"deviation": [1], "shape": [1], "num_examples": 3}')],
+    ids=['empty', 'list', 'nothing', 'other', 'version', 'sizes', 'nan'])
+def test_other_files_are_refused(tmp_path, text):
+    """With their name."""
+    path = tmp_path / 'mean.json'
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r'mean.json does not hold'):
+        StandardizationParameters.load(path)
+    with pytest.raises(FileNotFoundError):
+        LabelEncodingParameters.load(tmp_path / 'none')
+
+
+@pytest.mark.parametrize('x, text', [
+    (['a', 'b'], 'must have numbers'),
+    (numpy.array([[1.], [numpy.nan]]), 'not finite')], ids=['text', 'nan'])
+def test_data_that_have_no_mean(x, text):
+    """Are an error of `fit`."""
+    with pytest.raises(ValueError, match=text):
+        fit_standardization(stream_of(x))
+
+
+def test_examples_of_another_shape_are_refused():
+    """When they come."""
+    parameters = fit_standardization(stream_of(numpy.ones((3, 2))))
+    with pytest.raises(ValueError, match=r'\(2,\).*\(3, 4\)'):
+        next(iter(Standardization(stream_of(numpy.ones((3, 4))),
+                                  parameters)))
+    with pytest.raises(ValueError, match='over must be one of'):
+        fit_standardization(stream_of(numpy.ones((3, 2))), over='batch')
+
+
+LABELS = ['dog', 'cat', 'dog', 'owl', 'cat']
+
+
+@pytest.mark.parametrize('labels', [
+    LABELS, numpy.array(LABELS), numpy.array(LABELS, object),
+    [label.encode() for label in LABELS], numpy.array(LABELS)[:, None]],
+    ids=['list', 'array', 'objects', 'bytes', 'column'])
+@pytest.mark.parametrize('size', [2, None])
+def test_labels_become_numbers(labels, size):
+    """In the sorted order of their names; shapes stay."""
+    parameters = fit_label_encoding(stream_of(labels, size), 'x')
+    assert ('cat', 'dog', 'owl') == parameters.class_names
+    found = numpy.concatenate([numbers for numbers, in LabelEncoding(
+        stream_of(labels, 2), parameters)])
+    assert [1, 0, 1, 2, 0] == found.ravel().tolist()
+    assert numpy.shape(labels) == found.shape
+    assert 'int64' == found.dtype
+
+
+def test_label_encoding_is_plain_data(tmp_path):
+    """And is taken from its file."""
+    parameters = fit_label_encoding(stream_of([30, 10, 20]), 'x')
+    parameters.save(tmp_path / 'labels.json')
+    assert parameters == LabelEncodingParameters.load(
+        tmp_path / 'labels.json')
+    stage = LabelEncoding(stream_of([30, 10, 20], 3),
+                          str(tmp_path / 'labels.json'), dtype='int8')
+    numbers, = next(iter(stage))
+    assert ([2, 0, 1], 'int8') == (numbers.tolist(), numbers.dtype)
+
+
+def test_unknown_label():
+    """Is an error with a remedy, or has a number that was asked for."""
+    parameters = fit_label_encoding(stream_of(['a', 'b']), 'x')
+    with pytest.raises(UnknownTokenError, match="'c'.*unknown=-1"):
+        next(iter(LabelEncoding(stream_of(['c']), parameters)))
+    numbers, = next(iter(LabelEncoding(
+        stream_of(['c', 'b']), parameters, unknown=-1)))
+    assert [-1, 1] == numbers.tolist()
+    with pytest.raises(ValueError, match='classes are text'):
+        fit_label_encoding(stream_of([1.5]), 'x')
+
+
+# Random splits.
+
+@given(st.integers(2, 60), st.floats(.2, .8), st.integers(0, 5))
+def test_random_split_is_a_partition(count, share, seed):
+    """Every example is in one split, equal seeds give equal splits."""
+    shares = {'train': None, 'test': share}
+    if not 0 < round(count * share) < count:
+        return
+    found = random_split(count, shares, seed=seed)
+    assert ['train', 'test'] == list(found)
+    assert list(range(count)) == sorted(numpy.concatenate(
+        list(found.values())).tolist())
+    assert round(count * share) == len(found['test'])
+    again = random_split(count, shares, seed=seed)
+    assert all(numpy.array_equal(found[name], again[name]) for name in found)
+
+
+@given(st.lists(st.sampled_from('abc'), min_size=8, max_size=60))
+def test_stratified_split_has_its_share_of_each_class(classes):
+    """To the nearest example."""
+    if not any(round(classes.count(name) * .25) for name in 'abc'):
+        return
+    found = random_split(len(classes), {'train': None, 'test': .25},
+                         seed=0, stratify=classes)
+    for name in set(classes):
+        there = sum(classes[row] == name for row in found['test'])
+        assert round(classes.count(name) * .25) == there
+
+
+def test_random_split_of_a_data_set():
+    """By the name of a source; the default seed is that of the settings."""
+    dataset = IndexableDataset({'x': numpy.arange(10),
+                                'y': numpy.array([0, 1] * 5)[:, None]})
+    found = random_split(dataset, {'a': .6, 'b': .4}, stratify='y')
+    assert [3, 3] == numpy.bincount(dataset[found['a']][1].ravel()).tolist()
+    assert {5} == {len(rows) for rows in random_split(
+        dataset, {'a': .5, 'b': .5}).values()}
+
+
+@pytest.mark.parametrize('examples, shares, stratify, text', [
+    (10, {'a': .5, 'b': .4}, None, 'add up to 1'),
+    (10, {'a': 1.5}, None, 'add up to 1'),
+    (10, {'a': None, 'b': None}, None, 'add up to 1'),
+    (10, {}, None, 'add up to 1'),
+    (3, {'a': None, 'b': .01}, None, "'b' would be empty"),
+    (3, {'a': None, 'b': .5}, [0, 1], 'one class for each of the 3'),
+    (3, {'a': None, 'b': .5}, 'y', 'the data set must be given'),
+    (IndexableDataset([1, 2]), {'a': None, 'b': .5}, 'y', "no source 'y'")],
+    ids=['sum', 'large', 'rests', 'none', 'empty', 'classes', 'number',
+         'source'])
+def test_random_split_that_cannot_be(examples, shares, stratify, text):
+    """The text says why."""
+    with pytest.raises(ValueError, match=text):
+        random_split(examples, shares, stratify=stratify)
