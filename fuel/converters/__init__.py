@@ -7,7 +7,8 @@ from fuel.converters import (adult, binarized_mnist, caltech101_silhouettes,
                              celeba, cifar10, cifar100, csv, dogs_vs_cats,
                              emnist, fashion_mnist, ilsvrc2010, ilsvrc2012,
                              image_folder, iris, kmnist, mnist, npy, omniglot,
-                             one_billion_word, stl10, svhn, youtube_audio)
+                             one_billion_word, parquet, stl10, svhn,
+                             youtube_audio)
 
 __version__ = '0.2'
 
@@ -15,7 +16,8 @@ __all__ = ['__version__', 'adult', 'all_converters', 'binarized_mnist',
            'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100', 'csv',
            'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
            'ilsvrc2012', 'image_folder', 'iris', 'kmnist', 'mnist', 'npy',
-           'omniglot', 'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
+           'omniglot', 'one_billion_word', 'parquet', 'stl10', 'svhn',
+           'youtube_audio']
 
 all_converters = tuple(
     (module.__name__.rpartition('.')[2], module.fill_subparser)
@@ -23,4 +25,4 @@ all_converters = tuple(
         adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10,
         cifar100, csv, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
         ilsvrc2012, image_folder, iris, kmnist, mnist, npy, omniglot,
-        one_billion_word, stl10, svhn, youtube_audio))
+        one_billion_word, parquet, stl10, svhn, youtube_audio))

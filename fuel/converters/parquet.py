@@ -1,0 +1,123 @@
+"""One's own table, in Parquet or Arrow files."""
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy
+
+from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
+                                  label_axes)
+from fuel.converters.custom_data import (Rows, add_split_options, advise,
+                                         as_classes, plan_splits, write_names)
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.exceptions import DamagedFileError
+from fuel.storage import Reader
+
+__all__ = ['convert_parquet', 'fill_subparser']
+
+
+@advise
+def convert_parquet(directory: Folder, output_directory: Folder,
+                    files: Sequence[str],
+                    output_filename: str | None = None,
+                    sources: Sequence[str] = (),
+                    hold_out: Sequence[tuple[str, float]] | None = None,
+                    seed: int = 1) -> tuple[str]:
+    """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
+
+    A column of text becomes class numbers, in alphabetical order; the names
+    are a list in JSON, the attribute 'class_names' of the source.
+
+    `files`: Parquet or Arrow files of one schema, one after the other.
+    `output_filename`: default: the name of the first file.
+    `sources`: ``'SOURCE=COLUMN,...'``: the columns, of numbers, that become a
+        source. Default: each column is a source.
+    `hold_out`: splits to make of random examples, and their shares.
+    `seed`: seed of that choice. Default 1.
+    """
+    # Loaded where it is used: it needs the extra.
+    arrow: Any = import_module('fuel.interop.arrow')
+    paths = input_paths(directory, files)
+    columns = dict(map(_parse, sources)) or None
+    try:
+        dataset = arrow.ArrowDataset(paths, columns)
+    except DamagedFileError as error:
+        raise BadInputFile(paths[0], str(error)) from error
+    arrays: dict[str, Any] = {}
+    class_names: dict[str, list[str]] = {}
+    for source in dataset.provides_sources:
+        reader = dataset.readers[source]
+        if reader.dtype.hasobject:
+            arrays[source], class_names[source] = _classes(
+                reader, source, paths[0])
+        else:
+            arrays[source] = ReaderRows(reader)
+    output_filename = output_filename or (
+        os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
+    splits = plan_splits(dataset.num_examples, hold_out, seed)
+    with converted_file(output_directory, output_filename, paths) as h5file:
+        fill_hdf5_file(h5file, [
+            (split, source, Rows(array, rows))
+            for split, rows in splits.items()
+            for source, array in arrays.items()])
+        write_names(h5file, 'class_names', class_names)
+        label_axes(h5file, {source: ('batch', *['index'] * (source in (
+            class_names))) for source in arrays})
+    return (os.path.join(output_directory, output_filename),)
+
+
+class ReaderRows:
+    """The rows of a reader under the interface of an array."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.dtype = reader.dtype
+        self.shape = reader.shape
+        if self.dtype.kind not in 'biufc':
+            raise ValueError(
+                f'source {reader.name!r} holds {self.dtype}, for which HDF5 '
+                'has no type: leave it out with --source')
+
+    def __len__(self) -> int:
+        return len(self._reader)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._reader.read(numpy.asarray(rows, numpy.intp))
+
+
+def _classes(reader: Reader, source: str, path: str) -> Any:
+    """Return a column of text as class numbers, and their names."""
+    texts = reader.read(slice(None)).tolist()
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise BadInputFile(
+                path, f'source {source!r} must hold numbers or text, but row '
+                f'{place} is {text!r:.80}; name other columns with --source')
+    return as_classes(texts)
+
+
+def _parse(text: str) -> tuple[str, str | list[str]]:
+    """Return a source and its columns."""
+    source, equals, names = text.partition('=')
+    columns = names.split(',') if equals else [source]
+    if not source or not all(columns):
+        raise ValueError(f'expected SOURCE=COLUMN,..., got {text!r}')
+    return source, columns if len(columns) > 1 else columns[0]
+
+
+def fill_subparser(subparser: ArgumentParser) -> Converter:
+    """Set up the parser of ``fuel-convert parquet FILE...``."""
+    subparser.add_argument(
+        'files', nargs='+', metavar='FILE',
+        help='a Parquet or Arrow file; several are put one after the other')
+    subparser.add_argument(
+        '--source', action='append', default=[], dest='sources',
+        metavar='SOURCE=COLUMN,...',
+        help='a source and its columns; may be repeated (default: each '
+        'column is a source)')
+    add_split_options(subparser)
+    return convert_parquet

@@ -1,0 +1,181 @@
+"""Data sets in Arrow tables and Parquet files."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+import pyarrow
+
+from fuel.datasets.rows_dataset import RowsDataset
+from fuel.interop.arrow.columns import type_of
+from fuel.interop.arrow.files import (
+    Part,
+    Tables,
+    as_table,
+    open_part,
+    paths_of,
+    read_across,
+    stacked,
+    table_part,
+)
+from fuel.storage.chunk_cache import default_budget
+from fuel.storage.grouped import GroupedReader
+from fuel.suggestions import did_you_mean
+from fuel.utils import do_not_pickle_attributes
+from fuel.utils.checks import not_negative
+
+
+@do_not_pickle_attributes('readers')
+class ArrowDataset(RowsDataset):
+    """A data set in Parquet files, Arrow files or a table in memory.
+
+    Parameters
+    ----------
+    data : str, path-like, list of them, or table
+        A Parquet or Arrow (IPC, Feather) file; several files, or a folder of
+        them, one after the other; or a table: of PyArrow, a data frame of
+        pandas, a data set of Hugging Face, or anything that exports Arrow.
+    columns : dict, optional
+        Maps sources to a column or a list of columns, by name. Several
+        columns, of numbers, become the second axis of a batch. Defaults to a
+        source for each column, under its name.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`.
+    cache_bytes : int, optional
+        How much of what was decoded is kept. Defaults to the setting
+        ``chunk_cache_bytes``. Data that fit are decoded once; of others, read
+        them in an order that stays within a few row groups, such as
+        :class:`~fuel.schemes.BlockShuffledScheme`.
+    **kwargs
+        Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
+        `axis_labels`.
+
+    Attributes
+    ----------
+    num_examples : int
+    readers : dict of str to Reader
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file is missing, or a folder has none.
+    DamagedFileError
+        If a file is of another kind, or damaged.
+    TypeError
+        If `data` is no path and no table.
+    ValueError
+        If there is no such column, files have other columns than the first,
+        or a column that is read has nulls its type has not in NumPy.
+
+    Notes
+    -----
+    Numbers, truth values and times become arrays, lists of a fixed size and
+    tensors arrays with more axes; nulls among floats are NaN. Text, lists of
+    different lengths and structures become arrays of objects; a list of
+    numbers is an array in it. Only columns of `sources` are decoded, row group
+    by row group. A pickle holds paths, or the table.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> table = pyarrow.table({'x': [1., 2., 3.], 'y': ['a', 'b', 'c']})
+    >>> dataset = ArrowDataset(table)
+    >>> dataset.get_data(None, [2, 0])
+    (array([3., 1.]), array(['c', 'a'], dtype=object))
+    """
+
+    def __init__(self, data: Tables,
+                 columns: Mapping[str, str | Sequence[str]] | None = None,
+                 which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 cache_bytes: int | None = None, **kwargs: Any) -> None:
+        self._paths = paths_of(data)
+        self._table = None if self._paths is not None else as_table(data)
+        self.columns = columns
+        self.which_sets = which_sets
+        self.cache_bytes = default_budget() if cache_bytes is None else (
+            not_negative('cache_bytes', cache_bytes))
+        self.load()
+        super().__init__(splits, tuple(self.readers), **kwargs)
+
+    def load(self) -> None:
+        """Open the files."""
+        parts = ([table_part(self._table)] if self._paths is None
+                 else [open_part(path) for path in self._paths])
+        schema = parts[0].schema
+        columns = ({name: name for name in schema.names}
+                   if self.columns is None else self.columns)
+        if not columns:
+            raise ValueError(f'{parts[0].path} has no columns')
+        self.readers = {
+            source: self._reader(
+                parts, source, named, self.cache_bytes // len(columns))
+            for source, named in columns.items()}
+
+    def _reader(self, parts: Sequence[Part], source: str,
+                named: str | Sequence[str], budget: int) -> GroupedReader:
+        """Return the reader of a source of one or several columns."""
+        names = [named] if isinstance(named, str) else list(named)
+        types = [_type_in(parts, name) for name in names]
+        groups = [read_across(parts, name) for name in names]
+        lengths, read = groups[0]
+        dtype, shape = types[0]
+        if not isinstance(named, str):
+            if any(other.kind not in 'biuf' or axes or sizes != lengths
+                   for (other, axes), (sizes, _) in zip(
+                       types, groups, strict=True)):
+                raise ValueError(
+                    f'the columns {names} of source {source!r} cannot be one '
+                    'array: they must be plain numbers, in equal chunks '
+                    '(table.combine_chunks() makes one)')
+            dtype = numpy.result_type(*[other for other, _ in types])
+            read = stacked([one for _, one in groups], dtype)
+            shape = (len(names),)
+        return GroupedReader(
+            parts[0].path, source, (sum(lengths), *shape), dtype, lengths,
+            read, budget)
+
+    def details(self) -> Sequence[str]:
+        """Return the files and the splits."""
+        where = ['a table in memory'] if self._paths is None else (
+            self._paths[:3])
+        return [*where, *super().details()]
+
+
+def _type_in(parts: Sequence[Part], name: str) -> Any:
+    """Return the type of a column, the same in all files."""
+    for part in parts:
+        names = part.schema.names
+        if name not in names:
+            hint = did_you_mean(name, names, '{} ')
+            raise ValueError(f'{part.path} has no column {name!r}: {hint}the '
+                             f'columns are {", ".join(names)}')
+        found, expected = (each.schema.field(name).type
+                           for each in (part, parts[0]))
+        if found != expected:
+            raise ValueError(
+                f'column {name!r} is {found} in {part.path}, but {expected} '
+                f'in {parts[0].path}: write the files with one schema')
+    return type_of(parts[0].schema.field(name).type)
+
+
+def from_pandas(frame: Any, **kwargs: Any) -> ArrowDataset:
+    """Return a data frame as a data set.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Its columns are the sources; its index is left out.
+    **kwargs
+        Arguments of :class:`ArrowDataset`.
+
+    Returns
+    -------
+    ArrowDataset
+    """
+    if not hasattr(frame, 'columns') or not hasattr(frame, 'iloc'):
+        raise TypeError('frame must be a pandas.DataFrame, got '
+                        f'{type(frame).__name__}')
+    return ArrowDataset(pyarrow.Table.from_pandas(
+        frame, preserve_index=False), **kwargs)

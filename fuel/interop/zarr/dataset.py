@@ -1,0 +1,137 @@
+"""Data sets in Zarr stores."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy
+import zarr
+from numpy.typing import NDArray
+
+from fuel.datasets.rows_dataset import RowsDataset
+from fuel.exceptions import DamagedFileError
+from fuel.storage.chunk_cache import default_budget
+from fuel.storage.grouped import GroupedReader
+from fuel.utils import do_not_pickle_attributes
+from fuel.utils.checks import not_negative
+
+#: A path, a store of Zarr's, a group or an array.
+Store: TypeAlias = Any
+
+
+@do_not_pickle_attributes('readers')
+class ZarrDataset(RowsDataset):
+    """A data set in a Zarr store: arrays with an example in each row.
+
+    Parameters
+    ----------
+    store : str, path-like, or object of Zarr
+        A group, whose arrays become the sources under their names, or an
+        array, the source ``'data'``; or where there is one.
+    which_sets, splits
+        As for :class:`~fuel.datasets.npy.NPYDataset`.
+    cache_bytes : int, optional
+        See :class:`~fuel.interop.arrow.ArrowDataset`.
+    **kwargs
+        Arguments of :class:`~fuel.datasets.Dataset`, `sources` and
+        `axis_labels`. The labels default to the names of the dimensions.
+
+    Attributes
+    ----------
+    num_examples : int
+    readers : dict of str to Reader
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no store.
+    ValueError
+        If a group has no arrays, or they have different lengths.
+    DamagedFileError
+        If a chunk cannot be decoded.
+
+    Notes
+    -----
+    Chunks are decoded by Zarr, all that share the first axis at once. A
+    pickle holds the path or the store. Only arrays of `sources` are read.
+
+    Examples
+    --------
+    >>> import numpy, zarr
+    >>> group = zarr.open_group('squares.zarr', mode='w')
+    >>> group['roots'] = numpy.arange(10)
+    >>> group['squares'] = numpy.arange(10) ** 2
+    >>> dataset = ZarrDataset('squares.zarr')
+    >>> dataset.get_data(None, [7, 2])
+    (array([7, 2]), array([49,  4]))
+    """
+
+    def __init__(self, store: Store, which_sets: Sequence[str] | None = None,
+                 splits: Mapping[str, Any] | None = None,
+                 cache_bytes: int | None = None, **kwargs: Any) -> None:
+        self._origin = store
+        self.which_sets = which_sets
+        self.cache_bytes = default_budget() if cache_bytes is None else (
+            not_negative('cache_bytes', cache_bytes))
+        self._labels: dict[str, tuple[str, ...]] = {}
+        self.load()
+        if self._labels:
+            kwargs.setdefault('axis_labels', self._labels)
+        super().__init__(splits, **kwargs)
+
+    def load(self) -> None:
+        """Open the store."""
+        found = self._origin
+        if not isinstance(found, (zarr.Array, zarr.Group)):
+            found = zarr.open(found, mode='r')
+        arrays = {'data': found} if isinstance(found, zarr.Array) else {
+            name: array for name, array in sorted(found.arrays())
+            if array.ndim}
+        if not arrays or not all(array.ndim for array in arrays.values()):
+            raise ValueError(
+                f'{self._origin} has no arrays with an example in each row')
+        self._labels = {name: labels for name, array in arrays.items()
+                        if (labels := _labels_of(array))}
+        self.readers = {
+            name: _reader(array, name, str(self._origin),
+                          self.cache_bytes // len(arrays))
+            for name, array in arrays.items()}
+
+    def details(self) -> Sequence[str]:
+        """Return the store and the splits."""
+        return [str(self._origin), *super().details()]
+
+
+def _labels_of(array: Any) -> tuple[str, ...]:
+    """Return the names of the dimensions of an array, if it has them."""
+    names = getattr(array.metadata, 'dimension_names', None) or (
+        array.attrs.get('_ARRAY_DIMENSIONS')) or ()
+    return tuple(names) if all(
+        isinstance(name, str) for name in names) else ()
+
+
+def _reader(array: Any, name: str, path: str, budget: int) -> GroupedReader:
+    """Return a reader of the chunks of an array, by their first axis."""
+    size = (getattr(array, 'shards', None) or array.chunks)[0]
+    count = array.shape[0]
+    lengths = [min(size, count - start) for start in range(0, count, size)]
+    dtype = array.dtype
+    if not isinstance(dtype, numpy.dtype) or dtype.kind not in 'biufcmMSUV':
+        dtype = numpy.dtype(object)
+    return GroupedReader(path, name, array.shape, dtype, lengths,
+                         _decoder(array, name, path, size, dtype), budget)
+
+
+def _decoder(array: Any, name: str, path: str, size: int,
+             dtype: numpy.dtype[Any]) -> Callable[[int], NDArray[Any]]:
+    """Return what decodes the chunks that share their first index."""
+    def read(group: int) -> NDArray[Any]:
+        try:
+            rows = array[group * size:(group + 1) * size]
+        except Exception as error:
+            raise DamagedFileError(
+                f'{path}, source {name!r}: chunks {group} of the first axis '
+                f'cannot be decoded: {error!s:.300}') from error
+        return numpy.asarray(rows).astype(dtype, copy=False)
+
+    return read

@@ -1,0 +1,356 @@
+"""Tables of Arrow, Parquet files and data frames as data sets."""
+import pickle
+from functools import partial
+
+import numpy
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.bin import fuel_convert
+from fuel.datasets import H5PYDataset
+from fuel.exceptions import DamagedFileError
+from fuel.interop.arrow import ArrowDataset, from_pandas
+from fuel.schemes import BlockShuffledScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.testing import check_dataset, check_stream
+from fuel.transformers import MultiProcessing
+
+N = 30
+
+
+def table(count=N):
+    """Return a table of all kinds of columns."""
+    rng = numpy.random.RandomState(2)
+    images = rng.randint(0, 256, (count, 2, 3)).astype('uint8')
+    return pyarrow.table({
+        'number': rng.randint(-9, 9, count).astype('int32'),
+        'weight': rng.rand(count),
+        'flag': rng.rand(count) < .5,
+        'image': pyarrow.FixedShapeTensorArray.from_numpy_ndarray(images),
+        'pair': pyarrow.FixedSizeListArray.from_arrays(
+            pyarrow.array(rng.rand(2 * count).astype('float32')), 2),
+        'words': [list(range(n % 4)) for n in range(count)],
+        'name': [f'é{n}' for n in range(count)],
+        'kind': pyarrow.array(
+            [('a', 'b')[n % 2] for n in range(count)]).dictionary_encode(),
+        'time': pyarrow.array(
+            numpy.arange(count).astype('datetime64[ms]')),
+    })
+
+
+def write(folder, kind):
+    """Write the table in a way; return what a data set is made of."""
+    path = str(folder / 'data')
+    if kind == 'table':
+        return table()
+    if kind == 'chunks':
+        return pyarrow.concat_tables(
+            [table().slice(0, 11), table().slice(11, 0), table().slice(11)])
+    if kind == 'parquet':
+        pyarrow.parquet.write_table(table(), path, row_group_size=7)
+    elif kind == 'folder':
+        for part in range(3):
+            pyarrow.parquet.write_table(
+                table().slice(part * 10, 10),
+                str(folder / f'part-{part}.parquet'), row_group_size=4)
+        return str(folder)
+    else:
+        make = (pyarrow.ipc.new_file if kind == 'arrow'
+                else pyarrow.ipc.new_stream)
+        with make(path, table().schema) as writer:
+            for batch in table().to_batches(max_chunksize=8):
+                writer.write_batch(batch)
+    return path
+
+
+KINDS = ['table', 'chunks', 'parquet', 'folder', 'arrow', 'arrow stream']
+
+
+def expected(rows):
+    """Return what a batch of the table holds, by PyArrow itself."""
+    taken = table().take(rows)
+    return {
+        **{name: taken[name].to_numpy() for name in (
+            'number', 'weight', 'flag', 'time')},
+        'image': taken['image'].combine_chunks().to_numpy_ndarray(),
+        'pair': numpy.array(taken['pair'].to_pylist(), 'float32'),
+        'words': taken['words'].to_pylist(),
+        'name': taken['name'].to_pylist(), 'kind': taken['kind'].to_pylist()}
+
+
+def check(batch, rows):
+    """Compare a batch with the rows of the table."""
+    for name, part in expected(rows).items():
+        found = batch[name]
+        if isinstance(part, list):
+            assert found.dtype == object
+            assert part == [each.tolist() if hasattr(each, 'tolist')
+                            else each for each in found]
+        else:
+            assert (part.dtype, part.tolist()) == (
+                found.dtype, found.tolist()), name
+
+
+@pytest.mark.parametrize('cache_bytes', [None, 300])
+@pytest.mark.parametrize('kind', KINDS)
+def test_rows_are_those_of_the_library(kind, cache_bytes, tmp_path):
+    """In any order, in slices and alone, whatever fits in memory."""
+    dataset = ArrowDataset(write(tmp_path, kind), cache_bytes=cache_bytes)
+    assert N == dataset.num_examples
+    assert tuple(table().column_names) == dataset.sources
+
+    def read(request):
+        return dict(zip(dataset.sources, dataset.get_data(None, request),
+                        strict=True))
+    for rows in ([3], [29, 0, 7, 7, 14], list(range(N))[::-1]):
+        check(read(rows), rows)
+    check(read(slice(5, 19)), list(range(5, 19)))
+    check({name: numpy.array([part, None], object)[:1]
+           if name in ('words', 'name', 'kind') else numpy.array([part])
+           for name, part in read(12).items()}, [12])
+    dataset.close(None)
+
+
+@given(st.lists(st.integers(0, N - 1), min_size=1, max_size=40),
+       st.sampled_from([0, 50, 10 ** 6]), st.integers(1, N))
+def test_any_rows_of_any_groups_are_right(rows, cache_bytes, size):
+    """With a cache of any size."""
+    chunks = pyarrow.concat_tables(
+        table().slice(start, size) for start in range(0, N, size))
+    dataset = ArrowDataset(chunks, cache_bytes=cache_bytes)
+    check(dict(zip(dataset.sources, dataset.get_data(None, rows),
+                   strict=True)), rows)
+
+
+def build(kind, folder):
+    """Return a data set; this pickles."""
+    return ArrowDataset(write(folder, kind), sources=(
+        'number', 'image', 'words', 'name'))
+
+
+@pytest.mark.parametrize('kind', ['table', 'chunks', 'parquet'])
+def test_data_set_keeps_the_promises_of_data_sets(
+        kind, tmp_path, another_process):
+    """States, pickles, ownership, threads, processes."""
+    check_dataset(partial(build, kind, tmp_path),
+                  another_process=another_process)
+
+
+def test_epoch_resumes_and_runs_in_workers(tmp_path, another_process):
+    """Row groups are decoded in whichever process reads them."""
+    path = write(tmp_path, 'parquet')
+
+    def stream():
+        return DataStream(ArrowDataset(path, sources=('number', 'name')),
+                          iteration_scheme=BlockShuffledScheme(
+                              N, 4, block_size=7, window=2))
+
+    def read(epoch):
+        return [(numbers.tolist(), names.tolist()) for numbers, names in epoch]
+
+    whole = read(stream().get_epoch_iterator())
+    assert N == sum(len(numbers) for numbers, _ in whole)
+    with MultiProcessing(stream(), num_workers=2) as parallel:
+        assert whole == read(parallel.get_epoch_iterator())
+    check_stream(stream, another_process=False)
+
+
+def test_only_the_columns_of_the_sources_are_decoded(tmp_path, monkeypatch):
+    """Each row group once, while it fits."""
+    path = write(tmp_path, 'parquet')
+    decoded = []
+    original = pyarrow.parquet.ParquetFile.read_row_group
+
+    def read(self, group, columns=None, **kwargs):
+        decoded.append((group, *columns))
+        return original(self, group, columns=columns, **kwargs)
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, 'read_row_group', read)
+    stream = DataStream(ArrowDataset(path, sources=('number', 'image')),
+                        iteration_scheme=ShuffledScheme(N, 4))
+    for _ in range(2):
+        list(stream.get_epoch_iterator())
+    assert sorted((group, name) for group in range(5)
+                  for name in ('number', 'image')) == sorted(decoded)
+
+
+def test_groups_that_do_not_fit_are_dropped(tmp_path):
+    """Those not used for longest."""
+    dataset = ArrowDataset(write(tmp_path, 'parquet'), cache_bytes=9 * 2 * 60,
+                           sources=('weight',))
+    reader = dataset.readers['weight']
+    assert not reader._is_resident()
+    for row in (0, 8, 15, 0):
+        dataset.get_data(None, [row])
+    assert 2 >= len(reader._groups) >= 1
+    assert 0 in reader._groups
+
+
+def test_columns_become_sources():
+    """One, or several as the second axis."""
+    data = pyarrow.table({'a': [1, 2], 'b': [.5, .25], 'c': ['x', 'y']})
+    dataset = ArrowDataset(data, {'features': ['a', 'b'], 'label': 'c'})
+    features, label = dataset.get_data(None, [1, 0])
+    assert [[2., .25], [1., .5]] == features.tolist()
+    assert ['y', 'x'] == label.tolist()
+    with pytest.raises(ValueError, match='must be plain numbers'):
+        ArrowDataset(data, {'features': ['a', 'c']})
+    with pytest.raises(ValueError, match="no column 'd'"):
+        ArrowDataset(data, {'features': 'd'})
+    with pytest.raises(ValueError, match='no columns'):
+        ArrowDataset(data, {})
+
+
+def test_splits_are_rows():
+    """As of NumPy's files."""
+    dataset = ArrowDataset(table(), which_sets=('test', 'train'), splits={
+        'train': (0, 5), 'test': [29, 7]}, sources=('name',))
+    assert 7 == dataset.num_examples
+    assert ['é29', 'é7', 'é0'] == dataset.get_data(
+        None, slice(0, 3))[0].tolist()
+
+
+def test_nulls_are_nan_none_or_an_error():
+    """As the type of the column allows."""
+    data = pyarrow.table({
+        'float': [1., None], 'text': ['a', None], 'int': [1, None],
+        'list': pyarrow.array([[1], None], pyarrow.list_(pyarrow.int8())),
+        'time': pyarrow.array([None, 1], pyarrow.timestamp('us'))})
+    dataset = ArrowDataset(data)
+    assert numpy.isnan(dataset.readers['float'].read(1))
+    assert ['a', None] == dataset.readers['text'].read(slice(None)).tolist()
+    assert dataset.readers['list'].read(1) is None
+    assert numpy.isnat(dataset.readers['time'].read(0))
+    with pytest.raises(ValueError, match="column 'int'.*has 1 nulls"):
+        dataset.readers['int'].read(0)
+
+
+def test_pickle_holds_paths_or_the_table(tmp_path):
+    """Not what was decoded."""
+    dataset = ArrowDataset(write(tmp_path, 'parquet'))
+    dataset.get_data(None, list(range(N)))
+    text = pickle.dumps(dataset)
+    assert len(text) < 2000
+    check(dict(zip(dataset.sources, pickle.loads(text).get_data(
+        None, [5, 1]), strict=True)), [5, 1])
+
+
+@pytest.mark.parametrize('content, text', [
+    (b'', 'cannot be read'), (b'PAR1 nothing', 'cannot be read'),
+    (b'ARROW1\0\0', 'cannot be read'), (b'a,b\n1,2\n', 'cannot be read')])
+def test_file_that_is_none_is_refused(content, text, tmp_path):
+    """By its path."""
+    path = tmp_path / 'file'
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=text) as caught:
+        ArrowDataset(path)
+    assert str(path) in str(caught.value)
+
+
+def test_damaged_row_group_is_reported_when_it_is_read(tmp_path):
+    """The others are read."""
+    path = write(tmp_path, 'parquet')
+    metadata = pyarrow.parquet.ParquetFile(path).metadata
+    start = metadata.row_group(2).column(0).data_page_offset
+    with open(path, 'r+b') as file:
+        file.seek(start)
+        file.write(b'\xff' * 30)
+    dataset = ArrowDataset(path, sources=('number',))
+    dataset.get_data(None, [0, 29])
+    with pytest.raises(DamagedFileError, match='data cannot be read'):
+        dataset.get_data(None, [15])
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    """By name."""
+    with pytest.raises(FileNotFoundError):
+        ArrowDataset(tmp_path / 'missing.parquet')
+    with pytest.raises(FileNotFoundError, match='no file that ends in'):
+        ArrowDataset(tmp_path)
+    with pytest.raises(TypeError, match='data must be the path'):
+        ArrowDataset(5)
+    with pytest.raises(ValueError, match='at least one file'):
+        ArrowDataset([])
+    with pytest.raises(ValueError, match='cache_bytes'):
+        ArrowDataset(table(), cache_bytes=-1)
+    with pytest.raises(TypeError, match='pandas.DataFrame'):
+        from_pandas([1, 2])
+    for number, name in enumerate(('a', 'b')):
+        pyarrow.parquet.write_table(
+            pyarrow.table({name: [1]}), tmp_path / f'{number}.parquet')
+    with pytest.raises(ValueError, match="no column 'a'"):
+        ArrowDataset(tmp_path)
+
+
+def test_data_frame_is_a_data_set():
+    """Its index is left out; categories are their names."""
+    frame = pandas.DataFrame(
+        {'x': [1., 2., 3.], 'y': [1, 2, 3],
+         'kind': pandas.Categorical(['a', 'b', 'a'])}, index=[7, 8, 9])
+    dataset = from_pandas(frame, sources=('kind', 'x'))
+    kind, x = dataset.get_data(None, [2, 1])
+    assert (['a', 'b'], [3., 2.]) == (kind.tolist(), x.tolist())
+    assert ('x', 'y', 'kind') == ArrowDataset(frame).sources
+
+
+@pytest.mark.filterwarnings('ignore')    # It pickles what it makes.
+def test_data_set_of_hugging_face_is_one(hugging_face):
+    """A selection of its rows too."""
+    # With fingerprints, which it would make by pickling PyArrow's classes.
+    data = hugging_face.Dataset(hugging_face.table.InMemoryTable(pyarrow.table(
+        {'text': list('abcdef'), 'label': list(range(6))})), fingerprint='a')
+    text, label = ArrowDataset(data).get_data(None, [4, 0])
+    assert (['e', 'a'], [4, 0]) == (text.tolist(), label.tolist())
+    chosen = ArrowDataset(data.select([5, 1, 3], new_fingerprint='b'))
+    assert [5, 1, 3] == chosen.get_data(None, slice(0, 3))[1].tolist()
+
+
+def test_anything_that_exports_arrow_is_one():
+    """By the protocol of the Arrow format."""
+    class Exported:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pyarrow.table({'a': [1, 2]}).__arrow_c_stream__(
+                requested_schema)
+
+    assert [2] == ArrowDataset(Exported()).get_data(None, [1])[0].tolist()
+
+
+def test_parquet_is_converted_to_hdf5(tmp_path, capsys):
+    """Numbers as they are, text as classes, random splits."""
+    pyarrow.parquet.write_table(pyarrow.table({
+        'a': numpy.arange(10.), 'b': numpy.arange(10) * 2,
+        'kind': ['x', 'y'] * 5}), tmp_path / 'data.parquet', row_group_size=3)
+    status = fuel_convert.main([
+        'parquet', '-d', str(tmp_path), '-o', str(tmp_path),
+        '--source', 'features=a,b', '--source', 'kind',
+        '--hold-out', 'test=0.2', 'data.parquet'])
+    assert not status, capsys.readouterr()
+    train = H5PYDataset(str(tmp_path / 'data.hdf5'), ('train',),
+                        load_in_memory=True)
+    test = H5PYDataset(str(tmp_path / 'data.hdf5'), ('test',))
+    assert (8, 2) == (train.num_examples, test.num_examples)
+    features, kind = train.get_data(None, list(range(8)))
+    assert (features[:, 0] * 2 == features[:, 1]).all()
+    assert (kind.ravel() == features[:, 0] % 2).all()
+    test.close(None)
+
+
+@pytest.mark.parametrize('column, text', [
+    ([[1], [2, 3]], 'must hold numbers or text'),
+    (numpy.arange(2).astype('datetime64[s]'), 'HDF5 has no type')])
+def test_column_that_hdf5_does_not_take_is_refused(
+        column, text, tmp_path, capsys):
+    """By the name of the source."""
+    pyarrow.parquet.write_table(
+        pyarrow.table({'a': column}), tmp_path / 'data.parquet')
+    with pytest.raises((SystemExit, ValueError)) as caught:
+        if fuel_convert.main(['parquet', '-d', str(tmp_path), '-o',
+                              str(tmp_path), 'data.parquet']):
+            raise SystemExit(1)
+    output = capsys.readouterr()
+    assert text in output.err + str(caught.value)
+    assert not (tmp_path / 'data.hdf5').exists()

@@ -1,0 +1,144 @@
+"""Zarr stores as data sets."""
+import pickle
+from functools import partial
+
+import numpy
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.exceptions import DamagedFileError
+from fuel.interop.zarr import ZarrDataset
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+from fuel.testing import check_dataset, check_stream
+from fuel.transformers import MultiProcessing
+
+N = 23
+IMAGES = numpy.random.RandomState(0).randint(0, 256, (N, 4, 3)).astype('u1')
+LABELS = numpy.arange(N, dtype='>i8')
+
+
+def write(folder, version=3, shards=False):
+    """Write a group of two arrays and return its path."""
+    path = str(folder / f'data{version}{shards}.zarr')
+    group = zarr.open_group(path, mode='w', zarr_format=version)
+    group.create_array('images', data=IMAGES, chunks=(5, 2, 3), **(
+        {'shards': (10, 4, 3)} if shards else {}))
+    group.create_array('labels', data=LABELS, chunks=(7,))
+    return path
+
+
+@pytest.mark.parametrize('cache_bytes', [None, 100, 0])
+@pytest.mark.parametrize('version, shards', [
+    (2, False), (3, False), (3, True)])
+def test_rows_are_those_of_the_library(
+        version, shards, cache_bytes, tmp_path):
+    """In any order, in slices and alone, whatever fits in memory."""
+    dataset = ZarrDataset(write(tmp_path, version, shards),
+                          cache_bytes=cache_bytes)
+    assert ('images', 'labels') == dataset.sources
+    assert N == dataset.num_examples
+    for rows in ([0], [22, 0, 7, 7, 14], list(range(N))[::-1],
+                 slice(3, 20)):
+        images, labels = dataset.get_data(None, rows)
+        assert labels.dtype.isnative
+        assert (IMAGES[rows] == images).all()
+        assert (LABELS[rows] == labels).all()
+    image, label = dataset.get_data(None, 12)
+    assert (IMAGES[12] == image).all()
+    assert 12 == label
+    dataset.close(None)
+
+
+@given(st.lists(st.integers(0, N - 1), min_size=1, max_size=40),
+       st.integers(1, N), st.sampled_from([0, 60, 10 ** 6]))
+def test_any_rows_of_any_chunks_are_right(rows, size, cache_bytes):
+    """With a cache of any size."""
+    array = zarr.create_array({}, data=IMAGES, chunks=(size, 4, 3))
+    images, = ZarrDataset(array, cache_bytes=cache_bytes).get_data(None, rows)
+    assert (IMAGES[rows] == images).all()
+
+
+def build(path, **kwargs):
+    """Return a data set; this pickles."""
+    return ZarrDataset(path, **kwargs)
+
+
+@pytest.mark.parametrize('cache_bytes', [None, 100])
+def test_data_set_keeps_the_promises_of_data_sets(
+        cache_bytes, tmp_path, another_process):
+    """States, pickles, ownership, threads, processes."""
+    check_dataset(partial(build, write(tmp_path), cache_bytes=cache_bytes),
+                  another_process=another_process)
+
+
+def test_epoch_resumes_and_runs_in_workers(tmp_path):
+    """Chunks are decoded in whichever process reads them."""
+    path = write(tmp_path)
+
+    def stream():
+        return DataStream(ZarrDataset(path),
+                          iteration_scheme=ShuffledScheme(N, 4))
+
+    def read(epoch):
+        return [labels.tolist() for _, labels in epoch]
+
+    whole = read(stream().get_epoch_iterator())
+    with MultiProcessing(stream(), num_workers=2) as parallel:
+        assert whole == read(parallel.get_epoch_iterator())
+    check_stream(stream, another_process=False)
+
+
+def test_array_is_one_source(tmp_path):
+    """With splits as of NumPy's files."""
+    array = zarr.create_array(
+        str(tmp_path / 'array.zarr'), data=LABELS, chunks=(4,))
+    for store in (array, str(tmp_path / 'array.zarr')):
+        dataset = ZarrDataset(store, ('test',), {'test': [22, 3]})
+        assert ('data',) == dataset.sources
+        assert [22, 3] == dataset.get_data(None, slice(0, 2))[0].tolist()
+
+
+def test_names_of_dimensions_are_labels(tmp_path):
+    """Where the store has them."""
+    group = zarr.open_group(str(tmp_path / 'data.zarr'), mode='w')
+    group.create_array('x', data=IMAGES[..., 0], chunks=(5, 4),
+                       dimension_names=('batch', 'feature'))
+    group.create_array('y', data=LABELS, chunks=(5,))
+    dataset = ZarrDataset(group)
+    assert {'x': ('batch', 'feature')} == dataset.axis_labels
+    assert ZarrDataset(group, axis_labels=None).axis_labels is None
+
+
+def test_pickle_holds_the_path(tmp_path):
+    """Not what was decoded."""
+    dataset = ZarrDataset(write(tmp_path))
+    dataset.get_data(None, list(range(N)))
+    text = pickle.dumps(dataset)
+    assert len(text) < 2000
+    assert 7 == pickle.loads(text).get_data(None, 7)[1]
+
+
+def test_damaged_chunk_is_reported_when_it_is_read(tmp_path):
+    """The others are read."""
+    path = write(tmp_path, 2)
+    (tmp_path / 'data2False.zarr' / 'labels' / '2').write_bytes(b'damage')
+    dataset = ZarrDataset(path, sources=('labels',))
+    dataset.get_data(None, [0, 22])
+    with pytest.raises(DamagedFileError, match="'labels': chunks 2"):
+        dataset.get_data(None, [15])
+
+
+def test_wrong_stores_are_refused(tmp_path):
+    """By name."""
+    with pytest.raises(FileNotFoundError):
+        ZarrDataset(str(tmp_path / 'missing.zarr'))
+    with pytest.raises(ValueError, match='no arrays'):
+        ZarrDataset(zarr.open_group({}, mode='w'))
+    group = zarr.open_group({}, mode='w')
+    group.create_array('a', data=LABELS, chunks=(4,))
+    group.create_array('b', data=LABELS[:3], chunks=(4,))
+    with pytest.raises(ValueError, match='a: 23, b: 3'):
+        ZarrDataset(group)
