@@ -14,6 +14,7 @@ from fuel.bin.listing import human_size
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
 from fuel.bin.registries import check_settings
+from fuel.bin.shuffle_table import measure_shuffles, shuffle_rows
 from fuel.datasets.hdf5.open_files import open_hdf5
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ Relevant versions are
 
     H5PYDataset      {interface}
     fuel.converters  {converters}
+"""
+
+# What the columns of the table of shuffles say.
+MEANING = """\
+window: blocks that are shuffled together, and how many examples they have
+distance: how far examples are moved; a true shuffle gives 1
+lag: how alike the labels of examples are that come so many steps apart;
+1 if they are the same, 0 if they are alike by chance
 """
 
 # Enough for the digits and the like; --json has all.
@@ -101,6 +110,14 @@ def _inputs(inputs: Mapping[str, Any]) -> list[tuple[str, ...]]:
             for name, raw in inputs.items()]
 
 
+def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:
+    """Return the table of windows and what its numbers mean."""
+    if not measured:
+        return []
+    return [*_table('Shuffled by blocks', shuffle_rows(measured)),
+MEANING]
+
+
 def _text(facts: Mapping[str, Any]) -> str:
     lines = [_provenance(facts),
              *_table('Splits', _splits(facts['splits'])),
@@ -108,6 +125,7 @@ def _text(facts: Mapping[str, Any]) -> str:
              *_table('Names', _names(facts['sources'])),
              *_table('First epoch', cost_rows(facts.get('costs', {}))),
              *_table('Converted from', _inputs(facts['inputs'])),
+             *_shuffles(facts.get('shuffle')),
              f'Size on disk: {human_size(facts["size"])}']
     return '\n'.join(lines)
 
@@ -157,6 +175,15 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument('--preview', metavar='PICTURE',
                         help='draw examples of all sources into this file, '
                         'such as out.png')
+    parser.add_argument('--shuffle', metavar='LABELS',
+                        help='measure how random shuffles by blocks are, for '
+                        'several windows, by the labels in this source')
+    parser.add_argument('--split', default='train',
+                        help='the split that --shuffle measures (default: '
+                        'train)')
+    parser.add_argument('--block-size', type=int, metavar='EXAMPLES',
+                        help='the size of the blocks of --shuffle (default: '
+                        'the chunks of the file)')
     arguments = parser.parse_args(args)
     check_settings(parser.prog)
     if min(arguments.window, 1 if arguments.batch_size is None
@@ -175,6 +202,10 @@ def main(args: Sequence[str] | None = None) -> int:
             facts['costs'] = epoch_costs(
                 arguments.filename, arguments.storage_options, facts,
                 arguments.batch_size, arguments.window)
+        if arguments.shuffle:
+            facts['shuffle'] = measure_shuffles(
+                arguments.filename, arguments.split, arguments.shuffle,
+                arguments.block_size, arguments.storage_options)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     print(json.dumps(facts, indent=2) if arguments.json else _text(facts))

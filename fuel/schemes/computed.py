@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -20,16 +20,22 @@ STORED_SIZE = 2 ** 16
 
 
 class Permutation:
-    """A permutation of the numbers below `size`, given by seed and epoch."""
+    """A permutation of the numbers below `size`, given by seed and epoch.
 
-    def __init__(self, size: int, seed: int, epoch: int) -> None:
+    Those of several parts of an epoch, counted from 1 on, are independent.
+    """
+
+    def __init__(self, size: int, seed: int, epoch: int,
+                 part: int = 0) -> None:
         self.size = size
         self.seed = seed
         self.epoch = epoch
+        self.part = part
         self._load()
 
     def _load(self) -> None:
-        entropy = numpy.random.SeedSequence((self.seed, self.epoch))
+        entropy = numpy.random.SeedSequence(
+            (self.seed, self.epoch, *([self.part] if self.part else [])))
         self._stored: NDArray[numpy.int64] | None = None
         self._keys: list[int] = []
         if self.size <= STORED_SIZE:
@@ -40,7 +46,8 @@ class Permutation:
                 ROUNDS, numpy.uint64).tolist()
 
     def __getstate__(self) -> dict[str, int]:
-        return {'size': self.size, 'seed': self.seed, 'epoch': self.epoch}
+        return {'size': self.size, 'seed': self.seed, 'epoch': self.epoch,
+                'part': self.part}
 
     def __setstate__(self, state: dict[str, int]) -> None:
         vars(self).update(state)
@@ -55,10 +62,14 @@ class Permutation:
         return numbers
 
 
+#: Returns the examples at the places from one to before another.
+Order: TypeAlias = Callable[[int, int], NDArray[numpy.int64]]
+
+
 class _ComputedRequests(RequestIterator):
     """Base of the iterators over a computed order."""
 
-    def __init__(self, indices: Sequence[Any], order: Permutation) -> None:
+    def __init__(self, indices: Sequence[Any], order: Order) -> None:
         self.indices = indices
         self.order = order
         self._is_identity = indices == range(len(indices))
@@ -73,7 +84,7 @@ class _ComputedRequests(RequestIterator):
 class ComputedExampleRequests(_ComputedRequests, IndexRequests):
     """One index after another, in a computed order."""
 
-    def __init__(self, indices: Sequence[Any], order: Permutation) -> None:
+    def __init__(self, indices: Sequence[Any], order: Order) -> None:
         super().__init__(indices, order)
         self.num_requests = len(indices)
 
@@ -89,7 +100,7 @@ class ComputedBatchRequests(_ComputedRequests):
     """Lists of up to `batch_size` indices, in a computed order."""
 
     def __init__(self, indices: Sequence[Any], batch_size: int,
-                 order: Permutation) -> None:
+                 order: Order) -> None:
         super().__init__(indices, order)
         self.batch_size = batch_size
         self.num_requests = num_batches(len(indices), batch_size)
@@ -106,13 +117,14 @@ class ComputedBatchRequests(_ComputedRequests):
             numpy.intp, copy=True)
 
 
-class _ComputedShuffle:
+class ComputedShuffle:
     """What the schemes with a computed order share: seed and epoch."""
 
     seed: int
     epoch: int
 
-    def _set_seed(self, seed: int | None) -> None:
+    def set_seed(self, seed: int | None) -> None:
+        """Set the seed, checked, and begin with the first epoch."""
         if isinstance(seed, (bool, numpy.bool_)):
             raise TypeError(f'seed must be an integer, got {seed!r}')
         self.seed = operator.index(
@@ -127,17 +139,17 @@ class _ComputedShuffle:
         return order
 
 
-def _epoch_state(self: _ComputedShuffle) -> State:
+def epoch_state(self: ComputedShuffle) -> State:
     """Return the number of the next epoch, ready for JSON."""
     return {'epoch': self.epoch}
 
 
-def _load_epoch_state(self: _ComputedShuffle, state: State) -> None:
+def load_epoch_state(self: ComputedShuffle, state: State) -> None:
     """Continue with the epoch that :meth:`state_dict` returned."""
     self.epoch = state['epoch']
 
 
-class ComputedShuffledScheme(_ComputedShuffle, BatchScheme):
+class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
     """Batches in a random order that takes no memory, however many there are.
 
     :class:`ShuffledScheme` stores the order of an epoch; this scheme computes
@@ -189,8 +201,8 @@ class ComputedShuffledScheme(_ComputedShuffle, BatchScheme):
     def __init__(self, examples: Any, batch_size: int, *,
                  seed: int | None = None) -> None:
         super().__init__(examples, batch_size)
-        _check_sized(self, examples)
-        self._set_seed(seed)
+        check_sized(self, examples)
+        self.set_seed(seed)
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
@@ -198,11 +210,11 @@ class ComputedShuffledScheme(_ComputedShuffle, BatchScheme):
         return ComputedBatchRequests(
             indices, self.batch_size, self._next_order(len(indices)))
 
-    state_dict = _epoch_state
-    load_state_dict = _load_epoch_state
+    state_dict = epoch_state
+    load_state_dict = load_epoch_state
 
 
-class ComputedShuffledExampleScheme(_ComputedShuffle, IndexScheme):
+class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     """Single examples in a random order that takes no memory.
 
     Parameters
@@ -221,8 +233,8 @@ class ComputedShuffledExampleScheme(_ComputedShuffle, IndexScheme):
 
     def __init__(self, examples: Any, *, seed: int | None = None) -> None:
         super().__init__(examples)
-        _check_sized(self, examples)
-        self._set_seed(seed)
+        check_sized(self, examples)
+        self.set_seed(seed)
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
@@ -230,11 +242,12 @@ class ComputedShuffledExampleScheme(_ComputedShuffle, IndexScheme):
         return ComputedExampleRequests(
             indices, self._next_order(len(indices)))
 
-    state_dict = _epoch_state
-    load_state_dict = _load_epoch_state
+    state_dict = epoch_state
+    load_state_dict = load_epoch_state
 
 
-def _check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> None:
+def check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> None:
+    """Refuse examples of which the number is not known."""
     if scheme.num_examples is None:
         raise TypeError(
             f'{type(scheme).__name__} orders a number or a list of examples, '

@@ -83,6 +83,11 @@ class BlockShuffledScheme(BatchScheme):
         self._borders = _block_borders(block_size, self.num_examples)
         self.rng = _checked_rng(rng)
 
+    @property
+    def num_blocks(self) -> int:
+        """How many blocks there are (int)."""
+        return len(self._borders) - 1
+
     @classmethod
     def aligned(cls, dataset: Any, batch_size: int, *, source: Any = None,
                 window: int = 8, rng: RandomGenerator | None = None) -> Any:

@@ -8,6 +8,7 @@ from PIL import Image
 from support import raw_data
 
 from fuel.bin import fuel_convert, fuel_info
+from fuel.datasets import H5PYDataset
 
 BLOCK = """
 Metadata for iris.hdf5
@@ -241,3 +242,57 @@ def test_info_of_a_folder_says_that_it_is_one(tmp_path, capsys):
         fuel_info.main([str(tmp_path)])
     assert (f'expected an HDF5 file, got the folder {str(tmp_path)!r}'
             in capsys.readouterr().err)
+
+
+@pytest.fixture
+def sorted_by_class(tmp_path):
+    """Return a compressed file whose examples are sorted by class."""
+    path = tmp_path / 'sorted.hdf5'
+    with h5py.File(path, 'w') as h5file:
+        h5file.create_dataset('x', data=numpy.zeros((640, 8), 'uint8'),
+                              chunks=(10, 8), compression='gzip')
+        h5file['y'] = numpy.repeat(numpy.arange(8), 80)[:, None]
+        h5file['many'] = numpy.zeros((640, 3))
+        h5file.attrs['split'] = H5PYDataset.create_split_array({
+            'train': dict.fromkeys(('x', 'y', 'many'), (0, 480)),
+            'test': dict.fromkeys(('x', 'y', 'many'), (480, 640))})
+    return str(path)
+
+
+def test_info_measures_shuffles_by_window(sorted_by_class, capsys):
+    """As a table, whose last line is a full shuffle of the split."""
+    assert 0 == fuel_info.main([sorted_by_class, '--shuffle', 'y'])
+    out = capsys.readouterr().out
+    table = out[out.index('Shuffled by blocks'):].splitlines()
+    assert ['window', 'examples', 'distance', 'lag', '1', 'lag', '10',
+            'lag', '100'] == table[2].split()
+    rows = [line.split() for line in table[3:7]]
+    assert [['1', '10'], ['4', '40'], ['16', '160'], ['48', '480']] == [
+        row[:2] for row in rows]
+    alike = [float(row[3]) for row in rows]
+    assert alike == sorted(alike, reverse=True)
+    assert 'a true shuffle gives 1' in out
+
+
+def test_info_measures_shuffles_of_other_splits_and_blocks(
+        sorted_by_class, capsys):
+    """As JSON too."""
+    assert 0 == fuel_info.main([sorted_by_class, '--json', '--shuffle', 'y',
+                                '--split', 'test', '--block-size', '20'])
+    found = json.loads(capsys.readouterr().out)['shuffle']
+    assert [(1, 20), (4, 80), (8, 160)] == [
+        (row['window'], row['examples']) for row in found]
+    assert {'1', '10', '100'} == set(found[0]['autocorrelation'])
+
+
+@pytest.mark.parametrize('arguments, text', [
+    (['--shuffle', 'z'], "'z'"),
+    (['--shuffle', 'y', '--split', 'none'], "'none'"),
+    (['--shuffle', 'many'], 'labels must be one for each example'),
+    (['--shuffle', 'y', '--block-size', '0'], 'block_size must be a posi')])
+def test_info_says_why_shuffles_cannot_be_measured(
+        sorted_by_class, capsys, arguments, text):
+    """Without a traceback."""
+    with pytest.raises(SystemExit, match='2'):
+        fuel_info.main([sorted_by_class, *arguments])
+    assert text in capsys.readouterr().err

@@ -7,6 +7,7 @@ import pytest
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
+    ComputedBlockShuffledScheme,
     ConcatenatedScheme,
     ConstantScheme,
     SequentialExampleScheme,
@@ -32,6 +33,8 @@ SCHEMES = {
     'SequentialExampleScheme': lambda: SequentialExampleScheme(9),
     'ShuffledExampleScheme': lambda: ShuffledExampleScheme([4, 2, 8]),
     'BlockShuffledScheme': lambda: BlockShuffledScheme(
+        14, 4, block_size=3, window=2),
+    'ComputedBlockShuffledScheme': lambda: ComputedBlockShuffledScheme(
         14, 4, block_size=3, window=2),
     'WeightedScheme': lambda: WeightedScheme(range(1, 9), 4),
     'BalancedScheme': lambda: BalancedScheme([0, 1] * 7, 4),

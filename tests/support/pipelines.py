@@ -26,6 +26,7 @@ from fuel.interop.paddle import ProviderDataset
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
+    ComputedBlockShuffledScheme,
     ConcatenatedScheme,
     ConstantScheme,
     SequentialExampleScheme,
@@ -325,6 +326,8 @@ PIPELINES = {
     'ShuffledExampleScheme': lambda f: examples(),
     'BlockShuffledScheme': lambda f: batches(
         BlockShuffledScheme(N, 4, block_size=3, window=2)),
+    'ComputedBlockShuffledScheme': lambda f: batches(
+        ComputedBlockShuffledScheme(N, 4, block_size=3, window=2)),
     'WeightedScheme': lambda f: batches(WeightedScheme(range(N), 4)),
     'BalancedScheme': lambda f: batches(BalancedScheme([0, 1] * 7, 4)),
     'ConcatenatedScheme': lambda f: batches(ConcatenatedScheme(
