@@ -4,6 +4,7 @@
 scikit-learn, for its two photographs.
 """
 import io
+import itertools
 from pathlib import Path
 
 import numpy
@@ -17,7 +18,7 @@ from fuel.schemes import (
     SequentialScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Padding, ScaleAndShift
+from fuel.transformers import Batch, Mix, Padding, ScaleAndShift
 from fuel.transformers.image import (
     CenterCrop,
     ImagesFromBytes,
@@ -35,7 +36,7 @@ from fuel.transformers.noise import (
     SaltAndPepper,
     UniformNoise,
 )
-from fuel.transformers.sequences import BucketBatch
+from fuel.transformers.sequences import BucketBatch, Pack
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, fit_whitening
 
@@ -268,6 +269,81 @@ def write_ranks():
           [cells(order, dealt(order, shares(4, 'example')))], [resumed])
 
 
+# Of classes, streams and sequences: told apart also without colours.
+PALETTE = numpy.array([
+    (31, 78, 121), (242, 142, 43), (118, 183, 178), (225, 87, 89),
+    (89, 161, 79), (237, 201, 72), (176, 122, 161), (255, 157, 167),
+    (122, 92, 70), (186, 176, 172)], 'uint8')
+
+
+def write_strips(name, strips, height=22):
+    """Write sequences of numbers as strips of colours, one below another."""
+    rows = []
+    for strip in strips:
+        row = PALETTE[numpy.asarray(strip) % len(PALETTE)].T[:, None]
+        rows.append(row.repeat(height, 1))
+    write(name, rows)
+
+
+def write_windows():
+    """Draw the classes of the examples of an epoch, by the window."""
+    labels = numpy.repeat(numpy.arange(10), 1000)
+    strips = []
+    for window in (1, 4, 16, 100):
+        order = numpy.concatenate(list(BlockShuffledScheme(
+            10000, 50, block_size=100, window=window
+            ).get_request_iterator()))
+        strips.append(labels[order][:600])
+    write_strips('windows', strips)
+
+
+def write_mixtures():
+    """Draw from which stream each item comes."""
+    def stream(count):
+        return DataStream(IterableDataset(range(count)))
+
+    def origins(**kwargs):
+        streams = [stream(count) for count in (80, 120, 60)]
+        mixed = Mix(streams, origin_source='from', seed=1, **kwargs)
+        found = [origin for _, origin in itertools.islice(
+            mixed.get_epoch_iterator(), 300)]
+        return [*numpy.array(found).repeat(2), *[-1] * (600 - 2 * len(found))]
+
+    strips = [origins(weights=[4, 2, 1], stop=stop)
+              for stop in ('first', 'last', 'forever')]
+    pictures = []
+    for strip in strips:
+        row = numpy.vstack([PALETTE, [(255, 255, 255)]])[
+            numpy.where(numpy.array(strip) < 0, 10, strip)]
+        pictures.append(row.astype('uint8').T[:, None].repeat(22, 1))
+    write('mix', pictures)
+
+
+def write_packing():
+    """Draw rows of 2,048 items, the sequences in them, and padding."""
+    lengths = numpy.random.RandomState(0).randint(10, 501, 330)
+    sentences = DataStream(IterableDataset(
+        {'words': [[1] * length for length in lengths]}))
+    pictures = []
+    padded = [mask for _, mask in Padding(Batch(
+        sentences, iteration_scheme=ConstantScheme(8))).get_epoch_iterator()]
+    rows = numpy.vstack([numpy.pad(mask, ((0, 0), (
+        0, 512 - mask.shape[1]))) for mask in padded])[:40]
+    pictures.append(_segments(rows.astype(int)))
+    for window in (1, 16):
+        segments = numpy.stack([segments for _, segments, _ in Pack(
+            sentences, 2048, window=window).get_epoch_iterator()])
+        pictures.append(_segments(segments[:40, ::4]))
+    write('packing', *[[picture[:, :, ::2]] for picture in pictures])
+
+
+def _segments(segments):
+    """Return rows of numbers of sequences as colours, padding in grey."""
+    colours = PALETTE[(segments - 1) % 4 * 2]
+    colours[segments == 0] = 225
+    return colours.transpose(2, 0, 1).repeat(5, 1)
+
+
 def main():
     """Write all pictures."""
     FOLDER.mkdir(exist_ok=True)
@@ -279,6 +355,9 @@ def main():
     write_sequences()
     write_blocks()
     write_ranks()
+    write_windows()
+    write_mixtures()
+    write_packing()
 
 
 if __name__ == '__main__':
