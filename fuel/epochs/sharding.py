@@ -150,7 +150,9 @@ def can_seek(stream: Any) -> bool:
         return bool(is_one_to_one(stream)
                     and _is_known(stream.iteration_scheme))
     children = child_streams(stream)
+    # A stage of several streams, such as Mix, may only go forward.
     return bool(children and is_one_to_one(stream)
+                and not hasattr(stream, '_take_share')
                 and all(map(can_seek, children)))
 
 

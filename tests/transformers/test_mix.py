@@ -13,13 +13,14 @@ from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.epochs.pipeline import skip
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (
+    ConstantScheme,
     SequentialExampleScheme,
     SequentialScheme,
     ShuffledExampleScheme,
 )
 from fuel.schemes.mixing import BLOCK, CHUNK, MixingRequests, as_thresholds
 from fuel.streams import DataStream
-from fuel.transformers import Filter, Mapping, Mix, MultiProcessing
+from fuel.transformers import Batch, Filter, Mapping, Mix, MultiProcessing
 from fuel.transformers.mixture_weights import MixtureWeights
 
 
@@ -239,6 +240,18 @@ def test_ranks_of_a_stream_mixed_with_itself():
     expected = list(twice().get_epoch_iterator())
     assert expected[::2] == list(twice().shard(0, 2).get_epoch_iterator())
     assert expected[1::2] == list(twice().shard(1, 2).get_epoch_iterator())
+
+
+@given(mixtures(), st.integers(1, 4), st.integers(1, 5))
+def test_batches_of_a_mixture_are_shared_by_its_items(case, count, size):
+    """Together the ranks have every example once."""
+    expected = items_of(build(case).get_epoch_iterator())
+    found = []
+    for rank in range(count):
+        stream = Batch(build(case), iteration_scheme=ConstantScheme(size))
+        for batch, in stream.shard(rank, count).get_epoch_iterator():
+            found += map(tuple, batch.tolist())
+    assert sorted(expected) == sorted(found)
 
 
 def test_requests_that_are_advanced_by_hand_are_left_out():
