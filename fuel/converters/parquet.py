@@ -12,8 +12,9 @@ import numpy
 from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
                                   label_axes)
 from fuel.converters.custom_data import (Rows, add_split_options, advise,
-                                         as_classes, plan_splits, write_names)
+                                         as_classes, write_names)
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
+from fuel.datasets.random_splits import held_out
 from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
 
@@ -26,7 +27,7 @@ def convert_parquet(directory: Folder, output_directory: Folder,
                     output_filename: str | None = None,
                     sources: Sequence[str] = (),
                     hold_out: Sequence[tuple[str, float]] | None = None,
-                    seed: int = 1) -> tuple[str]:
+                    seed: int = 1, stratify: bool = False) -> tuple[str]:
     """Convert Parquet files to an HDF5 file that `H5PYDataset` reads.
 
     A column of text becomes class numbers, in alphabetical order; the names
@@ -38,6 +39,8 @@ def convert_parquet(directory: Folder, output_directory: Folder,
         source. Default: each column is a source.
     `hold_out`: splits to make of random examples, and their shares.
     `seed`: seed of that choice. Default 1.
+    `stratify`: whether the same share of every class, in the source
+        'targets', is held out.
     """
     # Loaded where it is used: it needs the extra.
     arrow: Any = import_module('fuel.interop.arrow')
@@ -58,7 +61,11 @@ def convert_parquet(directory: Folder, output_directory: Folder,
             arrays[source] = ReaderRows(reader)
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
-    splits = plan_splits(dataset.num_examples, hold_out, seed)
+    if stratify and 'targets' not in arrays:
+        raise ValueError('--stratify needs a source called targets, with the '
+                         'class of each example: name one with --source')
+    classes = numpy.ravel(arrays['targets'][:]) if stratify else None
+    splits = held_out(dataset.num_examples, hold_out, seed, classes)
     with converted_file(output_directory, output_filename, paths) as h5file:
         fill_hdf5_file(h5file, [
             (split, source, Rows(array, rows))
@@ -86,7 +93,8 @@ class ReaderRows:
         return len(self._reader)
 
     def __getitem__(self, rows: Any) -> Any:
-        return self._reader.read(numpy.asarray(rows, numpy.intp))
+        return self._reader.read(rows if isinstance(rows, slice)
+                                 else numpy.asarray(rows, numpy.intp))
 
 
 def _classes(reader: Reader, source: str, path: str) -> Any:

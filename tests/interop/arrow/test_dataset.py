@@ -339,6 +339,26 @@ def test_parquet_is_converted_to_hdf5(tmp_path, capsys):
     test.close(None)
 
 
+def test_share_of_every_class_is_held_out(tmp_path, capsys):
+    """With a source called targets, or not at all."""
+    pyarrow.parquet.write_table(pyarrow.table({
+        'a': numpy.arange(20.), 'kind': ['x'] * 10 + ['y'] * 10}),
+        tmp_path / 'data.parquet')
+    arguments = ['parquet', '-d', str(tmp_path), '-o', str(tmp_path),
+                 '--hold-out', 'test=0.2', '--stratify', 'data.parquet']
+    assert not fuel_convert.main([
+        *arguments, '--source', 'targets=kind', '--source', 'a'])
+    test = H5PYDataset(str(tmp_path / 'data.hdf5'), ('test',),
+                       sources=('targets',), load_in_memory=True)
+    assert [0, 0, 1, 1] == sorted(
+        test.get_data(None, slice(0, 4))[0].ravel().tolist())
+    with pytest.raises((SystemExit, ValueError)) as caught:
+        if fuel_convert.main(arguments):
+            raise SystemExit(1)
+    assert 'needs a source called targets' in (
+        capsys.readouterr().err + str(caught.value))
+
+
 @pytest.mark.parametrize('column, text', [
     ([[1], [2, 3]], 'must hold numbers or text'),
     (numpy.arange(2).astype('datetime64[s]'), 'HDF5 has no type')])
