@@ -177,10 +177,12 @@ def sentences():
         {'s': [list(range(n % 5)) for n in range(N)]}))
 
 
-def hdf5(folder, which, examples_=False, **kwargs):
+def hdf5(folder, which, examples_=False, remote=False, **kwargs):
     """Return a stream over the HDF5 file."""
     kwargs.setdefault('sources', ('features', 'targets'))
-    dataset = H5PYDataset(folder / 'data.hdf5', which, **kwargs)
+    dataset = H5PYDataset(
+        f'file://{folder}/data.hdf5' if remote else folder / 'data.hdf5',
+        which, **kwargs)
     count = dataset.num_examples
     return DataStream(dataset, iteration_scheme=(
         ShuffledExampleScheme(count) if examples_
@@ -363,6 +365,11 @@ PIPELINES = {
         f, ('train',), sources=('chunked', 'targets')),
     'H5PYDataset gzip': lambda f: hdf5(
         f, ('train',), sources=('gzip', 'targets'), cache_bytes=100),
+    'H5PYDataset remote': lambda f: hdf5(f, ('train',), remote=True),
+    'H5PYDataset remote gzip': lambda f: hdf5(
+        f, ('train',), remote=True, sources=('gzip',)),
+    'H5PYDataset remote examples': lambda f: hdf5(
+        f, ('train',), True, remote=True),
     'H5PYDataset gzip examples': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)),
     'NPYDataset': lambda f: batches(dataset=NPYDataset(f / 'pairs.npy')),
