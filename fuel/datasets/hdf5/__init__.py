@@ -8,4 +8,5 @@ from fuel.datasets.hdf5.pytables import PytablesDataset
 __all__ = ['EpochCost', 'H5PYDataset', 'PytablesDataset', 'epoch_cost']
 
 # Classes are pickled, and shown, under the name that users import.
-H5PYDataset.__module__ = PytablesDataset.__module__ = __name__
+for _public in (EpochCost, H5PYDataset, PytablesDataset, epoch_cost):
+    _public.__module__ = __name__

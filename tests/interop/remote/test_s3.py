@@ -35,8 +35,8 @@ def put_file(client, bucket, seed):
         file.create_dataset('gzip', data=rows // 8, chunks=(100, 1000),
                             compression='gzip')
         file['number'] = numpy.arange(NUM_EXAMPLES)
-        file.attrs['split'] = H5PYDataset.create_split_array({'train': {
-            name: (0, NUM_EXAMPLES) for name in file}})
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': dict.fromkeys(file, (0, NUM_EXAMPLES))})
     client.put_object(Bucket=bucket, Key='data/train.hdf5',
                       Body=content.getvalue())
     return rows
