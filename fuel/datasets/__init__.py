@@ -18,6 +18,7 @@ from fuel.datasets.kmnist import KMNIST
 from fuel.datasets.mnist import MNIST
 from fuel.datasets.omniglot import Omniglot
 from fuel.datasets.stl10 import STL10
+from fuel.datasets.stream_dataset import StreamDataset
 from fuel.datasets.svhn import SVHN
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ __all__ = ['CIFAR10', 'CIFAR100', 'EMNIST', 'KMNIST', 'MNIST', 'STL10',
            'CalTech101Silhouettes', 'CelebA', 'Dataset', 'DogsVsCats',
            'FashionMNIST', 'H5PYDataset', 'IndexableDataset', 'Iris',
            'IterableDataset', 'NPYDataset', 'Omniglot',
-           'OneBillionWord', 'TextFile', 'random_split']
+           'OneBillionWord', 'StreamDataset', 'TextFile', 'random_split']
 
 
 def __getattr__(name: str) -> Any:

@@ -121,7 +121,7 @@ class Epoch(EpochPosition):
         if self.reader is not None:
             return self.reader.read()
         with lock_of(stream):
-            return self._read_from_stage(stream)
+            return self.read_from_stage(stream)
 
     def _open(self, stream: Any) -> None:
         if shares_items(stream):
@@ -130,7 +130,7 @@ class Epoch(EpochPosition):
             self.reader = stream.open_reader(self)
         self._is_stage = self.reader is None
 
-    def _read_from_stage(self, stream: Any) -> Any:
+    def read_from_stage(self, stream: Any) -> Any:
         """Call the stage's `get_data` with this epoch's attributes."""
         self.bind(stream)
         request = None

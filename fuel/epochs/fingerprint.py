@@ -38,6 +38,9 @@ _LEFT_OUT = frozenset({
 # Attributes that hold an argument under another name.
 _ATTRIBUTES = {'examples': 'indices'}
 
+# Types of values that describe themselves.
+_PLAIN = frozenset({str, int, bool})
+
 # Longer sequences are described by a checksum.
 _LONGEST = 16
 
@@ -86,26 +89,35 @@ def name_of(named: Any) -> str:
 
 def _describe_object(described: State, prefix: str, owner: Any) -> None:
     """Add the arguments of an object and the kind of its generator."""
+    present = vars(owner)
     cls: Any = type(owner)
-    for name in _arguments(cls):
-        value = _argument(owner, _ATTRIBUTES.get(name, name))
-        if value is not None:
+    for name, attribute, is_computed in _kept_arguments(cls):
+        if attribute in present:
+            value = present[attribute]
+        elif is_computed:
+            value = getattr(owner, attribute)
+        else:
+            value = present.get(f'_{attribute}')
+        if type(value) in _PLAIN:
+            described[prefix + name] = value
+        elif value is not None:
             described[prefix + name] = _cached(owner, name, value)
     kind = rng_state.kind_of(getattr(owner, 'rng', None))
     if kind is not None:
         described[f'{prefix}rng'] = kind
 
 
-def _argument(owner: object, attribute: str) -> Any:
-    """Return an argument that an object keeps, None if it keeps none."""
-    present = vars(owner)
-    if attribute in present:
-        return present[attribute]
-    if is_own(type(owner)) and isinstance(
-            getattr(type(owner), attribute, None),
-            (property, functools.cached_property)):
-        return getattr(owner, attribute)
-    return present.get(f'_{attribute}')
+@functools.lru_cache(512)
+def _kept_arguments(cls: type) -> tuple[tuple[str, str, bool], ...]:
+    """Return arguments of a class, the attributes that hold them, and
+    whether Fuel's class computes these."""
+    found = []
+    for name in _arguments(cls):
+        attribute = _ATTRIBUTES.get(name, name)
+        found.append((name, attribute, is_own(cls) and isinstance(
+            getattr(cls, attribute, None),
+            (property, functools.cached_property))))
+    return tuple(found)
 
 
 @functools.lru_cache(512)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import PlannedReader
 from fuel.epochs.process_group import check_agreement
-from fuel.epochs.share_reader import ShareReader
+from fuel.epochs.share_reader import ShareReader, StageReads
 from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
-from fuel.schemes.shard import Shard
+from fuel.schemes.shard import Shard, num_of_rank
 from fuel.typing import EpochReader
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
@@ -49,12 +49,10 @@ def bound_shard(stream: Any) -> Shard | None:
     That of a stage which does not make one item of one belongs to its rank:
     what it keeps, and how far it came, depends on what it has read.
     """
-    if not _depends_on_data(stream):
-        return None
     for child in child_streams(stream):
         found = sharding_of(child)
         if found is not None:
-            return found
+            return found if _depends_on_data(stream) else None
     return None
 
 
@@ -186,7 +184,20 @@ def open_share(stream: Any, epoch: Epoch) -> EpochReader:
     if hasattr(stream, 'open_plan'):
         return PlannedReader(epoch, stream, stream.open_plan(epoch),
                              stream.sharding)
-    return ShareReader(stream.open_reader(epoch), stream.sharding)
+    reader: EpochReader | None = stream.open_reader(epoch)
+    return ShareReader(reader or StageReads(epoch, stream), stream.sharding)
+
+
+def length_of(stream: Any) -> int | None:
+    """Return the length of an epoch of a rank, or None if it is not known."""
+    length: int | None = stream._length()
+    if length is None or not shares_items(stream):
+        return length
+    shard: Shard = stream.sharding
+    if not shard.splits:
+        return num_of_rank(length, shard)
+    # A last batch that is short may be left out.
+    return length if shard.uneven == 'pad' else None
 
 
 def take_share(stream: Any, shard: Shard) -> None:

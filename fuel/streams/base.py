@@ -19,6 +19,7 @@ from fuel.schemes.iterator_requests import as_requests
 from fuel.streams.arguments import check_scheme
 from fuel.streams.protocols import StreamProtocols
 from fuel.streams.sharding import Shardable
+from fuel.streams.views import Viewable
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils import rng_state
 from fuel.utils.arguments import unknown_argument
@@ -26,7 +27,7 @@ from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
 
 
-class AbstractDataStream(StreamProtocols, Shardable):
+class AbstractDataStream(StreamProtocols, Shardable, Viewable):
     """A stream of examples or batches, separated into epochs.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.html import stream_html
 from fuel.describe.text import stream_text
+from fuel.epochs.sharding import length_of
 from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
 
@@ -33,7 +34,7 @@ class StreamProtocols:
 
     def __len__(self: Any) -> int:
         """Return the number of batches or examples of an epoch."""
-        length: int | None = self._length()
+        length = length_of(self)
         if length is None:
             raise TypeError(
                 f'the length of an epoch of {type(self).__name__} is not '

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import length_of as length_of_rank
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
@@ -346,8 +347,7 @@ def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
 def length_of(data_stream: StreamLike) -> int | None:
     """Return how many items an epoch of a stream has; None if not known."""
     if hasattr(data_stream, '_length'):
-        length: int | None = data_stream._length()
-        return length
+        return length_of_rank(data_stream)
     return None
 
 

@@ -144,7 +144,8 @@ class Batch(Transformer):
             return _joined(examples, sources)
 
         return ExamplePlan(
-            self.child_epoch_iterator, size, requests.num_requests,
+            epoch.attributes['child_epoch_iterator'], size,
+            requests.num_requests,
             requests.last_size, strictness, make)
 
     def _check_last(self, examples: list[Any], size: int) -> None:

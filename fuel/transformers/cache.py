@@ -182,7 +182,7 @@ class Cache(Transformer):
                 *[chunk.parts for chunk in chunks], strict=True)])
 
         return RowPlan(
-            self.child_epoch_iterator, requests.batch_size,
+            epoch.attributes['child_epoch_iterator'], requests.batch_size,
             requests.num_requests, requests.last_size, 0, make)
 
     def _length(self) -> None:

@@ -98,7 +98,7 @@ class Chain(SeveralStreams):
 
     def open_plan(self, epoch: Epoch) -> ChainedPlan:
         """Return what makes any item of an epoch."""
-        return ChainedPlan(self.child_epoch_iterators)
+        return ChainedPlan(epoch.attributes['child_epoch_iterators'])
 
     def get_leftover(self) -> int:
         """Return which stream has its turn."""

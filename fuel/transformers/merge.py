@@ -132,7 +132,7 @@ class Merge(SeveralStreams):
 
     def open_plan(self, epoch: Epoch) -> MergedPlan:
         """Return what makes any item of an epoch."""
-        return MergedPlan(self.child_epoch_iterators, self)
+        return MergedPlan(epoch.attributes['child_epoch_iterators'], self)
 
     def _check_end(self, ended: int) -> None:
         """Warn, or raise, if the stream `ended` ended before another did."""

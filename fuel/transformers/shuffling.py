@@ -23,6 +23,7 @@ from fuel.utils.checks import not_negative, positive, saved_count
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
+    from fuel.iterator import DataIterator
 
 __all__ = ['ShuffleBuffer']
 
@@ -171,7 +172,9 @@ class ShuffleBuffer(SeededTransformer):
 
     def open_plan(self, epoch: Epoch) -> _BufferPlan:
         """Return what makes any example of an epoch."""
-        return _BufferPlan(self)
+        kept = epoch.attributes
+        return _BufferPlan(
+            self, kept['child_epoch_iterator'], kept['_held'])
 
     def set_key(self, leftover: dict[str, Any]) -> None:
         """Go on from left-overs without reading examples."""
@@ -252,12 +255,13 @@ def _held_from(leftover: dict[str, Any]) -> _Held:
 class _BufferPlan(ItemPlan):
     """Examples in the order of a buffer, of which only the places are held."""
 
-    def __init__(self, stage: ShuffleBuffer) -> None:
+    def __init__(self, stage: ShuffleBuffer, child: DataIterator,
+                 held: _Held) -> None:
         # Held weakly, since its epoch has this plan.
         self.stage = weakref.ref(stage)
-        self.child = stage.child_epoch_iterator
-        self.num_items = items_of(self.child)
-        self.held = stage._held
+        self.child = child
+        self.num_items = items_of(child)
+        self.held = held
 
     def _pop(self, held: _Held) -> int:
         """Return the place of the next example."""

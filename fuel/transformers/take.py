@@ -73,7 +73,8 @@ class Take(Transformer):
 
     def open_plan(self, epoch: Epoch) -> TakePlan:
         """Return what makes any item of an epoch."""
-        return TakePlan(self.child_epoch_iterator, self.count)
+        return TakePlan(
+            epoch.attributes['child_epoch_iterator'], self.count)
 
     def get_leftover(self) -> int:
         """Return how many items were taken."""

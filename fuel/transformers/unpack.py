@@ -103,7 +103,8 @@ class Unpack(Transformer):
         def split(batch: Batch) -> PartialBatch:
             return PartialBatch(batch, sources, None)
 
-        return ExamplesOfRows(self.child_epoch_iterator, epoch.step, split)
+        return ExamplesOfRows(
+            epoch.attributes['child_epoch_iterator'], epoch.step, split)
 
     def _fetch(self) -> PartialBatch:
         """Read a batch."""

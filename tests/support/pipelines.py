@@ -46,6 +46,7 @@ from fuel.transformers import (
     Flatten,
     ForceFloatX,
     Mapping,
+    MarkPadding,
     Merge,
     Mix,
     MultiProcessing,
@@ -447,6 +448,25 @@ PIPELINES = {
         Mapping(batches(), double)), which_sources=('x',)),
     'ShuffleBuffer': lambda f: ShuffleBuffer(Unpack(batches()), 3),
     'ShuffleBuffer in order': lambda f: ShuffleBuffer(sentences(), 1),
+    # Shares of ranks.
+    'sharded': lambda f: Cast(batches(ShuffledScheme(
+        N, 2)).shard(1, 3), 'float32'),
+    'sharded H5PYDataset': lambda f: hdf5(
+        f, ('train',), True, sources=('gzip',)).shard(0, 2),
+    'sharded Batch': lambda f: noise(GaussianNoise, .1).shard(
+        1, 2, 'example'),
+    'sharded Unpack': lambda f: Unpack(batches()).shard(1, 3, uneven='pad'),
+    'sharded Cache': lambda f: Cache(batches(), ConstantScheme(3)).shard(
+        0, 2, 'example', 'drop'),
+    'sharded ShuffleBuffer': lambda f: ShuffleBuffer(
+        examples(), 3).shard(1, 2),
+    'sharded Merge': lambda f: Merge(
+        (batches(), batches(SequentialScheme(N, 4))),
+        tuple('abcd')).shard(0, 2),
+    'sharded Filter': lambda f: Filter(examples(), is_even).shard(0, 2),
+    'sharded TextFile': lambda f: text(f).shard(1, 2),
+    'MarkPadding': lambda f: MarkPadding(
+        batches().shard(1, 3, uneven='pad')),
     # Images.
     'ImagesFromBytes': lambda f: images(),
     'ImagesFromBytes skipping': lambda f: images((2, 5), on_error='skip'),

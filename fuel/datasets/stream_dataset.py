@@ -1,0 +1,204 @@
+"""A data set of what a pipeline makes of the examples of another."""
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.reading import is_sequential
+from fuel.datasets.rows import as_rows
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.planned import seek, source_of
+from fuel.epochs.sharding import check_draws, copied_pipeline, is_one_to_one
+from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.iteration_scheme import IterationScheme
+from fuel.schemes.requests import IndexRequests, RequestIterator
+from fuel.streams.views import register
+from fuel.transformers.ragged import as_batch
+from fuel.typing import Batch, Request, State, StreamLike
+
+
+class AskedRequests(RequestIterator):
+    """Requests of which the next one is what is asked for.
+
+    Attributes
+    ----------
+    asked : object
+    """
+
+    asked: Request = None
+
+    def __init__(self) -> None:
+        self.num_requests = math.inf
+
+    def _request(self, position: int) -> Any:
+        return self.asked if position == self.position else None
+
+    def __next__(self) -> Any:
+        self.position += 1
+        return self.asked
+
+    def next_compact(self) -> Any:
+        """Return what is asked for."""
+        return next(self)
+
+    @property
+    def is_random_access(self) -> bool:
+        """True: a reader may look at the next request (bool)."""
+        return True
+
+
+class AskedIndices(AskedRequests, IndexRequests):
+    """Indices of which the next one is what is asked for."""
+
+    requests_examples = True
+
+    def peek(self, count: int) -> list[Any]:
+        """Return the next index."""
+        return [self.asked]
+
+
+class AskedScheme(IterationScheme):
+    """A scheme without end, whose requests are what is asked for."""
+
+    def __init__(self, requests_examples: bool) -> None:
+        self.requests_examples = requests_examples
+
+    def get_request_iterator(self) -> Iterator[Any]:
+        """Return the requests."""
+        return AskedIndices() if self.requests_examples else AskedRequests()
+
+    def state_dict(self) -> State:
+        """Return the state: there is none."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Take up a state that :meth:`state_dict` returned."""
+
+
+class StreamDataset(Dataset):
+    """A data set of what a pipeline makes of the examples of another.
+
+    :meth:`fuel.streams.AbstractDataStream.as_dataset` returns it.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        Each stage makes one item of one.
+
+    Attributes
+    ----------
+    num_examples : int
+
+    Notes
+    -----
+    What a stage with a seed draws depends on the number of the example, or
+    on the first number of a batch, so it is the same at each look. A pickled
+    one begins anew. It may be used in several threads, one at a time reads.
+    """
+
+    def __init__(self, stream: StreamLike) -> None:
+        source = _source(stream)
+        self._stream = copied_pipeline(stream)
+        bottom = _source(self._stream)
+        self._makes_examples = bool(stream.produces_examples)
+        bottom.iteration_scheme = AskedScheme(self._makes_examples)
+        self.provides_sources = tuple(stream.sources)
+        self.num_examples: int = source.dataset.num_examples
+        self.example_iteration_scheme = SequentialExampleScheme(
+            self.num_examples)
+        super().__init__(axis_labels=getattr(stream, 'axis_labels', None))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lock = threading.RLock()
+        self._opened: tuple[int, Any] | None = None
+
+    def get_data(self, state: object = None, request: Any = None) -> Any:
+        """Return what the pipeline makes of the examples of a request.
+
+        Parameters
+        ----------
+        state : None
+        request : int, slice or list of int
+
+        Raises
+        ------
+        ValueError
+            If there is a state, or the request is missing, of another kind,
+            empty or out of range.
+        """
+        if state is not None or request is None:
+            raise ValueError(
+                f'{type(self).__name__} needs a request and has no state, '
+                f'got state {state!r} and request {request!r}')
+        request = as_rows(request, self.num_examples)
+        if isinstance(request, slice):
+            request = numpy.arange(self.num_examples)[request]
+        is_one = isinstance(request, int)
+        request = request if is_one else request.tolist()
+        with self._lock:
+            if self._makes_examples == is_one:
+                return self.filter_sources(self._read(request))
+            if is_one:
+                return tuple([part[0] for part in self.filter_sources(
+                    self._read([request]))])
+            examples = [self.filter_sources(self._read(index))
+                        for index in request]
+        return tuple([as_batch(part) for part in zip(*examples, strict=True)])
+
+    def _read(self, request: Any) -> Batch:
+        if self._opened is None or self._opened[0] != os.getpid():
+            self._opened = os.getpid(), self._stream.get_epoch_iterator()
+        iterator = self._opened[1]
+        first = request if self._makes_examples else request[0]
+        seek(iterator, first)
+        requests: Any = source_of(iterator).request_iterator
+        requests.asked = request
+        item: Batch = next(iterator)
+        return item
+
+    def close(self, state: object = None) -> None:
+        """Close the files of the pipeline; the next look opens them."""
+        with self._lock:
+            self._opened = None
+            self._stream.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(vars(self))
+        del state['_lock'], state['_opened']
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
+
+
+def _source(stream: Any) -> Any:
+    """Return the stream at the bottom of a pipeline, which is checked."""
+    check_draws(stream)
+    children = child_streams(stream)
+    name = type(stream).__name__
+    if children:
+        if not is_one_to_one(stream):
+            raise ValueError(
+                f'the stage {name} does not make one item of each, so its '
+                'items have no numbers of examples: call as_dataset() of the '
+                'stream that it reads')
+        return _source(children[0])
+    dataset = getattr(stream, 'dataset', None)
+    if dataset is None or is_sequential(dataset) or not hasattr(
+            getattr(dataset, 'num_examples', None), '__index__'):
+        raise TypeError(
+            f'{type(dataset or stream).__name__} is read in order and takes '
+            'no index: put the examples that are needed often into an '
+            'IndexableDataset')
+    return stream
+
+
+register(StreamDataset)

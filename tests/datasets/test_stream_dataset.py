@@ -1,0 +1,134 @@
+"""A pipeline can be looked at by number."""
+import pickle
+import threading
+
+import h5py
+import numpy
+import pytest
+from numpy.testing import assert_array_equal
+from support import pipelines
+
+from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
+from fuel.streams import DataStream
+from fuel.testing import check_dataset
+from fuel.transformers import (
+    Cast, Filter, Flatten, Mapping, MultiProcessing, ScaleAndShift, Unpack)
+from fuel.transformers.image import RandomFixedSizeCrop
+from fuel.transformers.noise import GaussianNoise
+
+
+def batches(count=6):
+    """Return a pipeline on batches, whose order does not matter."""
+    stream = DataStream(IndexableDataset({
+        'x': numpy.arange(count * 4.).reshape(count, 2, 2),
+        'y': numpy.arange(count)}), batch_size=4, shuffle=True)
+    return Flatten(ScaleAndShift(stream, 2., 1., which_sources=('x',)),
+                   which_sources=('x',))
+
+
+def examples():
+    """Return a pipeline on examples."""
+    return Mapping(DataStream(
+        IndexableDataset({'x': numpy.arange(6.), 'y': numpy.arange(6)}),
+        shuffle=True), pipelines.double)
+
+
+@pytest.mark.parametrize('index', [0, 3, -1, slice(1, 4), [4, 0, 4], [2],
+                                   numpy.array([5, 1])])
+def test_item_is_what_the_pipeline_makes_of_the_example(index):
+    """One, a slice, or several in any order."""
+    whole = numpy.arange(24.).reshape(6, 4) * 2 + 1
+    x, y = batches().as_dataset()[index]
+    assert_array_equal(whole[index], x)
+    assert_array_equal(numpy.arange(6)[index], y)
+    x, y = examples().as_dataset()[index]
+    assert_array_equal(numpy.arange(6.)[index] * 2, x)
+
+
+def test_dataset_of_a_stream_is_a_data_set():
+    """It knows its length, its sources, and goes under another stream."""
+    for build in (batches, examples):
+        data = build().as_dataset()
+        assert 6 == len(data) == data.num_examples
+        assert ('x', 'y') == data.sources
+        with pytest.raises(IndexError, match='6 is none of them'):
+            data[6]
+        again = [y.tolist() for _, y in DataStream(data, batch_size=4)]
+        rows = (data[place][1] for place in range(6))
+        assert [row for batch in again for row in batch] == list(rows)
+
+
+@pytest.mark.parametrize('build', [batches, examples])
+def test_dataset_of_a_stream_keeps_the_promises_of_data_sets(build):
+    """Those of every data set of Fuel."""
+    check_dataset(lambda: build().as_dataset(), another_process=False)
+
+
+def test_stream_stays_as_it_is():
+    """What is looked at moves no epoch, and draws no order."""
+    stream, other = batches(), batches()
+    data = stream.as_dataset()
+    epoch = stream.get_epoch_iterator()
+    seen = []
+    for x, y in epoch:
+        data[1]
+        seen.append((x.tolist(), y.tolist()))
+    assert seen == [(x.tolist(), y.tolist()) for x, y in other]
+
+
+def test_noise_of_an_example_is_the_same_at_each_look():
+    """It depends on its number."""
+    data = GaussianNoise(DataStream(IndexableDataset(
+        numpy.zeros((5, 3))), shuffle=True), 1.).as_dataset()
+    first = [data[place][0].tolist() for place in range(5)]
+    assert first == [data[place][0].tolist()
+                     for place in (4, 3, 2, 1, 0)][::-1]
+    assert 5 == len({tuple(row) for row in first})
+
+
+def test_pickled_and_threaded_looks_are_right():
+    """Each thread gets what it asks for."""
+    data = pickle.loads(pickle.dumps(batches(60).as_dataset()))
+    wrong = []
+
+    def look(rows):
+        wrong.extend(row for row in rows if data[row][1] != row)
+
+    threads = [threading.Thread(target=look, args=(range(start, 60, 3),))
+               for start in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [] == wrong
+
+
+def test_file_is_opened_again(tmp_path):
+    """After it was closed."""
+    with h5py.File(tmp_path / 'data.hdf5', 'w') as file:
+        file['x'] = numpy.arange(8.)
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 8)}})
+    for how in ({'batch_size': 3}, {'shuffle': True}):
+        data = Cast(DataStream(H5PYDataset(
+            tmp_path / 'data.hdf5', ('train',)), **how),
+            'float32').as_dataset()
+        for _ in range(2):
+            assert numpy.float32(3) == data[3][0]
+            assert_array_equal([7, 1], data[[7, 1]][0])
+            data.close()
+
+
+@pytest.mark.parametrize('build, error, text', [
+    (lambda: Unpack(batches()), ValueError, 'Unpack does not make one item'),
+    (lambda: Filter(examples(), pipelines.is_even), ValueError, 'Filter'),
+    (lambda: MultiProcessing(batches()), ValueError, 'MultiProcessing'),
+    (lambda: DataStream(IterableDataset([1])), TypeError,
+     'IterableDataset is read in order'),
+    (lambda: RandomFixedSizeCrop(DataStream(IndexableDataset(
+        numpy.zeros((4, 3, 5, 5))), batch_size=2), (2, 2)), ValueError,
+     'draws from rng')])
+def test_pipeline_without_numbers_is_refused(build, error, text):
+    """By the name of the stage."""
+    with pytest.raises(error, match=text):
+        build().as_dataset()
