@@ -357,6 +357,13 @@ def types_of(data_stream: object) -> SourceTypes:
     return known
 
 
+def common_types(data_streams: Sequence[object]) -> SourceTypes:
+    """Return the types and shapes that are known of all streams, and equal."""
+    first, *others = map(types_of, data_streams)
+    return {source: found for source, found in first.items()
+            if all(found == other.get(source) for other in others)}
+
+
 def missing(stage: Transformer, method: str) -> str:
     """Return the text of the error that a method is not implemented."""
     return (f'{type(stage).__name__} does not implement {method}, which it '

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import length_of, types_of
+from fuel.transformers.base import length_of, common_types
 from fuel.transformers.plans import ChainedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
@@ -112,9 +112,7 @@ class Chain(SeveralStreams):
 
     def known_types(self) -> SourceTypes:
         """Return the types that all streams have."""
-        first, *others = map(types_of, self.data_streams)
-        return {source: found for source, found in first.items()
-                if all(found == other.get(source) for other in others)}
+        return common_types(self.data_streams)
 
     def _length(self) -> int | None:
         lengths = [length_of(stream) for stream in self.data_streams]

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fuel.config_parser import config
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import copied_pipeline
 from fuel.epochs.state import RUNNING, as_state, position_of
@@ -14,7 +15,7 @@ from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.mixing import MixingScheme
 from fuel.schemes.shard import Shard
 from fuel.streams import AbstractDataStream
-from fuel.transformers.base import length_of
+from fuel.transformers.base import common_types, length_of
 from fuel.transformers.mixture import Mixture, Stop
 from fuel.transformers.mixture_reader import Finish, MixtureReader
 from fuel.transformers.mixture_streams import (
@@ -318,6 +319,10 @@ class Mix(AbstractDataStream):
             for stream in self.data_streams])
         self.iteration_scheme = ShardedScheme(self.iteration_scheme, shard)
         self.sharding, self._carried = shard, None
+
+    def known_types(self) -> SourceTypes:
+        """Return the types that all streams have."""
+        return common_types(self.data_streams)
 
     def _length(self) -> int | None:
         if self.stop == 'forever':

@@ -519,6 +519,17 @@ def test_labels_are_those_that_the_streams_share():
     assert other == Mix([labelled(one)], axis_labels=other).axis_labels
 
 
+def test_types_are_those_that_the_streams_share():
+    """What differs is not known."""
+    def typed(dtype):
+        return DataStream(IndexableDataset(
+            {'x': numpy.zeros((4, 2), dtype), 'y': numpy.arange(4)}),
+            iteration_scheme=SequentialScheme(4, 2))
+
+    assert {'x', 'y'} == set(Mix([typed('f4'), typed('f4')]).known_types())
+    assert {'y'} == set(Mix([typed('f4'), typed('f8')]).known_types())
+
+
 def test_failed_item_counts_as_taken():
     """So that workers that share an epoch agree on what follows."""
     def fail_at_two(data):
