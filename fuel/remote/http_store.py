@@ -11,6 +11,9 @@ from fuel.remote.errors import TransientError, error_of_status
 from fuel.remote.store import Answer, ChangedError
 
 _RANGE = re.compile(r'bytes (\d+)-(\d+)/(\d+)')
+# Bytes of an answer that are read before they are taken; with 64 KB, those of
+# a megabyte took a tenth more time of the processor.
+BUFFER = 1 << 20
 _WHOLE = re.compile(r'bytes \*/(\d+)')
 
 
@@ -66,7 +69,7 @@ class HTTPStore:
         try:
             async with session.get(
                     self._filesystem.encode_url(self._url), headers=headers,
-                    timeout=aiohttp.ClientTimeout(
+                    read_bufsize=BUFFER, timeout=aiohttp.ClientTimeout(
                         total=None, sock_connect=self._idle,
                         sock_read=self._idle), **arguments) as reply:
                 return await self._answer(reply, start, stop)

@@ -121,7 +121,8 @@ def test_half_a_record_hides_none_after_it(server, content, cache):
 
 
 @pytest.mark.parametrize('point', ['cache write', 'cache record'])
-@pytest.mark.parametrize('count', [2, 3])
+@pytest.mark.parametrize('count', [
+    2, pytest.param(3, marks=pytest.mark.full)])
 def test_killed_process_leaves_a_cache_that_is_sound(
         server, content, cache, point, count):
     """At any moment; the next one reads what was written of it."""

@@ -30,7 +30,9 @@ SCHEMES = {
 
 @pytest.mark.parametrize('budget', ['disk', 'little disk', 'memory',
                                     'little memory'])
-@pytest.mark.parametrize('scheme', SCHEMES)
+@pytest.mark.parametrize('scheme', [
+    pytest.param('sequential', marks=pytest.mark.full), 'full shuffle',
+    'hierarchical', pytest.param('one batch', marks=pytest.mark.full)])
 def test_epochs_have_the_values_of_the_file(url, data, scheme, budget):
     """Wherever the bytes are kept, and if few of them can be."""
     if 'memory' in budget:
