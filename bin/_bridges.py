@@ -12,6 +12,8 @@ python
    the only version of Python that all of it runs on, such as 3.11
 pages
    pages of the manual whose examples are run with it, one a line
+benchmarks
+   scripts of benchmarks/ that need it, one a line
 
 A ``constraints.txt`` beside it bounds the versions of all that is installed.
 """
@@ -22,7 +24,8 @@ from typing import NamedTuple
 
 FOLDER = 'tests/interop'
 FILE = 'environment.cfg'
-ENTRIES = {'extras', 'install', 'python', 'pages'}
+LISTS = ('extras', 'install', 'pages', 'benchmarks')
+ENTRIES = {*LISTS, 'python'}
 
 
 class Bridge(NamedTuple):
@@ -33,6 +36,7 @@ class Bridge(NamedTuple):
     extras: list
     install: list
     pages: list
+    benchmarks: list
     python: str
 
     @property
@@ -58,7 +62,7 @@ def read_bridge(path):
         sys.exit(f'{path}: unknown entries {sorted(unknown)}, '
                  f'known are {sorted(ENTRIES)}')
     lines = {name: list(filter(None, entries.get(name, '').split('\n')))
-             for name in ('extras', 'install', 'pages')}
+             for name in LISTS}
     return Bridge(path.parent.name, path.parent, **lines,
                   python=entries.get('python', ''))
 

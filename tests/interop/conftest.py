@@ -12,11 +12,12 @@ def pytest_ignore_collect(collection_path, config):
 
 
 def pytest_generate_tests(metafunc):
-    """Give a test what the bridges asked for document with examples."""
-    if 'documented' in metafunc.fixturenames:
-        metafunc.parametrize('documented', [
+    """Give a test what the bridges asked for have to be run."""
+    if 'runnable' in metafunc.fixturenames:
+        metafunc.parametrize('runnable', [
             part for bridge in metafunc.config.getoption('bridges')
-            for part in (*bridges.modules(bridge), *bridges.pages(bridge))])
+            for part in (*bridges.modules(bridge), *bridges.pages(bridge),
+                         *bridges.BRIDGES[bridge].benchmarks)])
 
 
 @pytest.fixture(scope='session')

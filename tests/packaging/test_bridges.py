@@ -76,6 +76,8 @@ def test_bridges_are_complete():
             assert f'\n{extra} =\n' in setup, bridge
         for page in bridge.pages:
             assert (ROOT / page).exists(), bridge
+        for script in bridge.benchmarks:
+            assert (ROOT / 'benchmarks' / script).exists(), bridge
 
 
 def test_run_has_the_tests_asked_for():

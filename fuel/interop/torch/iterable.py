@@ -205,7 +205,7 @@ class StreamIterable(IterableDataset[Any]):
                      state.num_workers, state.taken, ended)
 
     def _convert(self, data: Batch) -> Any:
-        tensors = as_tensors(data, self.stream.sources, self.which_sources)
+        tensors = as_tensors(data, self.stream, self.which_sources)
         return name_sources(self.stream, tensors) if self.as_dict else tensors
 
     def state_dict(self) -> State:

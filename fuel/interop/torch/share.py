@@ -92,9 +92,11 @@ class Share(Iterator[Any]):
         self._iterator: Any = None
 
     def __next__(self) -> Any:
-        if self._ended is not None:
-            raise StopIteration
-        iterator = self.iterator
+        iterator = self._iterator
+        if iterator is None:
+            if self._ended is not None:
+                raise StopIteration
+            iterator = self.iterator
         if self._num_workers > 1:
             skip(iterator, self._num_workers - 1 if self._taken
                  else self._worker)

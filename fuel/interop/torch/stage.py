@@ -166,7 +166,7 @@ class ToTorch(AgnosticTransformer):
 
     def transform_any(self, data: Batch) -> Batch:
         """Return the data of each source as a tensor in memory."""
-        tensors = as_tensors(data, self.sources, self.which_sources)
+        tensors = as_tensors(data, self, self.which_sources)
         if self.dtype is not None:
             tensors = tuple([
                 self._cast(part, source) for part, source
