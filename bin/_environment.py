@@ -1,10 +1,11 @@
 """Virtual environments in the checkout, made again when they are stale.
 
 An environment holds the package as a user would install it: built and
-copied, not linked. It remembers what it was made from (interpreter,
-requirements, sources), so that a second run does only what changed. One with
-the extra `test` also keeps the source distribution and the wheel that it was
-installed from, which the tests inspect.
+copied. For work in the checkout it is linked instead, with the kernels built
+in place. It remembers what it was made from (interpreter, requirements,
+sources), so that a second run does only what changed. One with the extra
+`test` also keeps the source distribution and the wheel that it was installed
+from, which the tests inspect.
 """
 import contextlib
 import glob
@@ -39,7 +40,7 @@ GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
 
 
 def prepare(name, extras, constraints=None, fresh=False, before=(),
-            interpreter=None, share_wheel=False):
+            interpreter=None, share_wheel=False, editable=False):
     """Make an environment with the package in it, or bring it up to date.
 
     Parameters
@@ -60,6 +61,9 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
     share_wheel : bool, optional
         Install the wheel that another environment was made from, if there is
         one of these sources, rather than build it again.
+    editable : bool, optional
+        Link the checkout, with its kernels built in place, so that Python
+        works from the checkout's root.
 
     Returns
     -------
@@ -75,9 +79,15 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
     files = [ROOT / name for name in REQUIREMENT_FILES]
     if constraints:
         files.append(Path(constraints).resolve())
-    stamp = {'requirements': digest(files, base, *extras, *before),
-             'package': digest(ROOT / name for name in BUILD_INPUTS)}
-    with locked(directory.with_name(directory.name + '.lock')):
+    link = ['editable'] if editable else []
+    stamp = {'requirements': digest(files, base, *extras, *before, *link),
+             'package': digest(kernel_sources() if editable else
+                               [ROOT / name for name in BUILD_INPUTS])}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(
+            locked(directory.with_name(directory.name + '.lock')))
+        if editable:  # environments share what is built in place
+            stack.enter_context(locked(ROOT / '.venv-build.lock'))
         found = read_stamp(directory)
         wheel = find_wheel(directory, version, stamp) if share_wheel else None
         if fresh or found.get('requirements') != stamp['requirements']:
@@ -87,15 +97,33 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
             options = ['-c', str(files[-1])] if constraints else []
             for step in before:
                 pip(python, 'install', *options, *shlex.split(step))
-            install(python, options, extras, wheel)
-        elif found.get('package') != stamp['package']:
+            install(python, options, extras, wheel, editable)
+        elif found.get('package') != stamp['package'] or (
+                editable and not built_in_place(version)):
             say(f'Installing the package again in {directory.name} ...')
             # A stamp without the package: if this is interrupted, the next
             # run installs it again.
             write_stamp(directory, {**stamp, 'package': None})
             install(python, ['--no-deps', '--force-reinstall'], extras,
-                    wheel)
+                    wheel, editable)
         write_stamp(directory, stamp)
+    return python
+
+
+def prepare_tools(name, requirements):
+    """Make an environment of tools, without the package, unless it is there;
+    return its interpreter."""
+    base, version = find_python(os.environ.get('PYTHON', 'python3'))
+    directory = ROOT / f'{name}-{version}'
+    python = directory / 'bin' / 'python'
+    stamp = {'requirements': digest([], base, *requirements)}
+    with locked(directory.with_name(directory.name + '.lock')):
+        if read_stamp(directory) != stamp:
+            say(f'Making {directory.name} ...')
+            shutil.rmtree(directory, ignore_errors=True)
+            run(base, '-m', 'venv', str(directory))
+            pip(python, 'install', *requirements)
+            write_stamp(directory, stamp)
     return python
 
 
@@ -132,8 +160,26 @@ def find_wheel(directory, version, stamp):
     return None
 
 
-def install(python, options, extras, wheel=None):
-    """Install the package from a wheel, or build it away from the checkout."""
+def kernel_sources():
+    """Return the sources that are compiled."""
+    return sorted(path for path in (ROOT / 'fuel').rglob('*.p*')
+                  if path.suffix in ('.pyx', '.pxd'))
+
+
+def built_in_place(version):
+    """Return whether the checkout has each kernel, for a version of Python."""
+    tag = version.replace('.', '')
+    return all(any(path.parent.glob(f'{path.stem}.{pattern}{tag}-*'))
+               for path in kernel_sources() if path.suffix == '.pyx'
+               for pattern in ['cpython-' if os.name != 'nt' else 'cp'])
+
+
+def install(python, options, extras, wheel=None, editable=False):
+    """Install the package from a wheel, or build it away from the checkout,
+    or, if it is editable, in the checkout."""
+    if editable:
+        pip(python, 'install', *options, '-e', f'{ROOT}[{",".join(extras)}]')
+        return
     if wheel is not None:
         pip(python, 'install', *options, f'{wheel}[{",".join(extras)}]')
         return
@@ -143,6 +189,14 @@ def install(python, options, extras, wheel=None):
         built = build_distributions(python, build) if keep else build
         wanted = f'{built}[{",".join(extras)}]' if extras else built
         pip(python, 'install', *options, wanted)
+
+
+@contextlib.contextmanager
+def source_tree():
+    """Yield a folder with what the source distribution is made of."""
+    with tempfile.TemporaryDirectory(prefix='fuel-build-') as build:
+        copy_sources(SOURCES, build)
+        yield build
 
 
 def copy_sources(names, target):
@@ -237,12 +291,32 @@ def write_stamp(directory, stamp):
 
 @contextlib.contextmanager
 def locked(path):
-    """Let one process at a time change an environment."""
-    with open(path, 'w') as file:
-        if os.name != 'nt':
-            import fcntl
-            fcntl.flock(file, fcntl.LOCK_EX)
+    """Let one process at a time change an environment.
+
+    The file is removed by its last owner: nothing is left in the checkout.
+    """
+    if os.name == 'nt':
         yield
+        return
+    file = lock_file(path)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        file.close()
+
+
+def lock_file(path):
+    """Return a locked file that is still at its path: who had it before has
+    removed the file, and another process may have made the next."""
+    import fcntl
+    while True:
+        file = open(path, 'w')  # noqa: SIM115 (whoever called closes it)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()
 
 
 def prefer_checkout():

@@ -6,10 +6,8 @@ try:
                                    take_row)
     from fuel.kernels.windows import crop_windows, mirror_images
 except ImportError as error:
-    raise ImportError(
-        f'the compiled parts of Fuel cannot be imported ({error}): in a '
-        'checkout, build them for this Python with "python setup.py '
-        'build_ext --inplace", else install Fuel again') from error
+    from fuel.kernels.missing import explain_missing
+    raise ImportError(explain_missing(error)) from error
 
 __all__ = [
     'as_indices',

@@ -99,7 +99,7 @@ def test_interrupted_command_is_one_line(tmp_path):
         from pathlib import Path
         from real import call
         ROOT = Path(__file__).parent
-        def prepare(name, extras):
+        def prepare(name, extras, editable):
             return Path(sys.executable)
     """))
     (tmp_path / 'examples').mkdir()

@@ -5,15 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
+import numpy
 import pytest
 
-import fuel
-
 ROOT = Path(__file__).parents[2]
-CLONED = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in',
-          'README.rst', 'LICENSE', 'fuel', 'bin', 'examples']
 GENERATED = shutil.ignore_patterns('*.c', '*.cpp', '*.so', '__pycache__')
 
 
@@ -184,35 +183,115 @@ def test_python_of_pyenv_is_found(environment, tmp_path, monkeypatch):
     assert ('found', '9.9') == environment.find_python('python9.9')
 
 
-@pytest.mark.full
-@pytest.mark.timeout(900)
-def test_quickstart_from_a_clean_clone_succeeds_twice(tmp_path, own_home):
-    """From nothing but Python, a compiler and a package index."""
-    for name in CLONED:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, tmp_path / name, ignore=GENERATED)
-        else:
-            shutil.copy(ROOT / name, tmp_path / name)
-    bare = {'HOME': str(own_home), 'PATH': os.environ['PATH'],
-            'PYTHON': getattr(sys, '_base_executable', sys.executable)}
-    for _ in range(2):
-        result = subprocess.run(
-            [tmp_path / 'bin' / 'quickstart'], env=bare, check=False,
-            capture_output=True, text=True, timeout=450)
-        assert 0 == result.returncode, result.stdout + result.stderr
-        assert 'the batches are the same' in result.stdout
-        assert '3.' in result.stdout
-    assert 'Making' not in result.stdout
-    assert [] == list(own_home.glob('.fuelrc'))
+def import_from(folder, *path):
+    """Return the last line of an import that fails in a folder."""
+    program = f'import sys; sys.path[1:1] = {path!r}; import fuel.kernels'
+    found = subprocess.run(
+        [sys.executable, '-S', '-c', program], cwd=folder, text=True,
+        capture_output=True, check=False, timeout=100)
+    assert 0 != found.returncode
+    return found.stderr.splitlines()[-1]
 
 
-def test_checkout_that_was_not_built_says_how_to(tmp_path):
+@pytest.fixture
+def unbuilt(tmp_path):
+    """Return a checkout that was not built."""
+    shutil.copytree(ROOT / 'fuel', tmp_path / 'clone' / 'fuel',
+                    ignore=GENERATED)
+    return tmp_path / 'clone'
+
+
+def test_checkout_that_was_not_built_says_how_to(unbuilt, packages):
     """Anything that imports Fuel there gets to know, not of an import that
     is circular."""
-    shutil.copytree(Path(fuel.__file__).parent, tmp_path / 'fuel',
-                    ignore=GENERATED)
-    found = subprocess.run(
-        [sys.executable, '-c', 'import fuel.datasets'], cwd=tmp_path,
-        env={**os.environ, 'PYTHONPATH': str(tmp_path)}, text=True,
-        capture_output=True, check=False, timeout=100)
-    assert 'build_ext --inplace' in found.stderr
+    error = import_from(unbuilt, packages)
+    assert f'Fuel is imported from the checkout {unbuilt}' in error
+    assert f'pip install -e {unbuilt}' in error
+    assert 'build_ext --inplace' in error
+    assert 'hides' not in error
+
+
+def test_checkout_that_hides_an_installed_fuel_says_so(
+        unbuilt, tmp_path, packages):
+    """It names both folders, and how to get at the installed one."""
+    installed = tmp_path / 'site'
+    (installed / 'fuel' / 'kernels').mkdir(parents=True)
+    (installed / 'fuel' / 'kernels' / f'rows{EXTENSION_SUFFIXES[0]}').touch()
+    error = import_from(unbuilt, packages, str(installed))
+    assert (f'the checkout {unbuilt} hides the Fuel that is installed in '
+            f'{installed}') in error
+    assert 'in another folder or with -P' in error
+
+
+def test_broken_installation_is_not_called_a_checkout(tmp_path, packages):
+    """It has no sources to build."""
+    shutil.copytree(ROOT / 'fuel', tmp_path / 'fuel',
+                    ignore=shutil.ignore_patterns(
+                        *('*.c', '*.cpp', '*.so', '*.py[xc]', '*.pxd')))
+    error = import_from(tmp_path, packages)
+    assert 'install Fuel again' in error
+    assert 'hides' not in error
+
+
+@pytest.fixture
+def packages(tmp_path):
+    """Return a folder with the other packages that are installed."""
+    others = tmp_path / 'others'
+    others.mkdir()
+    for package in Path(numpy.__file__).parents[1].iterdir():
+        if 'fuel' not in package.name:
+            (others / package.name).symlink_to(package)
+    return str(others)
+
+
+def test_link_to_the_checkout_is_built_in_place_and_once(environment):
+    """Python sources count at once; a kernel that is new or gone is built."""
+    kernel = environment.ROOT / 'fuel' / 'rows.pyx'
+    kernel.write_text('')
+    version = ''.join(map(str, sys.version_info[:2]))
+    built = kernel.with_name(f'rows.cpython-{version}-x.so')
+    python = environment.prepare('.venv', ['examples'], editable=True)
+    assert ['-e', f'{environment.ROOT}[examples]'] == (
+        environment.commands[-1][-2:])
+    assert str(python) == environment.commands[-1][0]
+    assert ['make', 'install'] == steps(environment)
+    built.touch()
+    (environment.ROOT / 'fuel' / 'streams.py').write_text('changed')
+    environment.prepare('.venv', ['examples'], editable=True)
+    assert [] == steps(environment)
+    built.unlink()
+    environment.prepare('.venv', ['examples'], editable=True)
+    assert ['reinstall'] == steps(environment)
+    built.touch()
+    kernel.write_text('changed')
+    environment.prepare('.venv', ['examples'], editable=True)
+    assert ['reinstall'] == steps(environment)
+    environment.prepare('.venv', ['examples'])
+    assert ['make', 'install'] == steps(environment)
+
+
+def test_no_lock_file_is_left(environment):
+    """The checkout holds what it held, and the environment."""
+    before = set(os.listdir(environment.ROOT))
+    python = environment.prepare('.venv', [], editable=True)
+    assert {python.parents[1].name} == set(
+        os.listdir(environment.ROOT)) - before
+
+
+def test_lock_admits_one_at_a_time(environment, tmp_path):
+    """Though each owner removes its file."""
+    held, log = [], []
+
+    def work():
+        for _ in range(50):
+            with environment.locked(tmp_path / 'a.lock'):
+                held.append(1)
+                log.append(len(held))
+                held.pop()
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert [1] * 200 == log
+    assert not (tmp_path / 'a.lock').exists()
