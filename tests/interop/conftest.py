@@ -1,8 +1,19 @@
 """Tests of a bridge run in an environment that has the other library."""
+import os
+
 import pytest
 from support import bridges
 
 from fuel.testing import ReplayProcess
+
+
+def pytest_configure(config):
+    """Let Keras run on PyTorch, which is installed with it."""
+    if 'keras' in config.getoption('bridges'):
+        os.environ.setdefault('KERAS_BACKEND', 'torch')
+        # On PyTorch it reads tensors in a way that NumPy is to give up.
+        config.addinivalue_line(
+            'filterwarnings', 'ignore:__array__ implementation')
 
 
 def pytest_ignore_collect(collection_path, config):
