@@ -1,8 +1,12 @@
 """What every part of Fuel may use: subsets, lazy attributes, paths."""
+from typing import TYPE_CHECKING, Any
+
 from fuel.utils.lazy import do_not_pickle_attributes, lazy_property_factory
 from fuel.utils.paths import find_in_data_path, remember_cwd
-from fuel.utils.sequences import buffer_, iterable_fancy_indexing
-from fuel.utils.subset import Subset
+
+if TYPE_CHECKING:
+    from fuel.utils.sequences import buffer_, iterable_fancy_indexing
+    from fuel.utils.subset import Subset
 
 __all__ = [
     'Subset',
@@ -14,5 +18,18 @@ __all__ = [
     'remember_cwd',
 ]
 
-# Pickles and error texts name the public path.
-Subset.__module__ = __name__
+
+def __getattr__(name: str) -> Any:
+    # They need the kernels, and with them HDF5, which commands do not.
+    if name == 'Subset':
+        from fuel.utils.subset import Subset
+        return Subset
+    if name in ('buffer_', 'iterable_fancy_indexing'):
+        from fuel.utils import sequences
+        return getattr(sequences, name)
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    # With what is loaded on demand.
+    return sorted({*globals(), *__all__})

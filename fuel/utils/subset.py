@@ -392,3 +392,7 @@ def _checked_list(indices: IndexList, num_examples: int) -> IndexArray:
 
 def _is_everything(request: object) -> bool:
     return isinstance(request, slice) and request == slice(None)
+
+
+# Pickles and error texts name the public path.
+Subset.__module__ = 'fuel.utils'
