@@ -33,7 +33,8 @@ _LEFT_OUT = frozenset({
     'driver', 'load_in_memory', 'sort_indices', 'cache_bytes', 'cache_size',
     'prefetch', 'num_threads', 'num_workers', 'max_store', 'max_bytes',
     'start_method', 'timeout', 'host', 'port', 'hwm', 'curve', 'reconnect',
-    'rank', 'num_ranks', 'num_shards', 'subset', 'device', 'pin_memory'})
+    'rank', 'num_ranks', 'num_shards', 'subset', 'device', 'pin_memory',
+    'copies', 'sharding'})
 
 # Attributes that hold an argument under another name.
 _ATTRIBUTES = {'examples': 'indices'}

@@ -1,22 +1,17 @@
 """Make tensors of what streams return, over the same memory."""
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy
 import torch
 
+from fuel.interop.number_arrays import list_as_array, refusal
 from fuel.typing import Batch, StreamLike
 
 _NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
-_RAGGED = ('has elements of several shapes, or other Python objects, which '
-           'no tensor holds: pad them (fuel.transformers.Padding), give '
-           'images one size (fuel.transformers.image), or leave the source '
-           'out, which_sources=(...)')
-_STRINGS = ('holds strings, which no tensor does: encode them as numbers, '
-            'or leave the source out, which_sources=(...), so that it stays '
-            'as it is')
+_HOLDER = 'tensor'
 
 
 def as_tensors(data: Batch, stream: StreamLike,
@@ -58,14 +53,14 @@ def as_tensor(value: Any, source: str) -> torch.Tensor:
     if isinstance(value, _NUMBERS):
         return torch.as_tensor(value)
     if isinstance(value, (list, tuple)):
-        return _of_list(value, source)
-    raise _refusal(value, source)
+        return _of_array(list_as_array(value, source, _HOLDER), source)
+    raise refusal(value, source, _HOLDER)
 
 
 def _of_array(array: Any, source: str) -> torch.Tensor:
     dtype = array.dtype
     if dtype.kind not in 'biufc':
-        raise _refusal(array, source)
+        raise refusal(array, source, _HOLDER)
     if not array.flags.writeable or not dtype.isnative or any(
             stride < 0 for stride in array.strides):
         array = array.astype(dtype.newbyteorder('='), order='C')
@@ -73,35 +68,3 @@ def _of_array(array: Any, source: str) -> torch.Tensor:
         return torch.from_numpy(array)
     except TypeError as error:
         raise TypeError(f'source {source!r}: {error}') from None
-
-
-def _of_list(values: Sequence[Any], source: str) -> torch.Tensor:
-    """Return the tensor of a list of numbers, or of arrays of one shape."""
-    if any(isinstance(value, (str, bytes)) for value in values):
-        raise _refusal(values[0], source)
-    try:
-        array = numpy.asarray(values)
-    except ValueError:
-        raise _refusal(values, source) from None
-    return _of_array(array, source)
-
-
-def _refusal(value: Any, source: str) -> TypeError:
-    """Return the error for what no tensor holds."""
-    dtype = getattr(value, 'dtype', None)
-    kind = getattr(dtype, 'kind', '')
-    if isinstance(value, (str, bytes)) or kind in ('S', 'U', 'T') or (
-            kind == 'O' and value.size
-            and isinstance(value.flat[0], (str, bytes))):
-        reason = _STRINGS
-    elif kind in ('M', 'm'):
-        reason = (f'has the type {dtype}, which no tensor has: cast it to '
-                  'int64, Cast(stream, "int64", which_sources=(...))')
-    elif kind == 'V':
-        reason = ('is an array of records, which no tensor is: make each '
-                  'field a source of its own')
-    else:
-        reason = _RAGGED
-    what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
-            else type(value).__name__)
-    return TypeError(f'source {source!r} ({what}) {reason}')

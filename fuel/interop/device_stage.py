@@ -1,0 +1,174 @@
+"""The base of stages that copy batches to a device in advance."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import position_of
+from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.base import Transformer
+from fuel.transformers.source_names import as_names, check_known, labels_of
+from fuel.typing import (
+    Batch,
+    EpochReader,
+    Request,
+    StreamLike,
+    returns_epochs,
+)
+
+_NOTHING, _ITEM, _END, _ERROR = range(4)
+
+
+class Copier(Protocol):
+    """Starts copies of batches to a device, and waits for them."""
+
+    def start(self, batch: Batch) -> Batch:
+        """Return a batch on the device, whose copy may still run."""
+
+    def finish(self, batch: Batch) -> Batch:
+        """Return a batch whose copy may be waited for."""
+
+
+class DeviceStage(AgnosticTransformer):
+    """A stage whose next batch is on its way while this one is used.
+
+    Subclasses make what is copied, in :meth:`transform_any`, and a copier.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    copies : bool
+        Whether batches are copied in advance.  If not, the stage is like
+        any other.
+    which_sources : tuple of str, optional
+        The sources that are converted.  Defaults to all.
+
+    Notes
+    -----
+    A batch that was copied in advance counts as not read: a state holds the
+    position before it, and an error of the stream is raised in its turn.
+    """
+
+    _copier: Copier | None = None
+    _held: tuple[int, Any] = (_NOTHING, None)
+    _position: Any = None
+    dtype: str | dict[str, str] | None = None
+
+    def __init__(self, data_stream: StreamLike, copies: bool,
+                 which_sources: Sequence[str] | None = None) -> None:
+        super().__init__(data_stream, data_stream.produces_examples,
+                         axis_labels=labels_of(data_stream))
+        if which_sources is not None:
+            which_sources = as_names('which_sources', which_sources)
+            check_known('which_sources', which_sources, data_stream.sources)
+        self.which_sources = which_sources
+        self.copies = copies
+        if copies:
+            self.epoch_attributes = (
+                *Transformer.epoch_attributes, '_held', '_position')
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        state.pop('_copier', None)
+        return state
+
+    def make_copier(self) -> Copier:
+        """Return what copies batches in this process."""
+        raise NotImplementedError
+
+    def described(self, function: str, **options: object) -> str:
+        """Return a call of a function, with the options that are set."""
+        arguments = [type(self.data_stream).__name__, *[
+            f'{name}={value!r}' for name, value in options.items() if value]]
+        return f'{function}({", ".join(arguments)})'
+
+    def type_of(self, source: str, is_floating: bool) -> str | None:
+        """Return the type that numbers of a source become, if another."""
+        if isinstance(self.dtype, str):
+            return self.dtype if is_floating else None
+        return (self.dtype or {}).get(source)
+
+    @property
+    def one_to_one(self) -> bool:
+        """Whether each item is made of one of the stream alone (bool)."""
+        return self._is_stateless()
+
+    @returns_epochs
+    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
+        """Return an iterator over the data of a new epoch."""
+        with runtime_of(self).lock:
+            if self.copies:
+                self._held, self._position = (_NOTHING, None), None
+            return super().get_epoch_iterator(as_dict=as_dict)
+
+    def open_reader(self, epoch: Epoch) -> EpochReader | None:
+        """Return a reader that does what :meth:`get_data` does, or None."""
+        return None if self.copies else super().open_reader(epoch)
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next data, and start the copy of those that follow.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        if not self.copies:
+            return super().get_data(request)
+        if self._copier is None:
+            self._copier = self.make_copier()
+        if self._held[0] == _NOTHING:
+            self._read_next(request)
+        kind, held = self._held
+        if kind == _END:
+            raise StopIteration
+        self._held = _NOTHING, None
+        if kind == _ERROR:
+            raise held
+        # The next copy must not be waited for.
+        ready = self._copier.finish(held)
+        self._read_next(request)
+        return ready
+
+    def _read_next(self, request: Request) -> None:
+        """Start the copy of the next item, or keep why there is none."""
+        self._position = position_of(self.child_epoch_iterator)
+        try:
+            assert self._copier is not None
+            data = self._copier.start(super().get_data(request))
+            self._held = _ITEM, data
+        except StopIteration:
+            self._held = _END, None
+        except Exception as error:  # noqa: BLE001 - raised in its turn
+            self._held = _ERROR, error
+
+    def get_child_position(self) -> Any:
+        """Return where the stream stood before what was copied in advance."""
+        return None if self._held[0] == _NOTHING else self._position
+
+    def get_leftover(self) -> None:
+        """Return nothing: what was copied in advance is read again."""
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Take up nothing."""
+
+
+def names_of_types(dtype: Any, sources: Sequence[str],
+                   name_of: Callable[[Any], str],
+                   is_floating: Callable[[str], bool],
+                   ) -> str | dict[str, str] | None:
+    """Return the argument `dtype` of such a stage as names of types.
+
+    `name_of`: returns the name of a type, refuses what is none.
+    `is_floating`: whether the type of a name is one of floating numbers.
+    """
+    if dtype is None:
+        return None
+    if isinstance(dtype, Mapping):
+        check_known('dtype', dtype, sources)
+        return {source: name_of(one) for source, one in dtype.items()}
+    name = name_of(dtype)
+    if not is_floating(name):
+        raise ValueError(
+            f'dtype must be a type of floating numbers, got {name!r}: for '
+            'other sources pass a dict from their names to types')
+    return name

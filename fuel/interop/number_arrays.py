@@ -1,0 +1,54 @@
+"""Make arrays of numbers, or say why data are none."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+
+_RAGGED = ('has elements of several shapes, or other Python objects, which '
+           'no {holder} holds: pad them (fuel.transformers.Padding), give '
+           'images one size (fuel.transformers.image), or leave the source '
+           'out, which_sources=(...)')
+_STRINGS = ('holds strings, which no {holder} does: encode them as numbers, '
+            'or leave the source out, which_sources=(...), so that it stays '
+            'as it is')
+_TIMES = ('has the type {dtype}, which no {holder} has: cast it to int64, '
+          'Cast(stream, "int64", which_sources=(...))')
+_WIDE = ('has the type {dtype}, which no {holder} has: cast it to float64, '
+         'Cast(stream, "float64", which_sources=(...))')
+_RECORDS = ('is an array of records, which no {holder} is: make each field '
+            'a source of its own')
+_REASONS = {'M': _TIMES, 'm': _TIMES, 'V': _RECORDS, 'f': _WIDE, 'c': _WIDE}
+
+
+def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
+    """Return the array of a list of numbers, or of arrays of one shape.
+
+    `holder`: what is to be made of it, as for :func:`refusal`.
+    """
+    if any(isinstance(value, (str, bytes)) for value in values):
+        raise refusal(values[0], source, holder)
+    try:
+        return numpy.asarray(values)
+    except ValueError:
+        raise refusal(values, source, holder) from None
+
+
+def refusal(value: Any, source: str, holder: str) -> TypeError:
+    """Return the error for data that are no numbers of one shape.
+
+    `holder`: what does not hold them, such as a tensor.
+    """
+    dtype = getattr(value, 'dtype', None)
+    kind = getattr(dtype, 'kind', '')
+    if isinstance(value, (str, bytes)) or kind in ('S', 'U', 'T') or (
+            kind == 'O' and value.size
+            and isinstance(value.flat[0], (str, bytes))):
+        reason = _STRINGS
+    else:
+        reason = _REASONS.get(kind, _RAGGED)
+    what = (f'{type(value).__name__} of type {dtype}' if dtype is not None
+            else type(value).__name__)
+    return TypeError(f'source {source!r} ({what}) '
+                     f'{reason.format(holder=holder, dtype=dtype)}')
