@@ -251,7 +251,13 @@ class Mix(AbstractDataStream):
         ------
         StopIteration
             If the mixture has ended.
+        ValueError
+            If the request is not from the iteration scheme.
         """
+        if not (isinstance(request, tuple) and len(request) == 2):
+            raise ValueError(
+                f'{type(self).__name__} takes (position, point) of its '
+                f'iteration scheme as request, got {request!r}')
         assert self._mixture is not None
         return self._reader(
             self._mixture, self.child_epoch_iterators).read_request(request)

@@ -12,9 +12,10 @@ from fuel.streams import DataStream
 UNKNOWN_LENGTH = (
     'Filter', 'Cache', 'Cache refilled', 'Cache ends early',
     'Cache of Batch', 'Unpack', 'Unpack of Cache', 'Unpack Batch Unpack',
-    'MultiProcessing', 'ShuffleBuffer', 'ImagesFromBytes skipping',
+    'ShuffleBuffer', 'ImagesFromBytes skipping',
     'ProviderDataset', 'TextFile', 'TextFile batches', 'Window', 'NGrams',
-    'BucketBatch',
+    'BucketBatch', 'Chunk', 'Chunk shifted', 'Pack', 'Pack batches',
+    'Pack of Chunk', 'Mix', 'Mix to the last', 'Batch of Mix',
     'Noisy left-overs', 'Running', 'sharded Unpack', 'sharded Cache',
     'sharded Filter', 'sharded TextFile')
 
