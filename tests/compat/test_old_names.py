@@ -152,7 +152,7 @@ def test_every_module_imports_without_a_warning():
     names = [info.name for info in pkgutil.walk_packages(
         fuel.__path__, 'fuel.')]
     assert {'fuel.datasets.hdf5', 'fuel.kernels.rows'} <= set(names)
-    code = '''
+    code = """
 import importlib, sys
 for name in sys.argv[1:]:
     try:
@@ -161,5 +161,5 @@ for name in sys.argv[1:]:
         bridge = name.startswith('fuel.interop.')
         if not (bridge and 'pip install "fuel[' in str(error)):
             raise
-'''
+"""
     assert (0, b'', b'') == run_python('-W', 'error', '-c', code, *names)
