@@ -2,10 +2,11 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-
-from fuel.bin.listing import add_list_option
+from fuel import config
+from fuel.bin.listing import about, add_list_option
+from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
 from fuel.converters.output import Layout, OutputFolder
@@ -23,7 +24,12 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '-d', '--directory', default=os.getcwd(),
         help='where the raw files are (default: the current folder)')
-    parser.add_argument(
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument(
+        '--install', action='store_true',
+        help='put the converted file into the first folder of the data path, '
+        'where the data set finds it')
+    place.add_argument(
         '-o', '--output-directory', default=os.getcwd(),
         help='an existing folder for the converted file, or the URL of one '
         'in object storage, such as s3://bucket/folder (default: the '
@@ -59,16 +65,22 @@ def _compression(text: str) -> tuple[str, int | None]:
 
 
 def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog='fuel-convert',
-        description='Convert the raw files of a data set to HDF5.')
+        description='Convert the raw files of a data set to HDF5.',
+        examples=['fuel-convert mnist',
+                  'fuel-convert mnist -d raw --install',
+                  'fuel-convert image_folder -h',
+                  'fuel-convert --list'])
+    parser.add_version()
     add_list_option(parser, datasets)
     subparsers = parser.add_subparsers(
         dest='which_dataset', metavar='DATASET', required=True,
         help='one of ' + ', '.join(datasets))
     for name, fill_subparser in datasets.items():
         subparser = subparsers.add_parser(
-            name, help=f'convert {name}')
+            name, help=about(name) or f'convert {name}',
+            description=about(name) or None)
         _common_arguments(subparser)
         subparser.set_defaults(func=fill_subparser(subparser))
     return parser
@@ -78,6 +90,31 @@ def _with_extension(name: str) -> str:
     if os.path.splitext(name)[1] not in EXTENSIONS:
         name += '.hdf5'
     return name
+
+
+def _data_folder() -> str:
+    """Return the first folder of the data path, made if it is missing."""
+    folder = config.data_path[0]
+    os.makedirs(folder, exist_ok=True)
+    return str(folder)
+
+
+def _report(paths: Iterable[str]) -> None:
+    """Print on the error stream what was written, and whether data sets find
+    it: the output of this command is empty, for scripts."""
+    paths = [shown(path) for path in paths]
+    if not paths:
+        return
+    covered = {os.path.realpath(folder) for folder in config.data_path}
+    outside = [path for path in paths if os.path.realpath(
+        os.path.dirname(path) or os.curdir) not in covered]
+    note = ('in the data path, where data sets find it' if not outside
+            else 'in object storage: name it by its URL'
+            if is_url(outside[0]) else
+            'not in the data path: move it there, set FUEL_DATA_PATH='
+            f'{os.path.dirname(os.path.abspath(outside[0]))}, or convert '
+            'with --install')
+    print(f'wrote {", ".join(paths)} ({note})', file=sys.stderr)
 
 
 @pipe_friendly
@@ -103,7 +140,14 @@ def main(args: Sequence[str] | None = None) -> int:
     compression, level = arguments.pop('compression')
     layout = Layout(arguments.pop('chunk_rows'), compression, level)
     # The command is written into the file, which others read.
-    folder = OutputFolder(arguments.pop('output_directory'), layout,
+    place = arguments.pop('output_directory')
+    if arguments.pop('install'):
+        try:
+            place = _data_folder()
+        except OSError as error:
+            parser.error(f'the folder {config.data_path[0]!r} of the data '
+                         f'path cannot be made: {error.strerror}')
+    folder = OutputFolder(place, layout,
                           made_by([shown(word) if is_url(word) else word
                                    for word in argv]))
     if arguments['output_filename'] is None:
@@ -117,7 +161,7 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(
             f'the output directory does not exist: {folder.path!r}{hint}')
     try:
-        convert(function, arguments, folder)
+        _report(convert(function, arguments, folder))
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fuel.bin.listing import add_list_option
+from fuel.bin.listing import about, add_list_option
+from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
@@ -87,16 +88,22 @@ def _option_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog='fuel-download', description='Download the raw files of a data '
-        'set, or delete them.')
+        'set, or delete them.',
+        examples=['fuel-download mnist',
+                  'fuel-download mnist -d raw --jobs 4',
+                  'fuel-download mnist -d raw --check',
+                  'fuel-download --list'])
+    parser.add_version()
     add_list_option(parser, datasets)
     subparsers = parser.add_subparsers(
         dest='which_dataset', metavar='DATASET', required=True,
         help='one of ' + ', '.join(datasets))
     for name, fill_subparser in datasets.items():
         subparser = subparsers.add_parser(
-            name, help=f'download the {name} data set')
+            name, help=about(name) or f'download the {name} data set',
+            description=about(name) or None)
         _common_arguments(subparser)
         function = fill_subparser(subparser)
         subparser.set_defaults(func=function)

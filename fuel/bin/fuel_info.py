@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fuel import config
 from fuel.bin.describe import describe
 from fuel.bin.costs import cost_rows, epoch_costs, options_argument
 from fuel.bin.listing import human_size
+from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
 from fuel.bin.registries import check_settings
@@ -42,6 +44,12 @@ window: blocks that are shuffled together, and how many examples they have
 distance: how far examples are moved; a true shuffle gives 1
 lag: how alike the labels of examples are that come so many steps apart;
 1 if they are the same, 0 if they are alike by chance
+"""
+
+NO_SPLITS = """Splits
+
+    none: name its sources, as H5PYDataset(..., sources=...) reads any file, or
+    add splits with H5PYDataset.create_split_array
 """
 
 # Enough for the digits and the like; --json has all.
@@ -120,7 +128,8 @@ MEANING]
 
 def _text(facts: Mapping[str, Any]) -> str:
     lines = [_provenance(facts),
-             *_table('Splits', _splits(facts['splits'])),
+             *(_table('Splits', _splits(facts['splits']))
+               if facts['splits'] else [NO_SPLITS]),
              *_table('Sources', _sources(facts['sources'])),
              *_table('Names', _names(facts['sources'])),
              *_table('First epoch', cost_rows(facts.get('costs', {}))),
@@ -155,10 +164,85 @@ def main(args: Sequence[str] | None = None) -> int:
     int
         The exit status: 0 if the file could be read.
     """
-    parser = argparse.ArgumentParser(
+    parser = _make_parser()
+    arguments = parser.parse_args(args)
+    check_settings(parser.prog)
+    if arguments.config:
+        print(_settings(arguments.json))
+        return 0
+    if not arguments.filename:
+        parser.error('the following arguments are required: filename')
+    if len(arguments.filename) > 1 and arguments.preview:
+        parser.error('--preview draws one file: name no other')
+    if min(arguments.window, 1 if arguments.batch_size is None
+           else arguments.batch_size) < 1:
+        parser.error('--batch-size and --window must be at least 1')
+    found = [_facts(parser, arguments, name) for name in arguments.filename]
+    if arguments.json:
+        print(json.dumps(found if len(found) > 1 else found[0], indent=2))
+    else:
+        print('\n'.join(map(_text, found)))
+    return 0
+
+
+def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
+           filename: str) -> dict[str, Any]:
+    """Return what is known of one file; draw it, if that is asked for."""
+    if os.path.isdir(filename):
+        parser.error(f'expected an HDF5 file, got the folder {filename!r}')
+    try:
+        with open_hdf5(filename, storage_options=(
+                arguments.storage_options)) as h5file:
+            facts = describe(h5file)
+            if arguments.preview:
+                _save_preview(draw_preview(h5file), arguments.preview)
+        if arguments.batch_size is not None:
+            facts['costs'] = epoch_costs(
+                filename, arguments.storage_options, facts,
+                arguments.batch_size, arguments.window)
+        if arguments.shuffle:
+            facts['shuffle'] = measure_shuffles(
+                filename, arguments.split, arguments.shuffle,
+                arguments.block_size, arguments.storage_options)
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
+    return facts
+
+
+def _settings(as_json: bool) -> str:
+    """Return each setting with its value and where that comes from."""
+    found = {name: {'value': _value(name), 'origin': config.origin(name)}
+             for name in sorted(config.config)}
+    if as_json:
+        return json.dumps(found, indent=2, default=str)
+    width = max(map(len, found))
+    values = {name: str(setting['value']) for name, setting in found.items()}
+    return '\n'.join(
+        f'{name:{width}}  {values[name]:24}  {setting["origin"]}'
+        for name, setting in found.items())
+
+
+def _value(name: str) -> object:
+    """Return the value of a setting, None if it has none."""
+    if config.origin(name) == 'not set':
+        return None
+    return getattr(config, name)
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = CommandParser(
         prog='fuel-info',
-        description='Tell how a converted file was made and what it holds.')
-    parser.add_argument('filename', help='an HDF5 file, or its URL')
+        description='Tell how converted files were made and what they hold.',
+        examples=['fuel-info mnist.hdf5',
+                  'fuel-info *.hdf5 --json',
+                  'fuel-info mnist.hdf5 --preview mnist.png',
+                  'fuel-info --config'])
+    parser.add_version()
+    parser.add_argument('filename', nargs='*',
+                        help='HDF5 files, or their URLs')
+    parser.add_argument('--config', action='store_true',
+                        help='print each setting, and where its value comes '
+                        'from')
     parser.add_argument('--storage-options', type=options_argument,
                         metavar='JSON', default=None,
                         help='arguments of the file system of a URL, such '
@@ -184,32 +268,7 @@ def main(args: Sequence[str] | None = None) -> int:
     parser.add_argument('--block-size', type=int, metavar='EXAMPLES',
                         help='the size of the blocks of --shuffle (default: '
                         'the chunks of the file)')
-    arguments = parser.parse_args(args)
-    check_settings(parser.prog)
-    if min(arguments.window, 1 if arguments.batch_size is None
-           else arguments.batch_size) < 1:
-        parser.error('--batch-size and --window must be at least 1')
-    if os.path.isdir(arguments.filename):
-        parser.error(f'expected an HDF5 file, got the folder '
-                     f'{arguments.filename!r}')
-    try:
-        with open_hdf5(arguments.filename, storage_options=(
-                arguments.storage_options)) as h5file:
-            facts = describe(h5file)
-            if arguments.preview:
-                _save_preview(draw_preview(h5file), arguments.preview)
-        if arguments.batch_size is not None:
-            facts['costs'] = epoch_costs(
-                arguments.filename, arguments.storage_options, facts,
-                arguments.batch_size, arguments.window)
-        if arguments.shuffle:
-            facts['shuffle'] = measure_shuffles(
-                arguments.filename, arguments.split, arguments.shuffle,
-                arguments.block_size, arguments.storage_options)
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
-    print(json.dumps(facts, indent=2) if arguments.json else _text(facts))
-    return 0
+    return parser
 
 
 if __name__ == '__main__':

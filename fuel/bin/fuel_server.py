@@ -6,23 +6,30 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
+from fuel.suggestions import did_you_mean
 
 __all__ = ['main']
 
 
 def _make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog='fuel-server',
         description='Serve the batches of a data stream to other processes, '
                     'or ask a server how it is.',
         epilog='fuel-server keys DIRECTORY CLIENT... makes the keys for '
-               'encrypted connections.')
+               'encrypted connections.',
+        examples=['fuel-server mine:build_stream',
+                  'fuel-server mine:build_stream --port 0 --sharing all',
+                  'fuel-server --status tcp://localhost:5557',
+                  'fuel-server keys keys alice bob'])
+    parser.add_version()
     parser.add_argument(
         'stream', nargs='?', metavar='module:function',
         help='what builds the stream: a function without arguments, in a '
              'module that can be imported from here')
-    parser.add_argument('--port', type=int, default=5557,
+    parser.add_argument('--port', type=_port, default=5557,
                         help='default: %(default)s; 0 takes a free one')
     parser.add_argument('--host', default='127.0.0.1',
                         help="where to listen; default: %(default)s, which "
@@ -56,6 +63,13 @@ def _make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(
+            f'expected a port, 0 to 65535, got {text!r}')
+    return int(text)
+
+
 def _build(parser: argparse.ArgumentParser, name: str) -> Any:
     """Return what the user's function makes."""
     module_name, colon, function_name = name.partition(':')
@@ -73,7 +87,10 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
     function = getattr(module, function_name, None)
     if not callable(function):
         parser.error(f'the module {module_name!r} has no function '
-                     f'{function_name!r}')
+                     f'{function_name!r}' + did_you_mean(
+                         function_name, [name for name in vars(module)
+                                         if callable(vars(module)[name])],
+                         '; {}'))
     return function()
 
 
@@ -82,7 +99,7 @@ def _print_status(address: str, curve: str | None) -> int:
     from fuel.wire.status import ask_status
     try:
         status = ask_status(address, curve=curve)
-    except ServerError as error:
+    except (ServerError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     width = max(map(len, status))
@@ -136,6 +153,8 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error('give either module:function or --status ADDRESS')
     if options.status is not None:
         return _print_status(options.status, options.curve)
+    from zmq import ZMQError
+
     from fuel.server import start_server
     try:
         start_server(
@@ -143,6 +162,12 @@ def main(args: Sequence[str] | None = None) -> int:
             host=options.host, sharing=options.sharing,
             num_clients=options.num_clients, curve=options.curve,
             journal=options.journal, reconnect=options.reconnect)
+    except ZMQError as error:
+        print(f'fuel-server: cannot listen at tcp://{options.host}:'
+              f'{options.port}: {error.strerror}; choose another --port, 0 '
+              'for a free one, or a --host of this machine',
+              file=sys.stderr)
+        return 1
     except (OSError, ValueError, NotImplementedError) as error:
         notes = ' '.join(getattr(error, '__notes__', []))
         print(f'fuel-server: {error} {notes}'.rstrip(), file=sys.stderr)

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Sequence
 from fuel import config
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 
-__all__ = ['add_list_option']
+__all__ = ['about', 'add_list_option', 'human_size']
 
+# What no registry describes: data of one's own, and what has no fixed files.
+OWN = {
+    'csv': 'a table in a CSV file, one example a line',
+    'image_folder': 'photographs, one folder for each class',
+    'npy': 'arrays in .npy or .npz files',
+    'parquet': 'a table in Parquet files'}
+UNLISTED = {'youtube_audio': 'the sound of a video on YouTube'}
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 
@@ -34,12 +41,41 @@ class _List(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser,
                  *args: object) -> None:
-        rows = [HEADER, *(_row(name) for name in self._datasets)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
+        rows = {name: _row(name) for name in self._datasets}
+        widths = [max(map(len, column)) for column in zip(
+            HEADER, *rows.values(), strict=True)]
+
+        def show(cells: Iterable[str]) -> None:
             print('  '.join(cell.ljust(width) for cell, width in
-                            zip(row, widths, strict=True)).rstrip())
+                            zip(cells, widths, strict=True)).rstrip())
+        for title, names in _grouped(rows).items():
+            print(f'{title}:')
+            show(HEADER)
+            for name in names:
+                show(rows[name])
+                if text := about(name):
+                    print(f'    {text}')
         parser.exit(0)
+
+
+def about(name: str) -> str:
+    """Describe a data set in one line, as far as it is known."""
+    if name in dataset_names():
+        return str(dataset_facts(name)['about'])
+    return OWN.get(name) or UNLISTED.get(name, '')
+
+
+def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names under titles that say where the data come from."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        title = ('Built-in' if name in UNLISTED or name in dataset_names()
+                 else 'From files of your own' if name in OWN
+                 else 'From other packages')
+        groups.setdefault(title, []).append(name)
+    return dict(sorted(groups.items(), key=lambda group: (
+        'Built-in', 'From files of your own', 'From other packages'
+    ).index(group[0])))
 
 
 def _row(name: str) -> tuple[str, ...]:

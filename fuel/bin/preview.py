@@ -1,12 +1,14 @@
 """A picture of a file's examples, to see with one's own eyes."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy
 
 from fuel.bin.describe import is_ragged, source_names
+from fuel.bin.preview_rows import choose_rows, read_rows
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5.labels import scale
@@ -26,6 +28,9 @@ PLOT_HEIGHT = 120
 # Of matrices; smaller ones say more as curves.
 SMALLEST_SHEET = 8
 TITLE_HEIGHT = 16
+# Below an image: one line, as long as the image is wide.
+CAPTION_HEIGHT = 12
+CAPTION_LENGTH = 12
 WIDTH = COLUMNS * (THUMBNAIL + MARGIN) + MARGIN
 INK = (40, 80, 160)
 PAPER = (255, 255, 255)
@@ -33,13 +38,16 @@ PAPER = (255, 255, 255)
 
 @names_file
 def draw_preview(h5file: h5py.File) -> Any:
-    """Draw a contact sheet of the first examples of each source of images;
-    curves, or bars where each has one number, of any other."""
+    """Draw a contact sheet of each source of images, evenly spread over the
+    classes and with their names if the file has classes; curves, or bars
+    where each example has one number, of any other."""
     from PIL import Image, ImageDraw
     panels = []
     for name in source_names(h5file):
-        examples = _first_examples(h5file[name])
-        panels.append((f'{name}   {_range(examples)}', _panel(examples)))
+        rows, captions = choose_rows(h5file, name, COLUMNS * ROWS)
+        examples = _examples(h5file[name], rows)
+        panels.append((f'{name}   {_range(examples, captions)}',
+                       _panel(examples, captions)))
     height = sum(panel.height + TITLE_HEIGHT + MARGIN for _, panel in panels)
     sheet = Image.new('RGB', (WIDTH, max(height, 1)), PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -51,9 +59,10 @@ def draw_preview(h5file: h5py.File) -> Any:
     return sheet
 
 
-def _range(examples: list[Array]) -> str:
+def _range(examples: list[Array], captions: Sequence[str] = ()) -> str:
     """Say how many examples are drawn, and which numbers they hold."""
-    count = f'the first {len(examples)}'
+    count = (f'{len(examples)} of {len(set(captions))} classes' if captions
+             else f'the first {len(examples)}')
     numbers = [numpy.ravel(example) for example in examples]
     numbers = [array for array in numbers if array.size]
     if not numbers or any(array.dtype.kind not in 'buif'
@@ -64,24 +73,21 @@ def _range(examples: list[Array]) -> str:
     return f'{count}: {low:g} to {high:g}'
 
 
-def _panel(examples: list[Array]) -> Any:
+def _panel(examples: list[Array], captions: Sequence[str] = ()) -> Any:
     images = [image for example in examples
               if (image := _as_image(example)) is not None]
     if images and len(images) == len(examples):
-        return _contact_sheet(images)
+        return _contact_sheet(images, captions)
     return _plot(examples)
 
 
-def _first_examples(dataset: h5py.Dataset) -> list[Array]:
-    count = min(len(dataset), COLUMNS * ROWS) if dataset.shape else 0
-    if not count:
-        return []
-    rows = dataset[:count]
+def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:
+    examples = read_rows(dataset, rows)
     shapes = scale(dataset, 'shapes')
     if is_ragged(dataset) and shapes is not None:
-        return [row.reshape(shape)
-                for row, shape in zip(rows, shapes[:count], strict=True)]
-    return list(rows)
+        return [row.reshape(shape) for row, shape in zip(
+            examples, read_rows(shapes, rows), strict=True)]
+    return examples
 
 
 def _as_image(example: Array) -> Image.Image | None:
@@ -116,17 +122,24 @@ def _as_bytes(array: Array) -> Any:
     return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
 
 
-def _contact_sheet(images: list[Image.Image]) -> Any:
-    from PIL import Image
+def _contact_sheet(images: list[Image.Image],
+                   captions: Sequence[str]) -> Any:
+    """Draw images in rows, each with the name of its class below."""
+    from PIL import Image, ImageDraw
     rows = -(-len(images) // COLUMNS)
-    sheet = Image.new('RGB', (WIDTH, rows * (THUMBNAIL + MARGIN)), PAPER)
+    pitch = THUMBNAIL + MARGIN + (CAPTION_HEIGHT if captions else 0)
+    sheet = Image.new('RGB', (WIDTH, rows * pitch), PAPER)
+    pen = ImageDraw.Draw(sheet)
     for i, image in enumerate(images):
         scale = THUMBNAIL / max(image.size)
         small = image.resize([max(1, round(side * scale))
                               for side in image.size])
         row, column = divmod(i, COLUMNS)
-        sheet.paste(small, (MARGIN + column * (THUMBNAIL + MARGIN),
-                            row * (THUMBNAIL + MARGIN)))
+        left, top = MARGIN + column * (THUMBNAIL + MARGIN), row * pitch
+        sheet.paste(small, (left, top))
+        if captions:
+            pen.text((left, top + THUMBNAIL), captions[i][:CAPTION_LENGTH],
+                     fill=INK)
     return sheet
 
 

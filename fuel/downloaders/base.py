@@ -8,7 +8,8 @@ from typing import IO, Any
 
 import requests
 
-from fuel.downloaders.errors import DownloadError, SlowError, SourceError
+from fuel.downloaders.errors import (DownloadError, SlowError, SourceError,
+                                     UnreachableError)
 from fuel.downloaders.names import join, name_from_header, name_from_path
 from fuel.downloaders.options import DEFAULT, Options
 from fuel.downloaders.replies import BLOCK, HEADERS, ask, close, request
@@ -244,13 +245,13 @@ def _delete(directory: str, url: str | None, name: str | None,
 def _fetch_all(directory: str, jobs: Sequence[tuple[list[str], RawFile]],
                options: Options) -> None:
     def one(sources: list[str], known: RawFile, make_bar: BarMaker
-            ) -> str | None:
+            ) -> OSError | None:
         try:
             fetch(_get, sources, known, directory, options, make_bar)
         except DownloadError as error:
-            return str(error)
+            return error
         except OSError as error:
-            return f'{known} could not be written: {error}'
+            return OSError(f'{known} could not be written: {error}')
         return None
 
     if len(jobs) == 1 or options.jobs == 1:
@@ -262,7 +263,27 @@ def _fetch_all(directory: str, jobs: Sequence[tuple[list[str], RawFile]],
         found = _fetch_at_once(one, jobs, options.jobs)
     problems = [problem for problem in found if problem is not None]
     if problems:
-        raise DownloadError('\n'.join(problems))
+        raise DownloadError(_offline(problems, directory)
+                            or '\n'.join(map(str, problems)))
+
+
+def _offline(problems: Sequence[OSError], directory: str) -> str | None:
+    """Return one message for several files if no host can be reached."""
+    unreachable = [problem for problem in problems
+                   if isinstance(problem, UnreachableError)]
+    if len(unreachable) < 2 or len(unreachable) < len(problems):
+        return None
+    reasons: dict[str, str] = {}
+    for problem in unreachable:
+        reasons.update(problem.reasons)
+    hosts = '\n'.join(f'  {host}: {reason}' for host, reason in
+                      reasons.items())
+    names = ', '.join(problem.name for problem in unreachable)
+    return (f'{len(problems)} files could not be downloaded, since no host '
+            f'that has them can be reached; no file was changed:\n{hosts}\n'
+            'Look whether this machine is connected and needs a proxy, name '
+            'a mirror or a folder that has the files (--url-prefix), or put '
+            f'them in {directory!r} yourself: {names}')
 
 
 def _one_bar(stack: ExitStack, name: str) -> BarMaker:
@@ -276,9 +297,9 @@ def _one_bar(stack: ExitStack, name: str) -> BarMaker:
     return make_bar
 
 
-def _fetch_at_once(one: Callable[..., str | None],
+def _fetch_at_once(one: Callable[..., OSError | None],
                    jobs: Sequence[tuple[list[str], RawFile]],
-                   at_once: int) -> list[str | None]:
+                   at_once: int) -> list[OSError | None]:
     sizes = [known.size for _, known in jobs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     with (progress_bar(f'{len(jobs)} files', total) as bar,

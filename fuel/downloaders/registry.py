@@ -1,6 +1,7 @@
 """Facts about raw files: addresses, sizes and digests.
 
-They are in ``registry.json``: for each data set its title, its terms of use,
+They are in ``registry.json``: for each data set its title, a line about it
+(examples, shape, classes), its terms of use,
 the names of the converted files, and its raw files, each with addresses in the
 order in which to try them, size in bytes, SHA-256 and MD5. A null is a fact
 that has not been verified.
@@ -32,7 +33,7 @@ def dataset_names() -> list[str]:
 
 
 def dataset_facts(dataset: str) -> Mapping[str, Any]:
-    """Return title, terms, outputs and files of a data set."""
+    """Return title, about, terms, outputs and files of a data set."""
     facts: Mapping[str, Any] = _facts()[dataset]
     return facts
 

@@ -13,7 +13,8 @@ import urllib3
 from requests import Response, exceptions
 
 from fuel.downloaders.confirmation import confirmed_address
-from fuel.downloaders.errors import (EncodingError, SourceError,
+from fuel.downloaders.errors import (EncodingError, NoConnectionError,
+                                      SourceError,
                                       TransientError, WrongPieceError)
 from fuel.downloaders.options import Options
 from fuel.downloaders.reply import Get, Reply
@@ -135,9 +136,11 @@ def ask(get: Get, url: str, start: int, options: Options,
     except (exceptions.ConnectionError, exceptions.Timeout,
             exceptions.ChunkedEncodingError,
             urllib3.exceptions.HTTPError) as error:
-        what = ('there is no connection' if reply is None else
-                'the transfer broke off')
-        raise TransientError(f'{what}: {_reason(error)}') from error
+        if reply is None:
+            raise NoConnectionError(
+                f'there is no connection: {_reason(error)}') from error
+        raise TransientError(
+            f'the transfer broke off: {_reason(error)}') from error
     except exceptions.RequestException as error:
         raise SourceError(str(error)) from error
     finally:

@@ -9,10 +9,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO
+from urllib.parse import urlsplit
 
-from fuel.downloaders.errors import (DownloadError, EncodingError, SlowError,
+from fuel.downloaders.errors import (DownloadError, EncodingError,
+                                      NoConnectionError, SlowError,
                                       SourceError, TransientError,
-                                      WrongPieceError)
+                                      UnreachableError, WrongPieceError)
 from fuel.downloaders.options import Options
 from fuel.downloaders.partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders.replies import Answer, ask
@@ -49,6 +51,7 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
         return
     _spare_namesake(target, known)
     reasons: list[str] = []
+    unreachable: dict[str, str] = {}
     with _locked_part(target + '.part', known, options) as part:
         # Another process may have got it while this one waited.
         if _is_right(target, known):
@@ -62,6 +65,8 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
             except SourceError as error:
                 log.info('%s: %s', source, error)
                 reasons.append(f'  {source}: {error}')
+                if isinstance(error.__cause__, NoConnectionError):
+                    unreachable[urlsplit(source).netloc] = str(error)
                 continue
             if not known.verifiable:
                 log.warning('%s was not verified, since no digest of it is '
@@ -69,11 +74,15 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
                             _digest(part))
             _finish(part, target)
             return
-    raise DownloadError(
+    text = (
         f'{known} could not be downloaded; no file was changed. Tried:\n' +
         '\n'.join(reasons) + '\nTry again later, name a mirror or a folder '
         'that has the file (--url-prefix), or put it in '
         f'{directory!r} yourself')
+    if len(unreachable) == len({urlsplit(source).netloc
+                                for source in sources}):
+        raise UnreachableError(text, known, unreachable)
+    raise DownloadError(text)
 
 
 def _is_right(path: str, known: RawFile) -> bool:

@@ -18,7 +18,12 @@ def ask_status(address: str, timeout: float = 5.0,
         if curve is not None:
             from fuel.wire.curve import protect_client
             protect_client(socket, curve)
-        socket.connect(address)
+        try:
+            socket.connect(address)
+        except zmq.ZMQError as error:
+            raise ServerError(
+                f'cannot connect to {address!r} ({error.strerror}): expected '
+                'an address such as tcp://localhost:5557') from error
         socket.send(pack_header({'type': 'status'}))
         if not socket.poll(int(timeout * 1000)):
             raise ServerError(

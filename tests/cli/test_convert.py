@@ -89,8 +89,8 @@ def test_convert_with_any_hash_seed_gives_equal_bytes(iris):
     """The order of sets of strings does not reach the file."""
     found = set()
     for seed in ('1', '2'):
-        assert (0, b'', b'') == run_python(
-            '-m', 'fuel.bin.fuel_convert', 'iris', PYTHONHASHSEED=seed)
+        assert (0, b'') == run_python(
+            '-m', 'fuel.bin.fuel_convert', 'iris', PYTHONHASHSEED=seed)[:2]
         found.add((iris / 'iris.hdf5').read_bytes())
     assert 1 == len(found)
 

@@ -1,0 +1,66 @@
+"""Parsers of the commands: version, examples, suggestions for typos."""
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fuel.suggestions import did_you_mean
+from fuel.version import version
+
+__all__ = ['CommandParser']
+
+# argparse quotes the choices in some versions of Python.
+INVALID_CHOICE = re.compile(
+    r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
+UNKNOWN = 'unrecognized arguments: '
+
+
+class CommandParser(argparse.ArgumentParser):
+    """Parses the arguments of a command, or of one of its data sets.
+
+    Parameters
+    ----------
+    examples : sequence of str, optional
+        Command lines at the end of the help.
+    **kwargs
+        Those of :class:`argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (),
+                 **kwargs: Any) -> None:
+        if examples:
+            kwargs['formatter_class'] = argparse.RawDescriptionHelpFormatter
+            epilog = kwargs.get('epilog')
+            kwargs['epilog'] = '\n'.join(
+                [*([epilog, ''] if epilog else []), 'examples:',
+                 *(f'  {line}' for line in examples)])
+        super().__init__(*args, **kwargs)
+
+    def add_version(self) -> None:
+        """Add ``--version``."""
+        self.add_argument('--version', action='version',
+                          version=f'Fuel {version}')
+
+    def parse_known_args(  # type: ignore[override]
+            self, args: Sequence[str] | None = None,
+            namespace: argparse.Namespace | None = None,
+            ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse arguments; one that is not known is this parser's error."""
+        parsed, rest = super().parse_known_args(args, namespace)
+        if rest:
+            self.error(UNKNOWN + ' '.join(rest))
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Print usage and message, with the name that was meant."""
+        super().error(message + self._suggestion(message))
+
+    def _suggestion(self, message: str) -> str:
+        if found := INVALID_CHOICE.search(message):
+            return did_you_mean(found[1], re.findall(r'[\w-]+', found[2]),
+                                '; {}')
+        if message.startswith(UNKNOWN):
+            flag = message.removeprefix(UNKNOWN).split()[0].partition('=')[0]
+            flags = re.findall(r'--[\w-]+', self.format_help())
+            return did_you_mean(flag, flags, '; {}')
+        return ''
