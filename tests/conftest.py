@@ -29,7 +29,7 @@ SEED = int(os.environ.get('FUEL_TEST_SEED', '0')) or random.SystemRandom(
     ).randrange(1, 2 ** 32)
 
 # Their tests share what takes long to make, so one process runs them all.
-ONE_PROCESS = {'tests/packaging/test_distributions.py'}
+ONE_PROCESS = ('tests/packaging/test_distributions.py', 'tests/interop/ray/')
 
 STDERR = pytest.StashKey[int]()
 
@@ -60,15 +60,15 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Give each process the next test, or the next file of `ONE_PROCESS`."""
+    """Give each process the next test, or all of one of `ONE_PROCESS`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         """What is given to one process, in one piece."""
 
         def _split_scope(self, nodeid):
-            file = nodeid.partition('::')[0]
-            return file if file in ONE_PROCESS else nodeid
+            return next((place for place in ONE_PROCESS
+                         if nodeid.startswith(place)), nodeid)
 
     return Scheduling(config, log)
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fuel.epochs.pipeline import child_streams
-from fuel.transformers import MultiProcessing
+from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 
 
@@ -15,7 +15,7 @@ def leaves(stream: StreamLike) -> list[Any]:
 
     A stage that reads in another process, or through a server, has none.
     """
-    if isinstance(stream, MultiProcessing):
+    if isinstance(stream, WorkerStage):
         return []
     if hasattr(stream, 'dataset'):
         return [stream]

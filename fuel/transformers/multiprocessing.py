@@ -4,30 +4,20 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import pickle
-import weakref
-from contextlib import suppress
 from typing import Any
 
 from fuel import config
-from fuel.describe.source_types import SourceTypes
-from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import check_one_to_one, child_streams, skip
-from fuel.epochs.runtime import runtime_of
-from fuel.epochs.state import RUNNING, state_between
-from fuel.epochs.state_check import identified
-from fuel.iterator import DataIterator
-from fuel.streams.base import AbstractDataStream
-from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.epochs.pipeline import child_streams, skip
+from fuel.transformers.worker_stage import WorkerStage
 from fuel.transport.channel import check_platform
-from fuel.typing import Batch, State, StreamLike
+from fuel.typing import StreamLike
 from fuel.utils.checks import positive
-from fuel.workers.remote_stream import RemoteStream, session_of
-from fuel.workers.team import Team, WorkerSession
+from fuel.workers.team import Team
 
 log = logging.getLogger(__name__)
 
 
-class MultiProcessing(RemoteStream, Transformer):
+class MultiProcessing(WorkerStage):
     """Prefetches batches in other processes.
 
     While the model trains on one batch, the next are made.  They come
@@ -98,91 +88,19 @@ class MultiProcessing(RemoteStream, Transformer):
         check_platform('MultiProcessing')
         positive('max_store', max_store)
         positive('max_bytes', max_bytes)
-        positive('num_workers', num_workers)
-        if num_workers > 1:
-            check_one_to_one(data_stream)
         if start_method is not None:
             multiprocessing.get_context(start_method)
-        kwargs.setdefault('axis_labels', getattr(
-            data_stream, 'axis_labels', None))
-        if kwargs.get('iteration_scheme') is None:
-            # A stage of the user's may not know; then this one does not.
-            with suppress(ValueError):
-                kwargs.setdefault('produces_examples',
-                                  data_stream.produces_examples)
-        super().__init__(data_stream, **kwargs)
+        super().__init__(data_stream, num_workers, **kwargs)
         self.max_store = max_store
-        self.num_workers = num_workers
         self.start_method = start_method
         self.max_bytes = max_bytes
         self.timeout: float = (
             config.stall_timeout if timeout is None else timeout)
-        self._calls: tuple[str, ...] = ()
 
-    # Its items are those of the stream that it reads.
-    passes_items_on = True
-    # The session of the next epoch, if its state was asked for.
-    _next: WorkerSession | None = None
-
-    def known_types(self) -> SourceTypes:
-        """Return what is known of the data, which stay as they are."""
-        return types_of(self.data_stream)
-
-    def _length(self) -> int | None:
-        return length_of(self.data_stream)
-
-    @property
-    def runs_in(self) -> str:
-        """The worker processes (str)."""
-        return ('1 worker' if self.num_workers == 1
-                else f'{self.num_workers} workers')
-
-    def get_data(self, request: object = None) -> Batch:
-        """Return the next batch that the worker made."""
-        if request is not None:
-            raise ValueError(
-                'MultiProcessing takes no requests, since its batches were '
-                f'made before; got {request!r}')
-        return self._take(self._get_team)
-
-    def _open_session(self) -> WorkerSession:
-        """Begin the epoch that comes next."""
-        runtime = runtime_of(self)
-        pending = runtime.pending
-        last = self._last_session()
-        opened, self._next = self._next, None
-        if opened is not None:
-            self._after, self._calls = None, ()
-            return opened
-        if pending is not None and pending['epoch'] == RUNNING:
-            session = WorkerSession(pending)
-            session.begin(self._get_team())
-            return session
-        if pending is not None:
-            after = pending
-        elif last is None:
-            after = self._after
-        elif not runtime.is_left() and last.is_connected():
-            # Its workers run both.
-            after = None
-        else:
-            after = last.last_state()
-        self._leave_idle_sessions()
-        session = WorkerSession(after, after=True, calls=self._calls)
-        session.begin(self._get_team(), last)
-        self._after, self._calls = None, ()
-        return session
-
-    def _get_team(self) -> Team:
-        """Return running workers, started if there are none."""
-        team: Team | None = vars(self).get('_team')
-        if team is None or not team.is_usable():
-            if team is not None:
-                team.close()
-            team = self._team = Team.start(
-                self.data_stream, self._get_context(), self.num_workers,
-                self.max_store, self.max_bytes, self.timeout, skip)
-        return team
+    def _start_team(self) -> Team:
+        return Team.start(
+            self.data_stream, self._get_context(), self.num_workers,
+            self.max_store, self.max_bytes, self.timeout, skip)
 
     def _get_context(self) -> Any:
         """Return the multiprocessing context in which the worker starts."""
@@ -202,122 +120,6 @@ class MultiProcessing(RemoteStream, Transformer):
         raise TypeError(
             f'{reason}: use functions defined at the top level of a module '
             "instead of lambdas, or start_method='fork'") from error
-
-    def _leave_idle_sessions(self) -> None:
-        """Leave the epochs that nobody reads any more."""
-        runtime = runtime_of(self)
-        running = []
-        for reference, epoch in runtime.holders:
-            if epoch.finished or reference() is None:
-                session_of(epoch).leave()
-            else:
-                running.append((reference, epoch))
-        runtime.holders = running
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        super()._adopt_epoch(epoch, iterator)
-        runtime_of(self).holders.append((weakref.ref(iterator), epoch))
-
-    # A state is that of the wrapped stream, so it fits that stream too.
-
-    def _epoch_position(self, epoch: Epoch) -> State:
-        """Return the wrapped stream's state after what was delivered."""
-        return _state_of_session(session_of(epoch) or self.session)
-
-    def _state_of(self, epoch: Epoch) -> State:
-        return self._epoch_position(epoch)
-
-    def _state_between_epochs(self, epoch: str) -> State:
-        last = self._last_session()
-        state = self._after if last is None else _state_of_session(last)
-        if state is None:
-            return state_between(self.data_stream, epoch)
-        if state['epoch'] != RUNNING:
-            return state
-        # That epoch was left, so the state is that of the next.
-        if self._next is None:
-            after, calls = self._after, self._calls
-            self._next = self._open_session()
-            self._after, self._calls = after, calls
-        return _state_of_session(self._next)
-
-    def _begin_epoch(self, epoch: Epoch) -> None:
-        runtime = runtime_of(self)
-        with runtime.lock:
-            pending = runtime.pending
-            self.session = self._open_session()
-            runtime.pending = None
-            AbstractDataStream._begin_epoch(self, epoch)
-            if pending is not None and pending['epoch'] == RUNNING:
-                epoch.position = pending['position']
-
-    def _check_state(self, state: object) -> State:
-        checked: State = self.data_stream._check_state(state)
-        return checked
-
-    def _identified(self, state: State) -> State:
-        return identified(self.data_stream, state)
-
-    def _load_checked(self, state: State) -> None:
-        # The wrapped stream runs in the worker, and so it is loaded there.
-        runtime = runtime_of(self)
-        with runtime.lock:
-            runtime.pending = state
-            self._next = None
-
-    @property
-    def worker_pids(self) -> list[int]:
-        """Identifiers of the running worker processes (list of int)."""
-        team = vars(self).get('_team')
-        return [] if team is None else team.pids
-
-    def reset(self) -> None:
-        """Reset the wrapped stream before the next epoch."""
-        self._calls += ('reset',)
-        self._next = None
-
-    def next_epoch(self) -> None:
-        """Switch the wrapped stream to the next epoch."""
-        self._calls += ('next_epoch',)
-        self._next = None
-
-    def close(self) -> None:
-        """End the worker process; batches that were delivered stay.
-
-        A thread that waits for a batch gets an error.
-        """
-        is_locked = self._lock_to_close(self._cut)
-        try:
-            last = self._last_session()
-            if is_locked and last is not None:
-                # The next epoch iterator comes after what was delivered.
-                last.state()
-            self._next = None
-            team = vars(self).pop('_team', None)
-            if team is not None:
-                team.close()
-        finally:
-            if is_locked:
-                runtime_of(self).lock.release()
-        self.data_stream.close()
-
-    def _cut(self) -> None:
-        team = vars(self).get('_team')
-        if team is not None:
-            team.cut()
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        for name in ('_team', '_next'):
-            state.pop(name, None)
-        return state
-
-
-def _state_of_session(session: WorkerSession) -> State:
-    state = session.state()
-    if isinstance(state, Exception):
-        raise state
-    return state
 
 
 def _find_unpicklable(stream: object) -> tuple[str, Exception] | None:

@@ -33,13 +33,13 @@ class RemoteEpoch:
         self.failure: Exception | None = None
         self._final: bytes = b''
 
-    def open(self, message: Message) -> None:
+    def open(self, answer: bytes, *, failed: bool) -> None:
         """Record that the worker has begun the epoch, or could not."""
         self.opened = True
-        if message.first:
-            self.base = self.failure = pipeline_error(message.payload)
+        if failed:
+            self.base = self.failure = pipeline_error(answer)
         else:
-            self.base = pickle.loads(message.payload)
+            self.base = pickle.loads(answer)
 
     def final(self) -> State | Exception:
         """Return the state after the end, or why there is none."""
@@ -53,9 +53,13 @@ class RemoteEpoch:
 
 
 class Receipt(NamedTuple):
-    """Of a batch or error: whose it is, and the changed state, pickled."""
+    """Of a batch or error: the epoch's first state, and what changed.
 
-    epoch: RemoteEpoch
+    `base`: the state before the first batch, or why there is none.
+    `changes`: pickled differences of the state after it.
+    """
+
+    base: State | Exception
     changes: bytes
 
 

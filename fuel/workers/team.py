@@ -3,22 +3,60 @@ from __future__ import annotations
 
 import multiprocessing.context
 import pickle
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from fuel.exceptions import WorkerError
+from fuel.kernels.epoch_iterator import PendingItem
 from fuel.typing import State, StreamLike
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import DeliveredStates, RemoteSession
 from fuel.workers.worker import Worker
 
 
-class Team:
-    """One worker, or several that each make one batch of several."""
+class EpochWorker(Protocol):
+    """Makes epochs for one consumer: a process, or an actor of a cluster.
 
-    def __init__(self, workers: list[Worker],
+    `error`: why it was given up, if it was.
+    `interrupted`: whether its epochs go on with other workers.
+    """
+
+    @property
+    def error(self) -> WorkerError | None: ...
+
+    @property
+    def interrupted(self) -> bool: ...
+
+    @property
+    def pid(self) -> int | None: ...
+
+    def is_usable(self) -> bool: ...
+
+    def begin(self, options: dict[str, Any]) -> RemoteEpoch: ...
+
+    def leave(self, epoch: Any) -> None: ...
+
+    def wait_until_open(self, epoch: Any) -> None: ...
+
+    def receive(self, epoch: Any, pending: PendingItem) -> None: ...
+
+    def cut(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Team:
+    """One worker, or several that each make one batch of several.
+
+    `continues`: whether the next epoch may begin where the streams of its
+        workers stand, and needs no state to go on from.
+    """
+
+    continues = True
+
+    def __init__(self, workers: Sequence[EpochWorker],
                  skip: Callable[[Any, int], None]) -> None:
-        self.workers = workers
+        self.workers = list(workers)
         self.skip = skip
 
     @classmethod
@@ -133,7 +171,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""
         self.delivered += 1
-        self.states.add(self.delivered, receipt.epoch.base, receipt.changes)
+        self.states.add(self.delivered, receipt.base, receipt.changes)
         self.states.keep_from(self.delivered)
 
     def has_begun(self) -> bool:
@@ -180,8 +218,9 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         return None if self.has_begun() else self.resume
 
     def is_connected(self) -> bool:
-        """Return whether running workers make the epoch."""
-        return self.team is not None and self.team.is_usable()
+        """Return whether running workers can go on after the epoch."""
+        return (self.team is not None and self.team.continues
+                and self.team.is_usable())
 
     def leave(self) -> None:
         """Report to the workers that nobody reads the epoch any more."""

@@ -158,7 +158,7 @@ class Worker:
             else:
                 data, changes = self._load(item)
             epoch.taken += 1
-            pending.held = data, error, Receipt(epoch, changes)
+            pending.held = data, error, Receipt(epoch.base, changes)
             self._acknowledge(epoch)
 
     @contextmanager
@@ -249,7 +249,8 @@ class Worker:
         elif message.epoch not in self.epochs:
             self._drop(message)
         elif message.kind == Kind.OPENED:
-            self.epochs[message.epoch].open(message)
+            self.epochs[message.epoch].open(
+                message.payload, failed=bool(message.first))
         else:
             self.epochs[message.epoch].items.append(message)
 

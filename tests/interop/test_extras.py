@@ -11,13 +11,15 @@ from fuel.interop.extras import from_extra
 @pytest.mark.parametrize('name', [
     name for name in bridges.BRIDGES if bridges.modules(name)])
 def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
-    """Whoever imports it learns what to install, and sees one error."""
+    """Whoever uses it learns what to install, and sees one error."""
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError) as caught:
-        importlib.import_module(f'fuel.interop.{name}')
+        bridge = importlib.import_module(f'fuel.interop.{name}')
+        # It may load its library on demand.
+        for exported in bridge.__all__:
+            getattr(bridge, exported)
     assert f'pip install "fuel[{name}]"' in str(caught.value)
     assert caught.value.__suppress_context__
-    assert 'fuel.interop.' + name not in sys.modules
 
 
 def test_other_import_errors_pass():

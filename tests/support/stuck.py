@@ -13,6 +13,8 @@ import traceback
 # Before the test is ended, and its processes with it.
 SECONDS = 50
 
+_are_armed = True
+
 
 def print_stacks(*_):
     """Print the stack of every thread on the standard error."""
@@ -31,4 +33,14 @@ def arm(seconds=SECONDS):
 
 def arm_forks(seconds=SECONDS):
     """Print those of every process that this one forks from now on."""
-    os.register_at_fork(after_in_child=lambda: arm(seconds))
+    os.register_at_fork(after_in_child=lambda: arm(
+        seconds if _are_armed else 0))
+
+
+def spare_forks():
+    """Leave those alone that this process forks from now on.
+
+    The timer goes on in a program that a fork runs, and ends it.
+    """
+    global _are_armed
+    _are_armed = False

@@ -1,0 +1,29 @@
+"""Pipelines on a Ray cluster, and the data sets of Ray Data in Fuel."""
+from typing import TYPE_CHECKING, Any
+
+from fuel.interop.extras import from_extra
+
+if TYPE_CHECKING:
+    from fuel.interop.ray.stage import RayWorkers as RayWorkers
+
+__all__ = ['RayWorkers']
+
+# Ray is imported when one of them is asked for.
+_MODULES = {'RayWorkers': 'stage'}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+    from importlib import import_module
+    with from_extra('ray', 'ray', 'pyarrow', 'pandas'):
+        module = import_module(f'{__name__}.{_MODULES[name]}')
+    value = getattr(module, name)
+    # Classes are pickled, and shown, under the name that users import.
+    value.__module__ = __name__
+    return value
+
+
+def __dir__() -> list[str]:
+    # With what is loaded on demand.
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,371 @@
+"""An actor that makes batches, seen from its consumer."""
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+
+from fuel.epochs.state_delta import changed
+from fuel.exceptions import WorkerError
+from fuel.interop.ray.actor import Answer, Kind
+from fuel.interop.ray.object_leases import ObjectLeases
+from fuel.kernels.epoch_iterator import PendingItem
+from fuel.transport.batches import load
+from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
+
+log = logging.getLogger(__name__)
+
+# Seconds between looks at whether another thread closed the stream.
+_GLANCE = 1.0
+
+
+class ActorLostError(Exception):
+    """An actor, its node, or what it had made is gone."""
+
+
+class ActorEpoch(RemoteEpoch):
+    """One epoch of one actor, on the consumer's side.
+
+    `options`: what the actor that makes it began it with.
+    `is_fresh`: whether an actor that has just started can begin it so.
+    `changes`: what changed from `base` to the last batch received.
+    `asked`: options of the actor that has not answered yet, and `answer`, a
+        reference to its answer.
+    `calls`: references to the batches that were asked for, and the bytes
+        that each may have.
+    `life`: how many actors of its worker had died when it was asked for.
+    """
+
+    def __init__(self, number: int, options: dict[str, Any], *,
+                 is_fresh: bool) -> None:
+        super().__init__(number)
+        self.options = options
+        self.is_fresh = is_fresh
+        self.changes: bytes | None = None
+        self.asked = options
+        self.answer: Any = None
+        self.calls: deque[tuple[Any, int]] = deque()
+        self.life = -1
+
+    @property
+    def reserved(self) -> int:
+        """Bytes that the batches may take that were asked for (int)."""
+        return sum(room for _, room in self.calls)
+
+    def record_opened(self, answer: bytes, *, failed: bool) -> None:
+        """Record that an actor has begun the epoch, or goes on with it."""
+        self.options, self.changes, self.answer = self.asked, None, None
+        self.open(answer, failed=failed)
+
+    def options_to_go_on(self) -> dict[str, Any]:
+        """Return what another actor goes on with, after what was received.
+
+        Raises: why there is no state to go on from.
+        """
+        if self.changes is None and self.is_fresh:
+            return self.options
+        if isinstance(self.base, Exception):
+            raise self.base
+        state = self.base
+        options = {**self.options, 'after': False, 'calls': ()}
+        if self.changes is not None:
+            steps = pickle.loads(self.changes) if self.changes else None
+            if isinstance(steps, Exception):
+                raise steps
+            if steps is not None:
+                state = changed(state, steps)
+            if 'share' in options:
+                # The batches of all others come before its next.
+                count = options['share'][1]
+                options['share'] = count - 1, count
+        return {**options, 'state': state}
+
+
+class ActorWorker:
+    """One place in a team, taken by an actor, and by another if it dies.
+
+    `start`: starts an actor.
+    `stalled`: seconds without an answer after which it counts as stalled.
+    `max_restarts`: how many actors in turn may die without making a batch.
+    `needs`: resources of the actor, in words.
+    `max_batches`, `max_bytes`: how much may be prefetched.
+    `restarts`: how many actors were replaced.
+    """
+
+    def __init__(self, name: str, start: Callable[[], Any],
+                 leases: ObjectLeases, *, stalled: float, max_restarts: int,
+                 needs: str) -> None:
+        self.name = name
+        self.max_batches = self.max_bytes = 1
+        self.stalled = stalled
+        self.max_restarts = max_restarts
+        self.needs = needs
+        self.owner = os.getpid()
+        self.epochs: dict[int, ActorEpoch] = {}
+        self.error: WorkerError | None = None
+        self.interrupted = False
+        self.is_cut = False
+        self.restarts = 0
+        self._start = start
+        self._leases = leases
+        self._deaths = 0
+        self._num_epochs = 0
+        # Bytes of the next batch, by those before.
+        self._size: int | None = None
+        self._is_waiting = False
+        self._actor = start()
+        self._location = self._actor.locate.remote()
+        self._handles = [self._actor]
+        self._finalizer = weakref.finalize(self, _kill_all, self._handles)
+
+    @property
+    def location(self) -> tuple[str, int] | None:
+        """Node and process of the actor, None if it has not started."""
+        with suppress(RayError):
+            location: tuple[str, int] = ray.get(self._location, timeout=0)
+            return location
+        return None
+
+    @property
+    def pid(self) -> int | None:
+        """Process identifier of the actor on its node (int)."""
+        location = self.location
+        return None if location is None else location[1]
+
+    def is_usable(self) -> bool:
+        """Return whether epochs can be begun with this worker."""
+        return (self.error is None and self._finalizer.alive
+                and self.owner == os.getpid())
+
+    def begin(self, options: dict[str, Any]) -> ActorEpoch:
+        """Begin an epoch; the options are those of :class:`BatchMaker`."""
+        # Each epoch has its own state: another actor may have to make it.
+        options = {name: value for name, value in options.items()
+                   if name not in ('left', 'delivered')}
+        is_fresh = options['state'] is not None or not self._num_epochs
+        with self._abandoned_if_interrupted():
+            self._num_epochs += 1
+            epoch = ActorEpoch(self._num_epochs, options, is_fresh=is_fresh)
+            self.epochs[epoch.number] = epoch
+            self._ask_to_open(epoch, options)
+            return epoch
+
+    def leave(self, epoch: ActorEpoch) -> None:
+        """Stop reading an epoch."""
+        if self.epochs.pop(epoch.number, None) is None:
+            return
+        epoch.calls.clear()
+        if self.is_usable():
+            with self._abandoned_if_interrupted():
+                self._actor.leave.remote(epoch.number)
+
+    def wait_until_open(self, epoch: ActorEpoch) -> None:
+        """Wait for the first state of an epoch, if that may come."""
+        if not epoch.opened and self.is_usable():
+            with self._abandoned_if_interrupted():
+                self._until_answered(epoch, self._open)
+
+    def receive(self, epoch: ActorEpoch, pending: PendingItem) -> None:
+        """Receive the next batch of an epoch, or its error, as pending."""
+        if self.owner != os.getpid():
+            raise WorkerError(
+                f'the actors of {self.name} belong to process {self.owner} '
+                f'and cannot be used by its child {os.getpid()}: make a new '
+                'stream there')
+        with self._abandoned_if_interrupted():
+            answer = self._until_answered(epoch, self._next)
+            if epoch.failure is not None:
+                pending.held = None, epoch.failure, None
+                return
+            self._deaths = 0
+            if answer.kind is Kind.END:
+                epoch.end(answer.payload)
+                self.epochs.pop(epoch.number, None)
+                raise StopIteration
+            data = error = None
+            if answer.kind is Kind.ERROR:
+                error = pipeline_error(answer.payload)
+            else:
+                data = load(answer.payload, self._leases.lend(answer.buffers))
+            epoch.taken += 1
+            epoch.changes = answer.changes
+            pending.held = data, error, Receipt(epoch.base, answer.changes)
+            del answer
+            self._ask_for_more(epoch)
+
+    @contextmanager
+    def _abandoned_if_interrupted(self) -> Iterator[None]:
+        """Give the actor up if Ctrl-C may have lost an answer.
+
+        Another one goes on where the user was.
+        """
+        self._is_waiting = False
+        try:
+            yield
+        except (StopIteration, WorkerError):
+            raise
+        except BaseException:
+            if not self._is_waiting:
+                self.interrupted = True
+                self.error = WorkerError(
+                    f'an actor of {self.name} was given up, since an '
+                    'interrupt came while a batch was received, and another '
+                    'one needs a position to go on from')
+            raise
+
+    def _until_answered(self, epoch: ActorEpoch,
+                        ask: Callable[[ActorEpoch], Any]) -> Any:
+        """Return what an actor answers, of however many that die."""
+        while True:
+            if self.error is not None:
+                raise self.error
+            try:
+                if epoch.life != self.restarts:
+                    self._ask_to_open(epoch, self._options_to_go_on(epoch))
+                return ask(epoch)
+            except ActorLostError as error:
+                self._replace(epoch, error)
+
+    def _open(self, epoch: ActorEpoch) -> None:
+        if epoch.answer is not None:
+            failed, answer = self._get(epoch.answer)
+            epoch.record_opened(answer, failed=failed)
+
+    def _next(self, epoch: ActorEpoch) -> Any:
+        """Return the next answer that is no excuse; None if it has failed."""
+        self._open(epoch)
+        if epoch.failure is not None:
+            return None
+        while True:
+            if not epoch.calls:
+                self._ask_for_more(epoch)
+            answer: Answer = self._get(epoch.calls[0][0])
+            epoch.calls.popleft()
+            if answer.kind is Kind.BATCH:
+                self._size = (answer.size if self._size is None else max(
+                    answer.size, (7 * self._size + answer.size) // 8))
+            elif answer.kind is Kind.TOO_LARGE:
+                # What was asked for after it has come back empty, too.
+                self._size = answer.size
+                continue
+            return answer
+
+    def _ask_to_open(self, epoch: ActorEpoch, options: dict[str, Any]) -> None:
+        epoch.calls.clear()
+        epoch.life = self.restarts
+        epoch.asked = options
+        epoch.answer = self._actor.open.remote(epoch.number, options)
+        self._ask_for_more(epoch)
+
+    def _ask_for_more(self, epoch: ActorEpoch) -> None:
+        """Ask for as many batches as there is room for, at least for one."""
+        room = self.max_bytes if self._size is None else self._size
+        free = self.max_bytes - sum(
+            other.reserved for other in self.epochs.values())
+        while not epoch.calls or (
+                room <= free and len(epoch.calls) < self.max_batches):
+            epoch.calls.append((
+                self._actor.make.remote(epoch.number, room), room))
+            free -= room
+
+    def _get(self, reference: Any) -> Any:
+        """Wait for an object of the actor."""
+        deadline = time.monotonic() + self.stalled
+        while not self.is_cut:
+            try:
+                self._is_waiting = True
+                value = ray.get(reference, timeout=_GLANCE)
+                self._is_waiting = False
+                return value
+            except GetTimeoutError:
+                if time.monotonic() > deadline:
+                    raise WorkerError(self._describe_stall()) from None
+            except RayTaskError as error:
+                raise WorkerError(
+                    f'an actor of {self.name} could not send what it made: '
+                    f'{error}') from error
+            except RayError as error:
+                raise ActorLostError(str(error)) from error
+        raise WorkerError(
+            f'the actors of {self.name} were ended by another thread while '
+            'this one waited for a batch')
+
+    def _options_to_go_on(self, epoch: ActorEpoch) -> dict[str, Any]:
+        try:
+            return epoch.options_to_go_on()
+        except Exception as error:
+            self.error = WorkerError(
+                f'an actor of {self.name} died, and no other can go on, '
+                f'since the pipeline has no state: {error}')
+            raise self.error from error
+
+    def _replace(self, epoch: ActorEpoch, error: ActorLostError) -> None:
+        """Start another actor in the place of one that is lost."""
+        self._deaths += 1
+        place = self.location
+        where = '' if place is None else f' (process {place[1]} of {place[0]})'
+        reason = str(error).partition('\n')[0]
+        if self._deaths > self.max_restarts:
+            self.error = WorkerError(
+                f'{self._deaths} actors of {self.name} died one after the '
+                f'other{where} before they had made batch {epoch.taken} of '
+                f'their share: {error}')
+            raise self.error from error.__cause__
+        log.warning('an actor of %s%s was lost, and another goes on after '
+                    'batch %d of its share: %s', self.name, where,
+                    epoch.taken, reason)
+        _kill_all(self._handles)
+        self._actor = self._start()
+        self._handles[:] = [self._actor]
+        self._location = self._actor.locate.remote()
+        self.restarts += 1
+
+    def _describe_stall(self) -> str:
+        place = self.location
+        if place is None:
+            return (f'an actor of {self.name} has not started for '
+                    f'{self.stalled} seconds (timeout): it needs '
+                    f'{self.needs}, and of {_in_words(ray.cluster_resources())}'
+                    f' free are {_in_words(ray.available_resources())}')
+        return (f'process {place[1]} of node {place[0]}, an actor of '
+                f'{self.name}, has sent nothing for {self.stalled} seconds '
+                '(timeout): `ray stack` on that node shows where it is')
+
+    def retire(self) -> None:
+        """End the actor; epochs that are still read go on with others."""
+        self.interrupted = True
+        self.close()
+
+    def cut(self) -> None:
+        """Interrupt a thread that waits for a batch."""
+        self.is_cut = True
+
+    def close(self) -> None:
+        """End the actor; arrays that were delivered stay."""
+        self._finalizer()
+        self.epochs.clear()
+
+    def __getstate__(self) -> object:
+        raise TypeError('an actor that makes batches cannot be pickled')
+
+
+def _kill_all(handles: list[Any]) -> None:
+    # At exit Ray may be gone, and its actors with it.
+    if ray.is_initialized():
+        for actor in handles:
+            ray.kill(actor)
+
+
+def _in_words(resources: dict[str, float]) -> str:
+    return ', '.join(f'{amount:g} {name}' for name, amount
+                     in sorted(resources.items())
+                     if ':' not in name and not name.endswith('memory'))

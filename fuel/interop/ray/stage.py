@@ -1,0 +1,208 @@
+"""Prefetching of batches in actors of a Ray cluster."""
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+from ray import cloudpickle
+
+from fuel import config
+from fuel.epochs.pipeline import check_one_to_one
+from fuel.interop.ray.actor import PipelineActor
+from fuel.interop.ray.actor_team import ActorTeam
+from fuel.interop.ray.actor_worker import ActorWorker
+from fuel.interop.ray.object_leases import ObjectLeases
+from fuel.transformers.worker_stage import WorkerStage
+from fuel.typing import StreamLike
+from fuel.utils.checks import not_negative, positive
+
+# Resources that have an argument of their own in Ray.
+_ARGUMENTS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
+
+
+class RayWorkers(WorkerStage):
+    """Prefetches batches in actors on the nodes of a Ray cluster.
+
+    What :class:`~fuel.transformers.MultiProcessing` does with processes of
+    one host, on a cluster.  Batches come through Ray's object store, so that
+    those of an actor on the same node are not copied.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+        What to run in the actors.  It is pickled once, so what it reads
+        must be there on every node, or at a URL.  Functions of your script
+        and lambdas are sent as they are.
+    num_workers : int, optional
+        How many actors share the work.  Defaults to 1.  The values stay the
+        same bit for bit, so each stage must make one item of one, and what it
+        draws must not depend on the items before.
+    resources : dict, optional
+        What each actor needs of its node: amounts by name, ``'CPU'``,
+        ``'GPU'``, ``'memory'`` in bytes, or a resource of your own.  Defaults
+        to ``{'CPU': 1}``.
+    max_store : int, optional
+        How many batches may be prefetched.  Defaults to 100.
+    max_bytes : int, optional
+        How many bytes of the object store the batches may take, half of
+        them before and half of them after they are delivered; each actor
+        has one batch, however large it is.  Defaults to
+        ``config.shared_memory_bytes``, 1 GiB.
+    timeout : float, optional
+        Seconds without a new batch after which an actor counts as stalled.
+        Defaults to ``config.stall_timeout``, 600; ``math.inf`` waits as
+        long as the actor lives.
+    max_restarts : int, optional
+        How many actors may die one after another, in one place of the team,
+        without a new batch.  Defaults to 3.
+    **kwargs
+        Arguments of :class:`~fuel.transformers.Transformer`.
+
+    Attributes
+    ----------
+    num_restarts : int
+    worker_nodes : list of str
+
+    Raises
+    ------
+    ValueError
+        If several actors cannot share the stream, or an amount is negative.
+    fuel.exceptions.WorkerError
+        By the epoch iterator, if actors die again and again, or one stalls,
+        or does not get its resources.  What the pipeline itself raises is
+        raised here too, with the actor's traceback.
+
+    Notes
+    -----
+    The actors start with the first epoch iterator, on the cluster that
+    :func:`ray.init` connected to, and end with :meth:`close`, with the
+    stream, or with this process.  They are spread over the nodes.
+
+    An actor that dies, with its node or without, is replaced by another one,
+    which goes on after the last batch that came; nothing is lost or repeated.
+
+    Order, values and states are those of the wrapped stream, for any number
+    of workers.  Arrays are writable and belong to the caller; on systems
+    other than Linux they are copied for that.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import SequentialScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset([1, 2, 3]),
+    ...                     iteration_scheme=SequentialScheme(3, 2))
+    >>> with RayWorkers(stream, num_workers=2) as parallel:
+    ...     list(parallel.get_epoch_iterator())
+    [([1, 2],), ([3],)]
+    """
+
+    def __init__(self, data_stream: StreamLike, num_workers: int = 1, *,
+                 resources: Mapping[str, float] | None = None,
+                 max_store: int = 100, max_bytes: int | None = None,
+                 timeout: float | None = None, max_restarts: int = 3,
+                 **kwargs: Any) -> None:
+        if max_bytes is None:
+            max_bytes = config.shared_memory_bytes
+        positive('max_store', max_store)
+        positive('max_bytes', max_bytes)
+        not_negative('max_restarts', max_restarts)
+        self.resources = _checked({'CPU': 1} if resources is None
+                                  else resources)
+        super().__init__(data_stream, num_workers, **kwargs)
+        self.max_store = max_store
+        self.max_bytes = max_bytes
+        self.timeout: float = (
+            config.stall_timeout if timeout is None else timeout)
+        self.max_restarts = max_restarts
+
+    @property
+    def runs_in(self) -> str:
+        """The actors (str)."""
+        return ('1 Ray actor' if self.num_workers == 1
+                else f'{self.num_workers} Ray actors')
+
+    @property
+    def num_restarts(self) -> int:
+        """How many actors were replaced since the first epoch (int)."""
+        return sum(actor.restarts for actor in self._actors())
+
+    @property
+    def worker_nodes(self) -> list[str]:
+        """Identifiers of the nodes of the actors that have started."""
+        locations = [actor.location for actor in self._actors()]
+        return [location[0] for location in locations if location is not None]
+
+    def _actors(self) -> list[ActorWorker]:
+        team: ActorTeam | None = vars(self).get('_team')
+        return [] if team is None else team.actors
+
+    def scale(self, num_workers: int) -> None:
+        """Share the epochs that follow between another number of actors.
+
+        Actors are kept, started and ended as necessary when the next epoch
+        begins.  An epoch that is read then goes on with the actors that stay.
+
+        Parameters
+        ----------
+        num_workers : int
+
+        Raises
+        ------
+        ValueError
+            If several actors cannot share the stream.
+        """
+        if positive('num_workers', num_workers) > 1:
+            check_one_to_one(self.data_stream)
+        self.num_workers = num_workers
+        self._next = None
+
+    def _get_team(self) -> ActorTeam:
+        team = super()._get_team()
+        assert isinstance(team, ActorTeam)
+        if len(team.actors) != self.num_workers:
+            team = self._team = team.resized(self.num_workers)
+        return team
+
+    def _start_team(self) -> ActorTeam:
+        options = _options(self.resources)
+        # Ray starts or finds its cluster here, if nobody has before.
+        pickled = ray.put(cloudpickle.dumps(self.data_stream))
+        actor: Any = ray.remote(PipelineActor)
+        leases = ObjectLeases(self.max_bytes // 2)
+        start = functools.partial(
+            ActorWorker, type(self.data_stream).__name__,
+            functools.partial(actor.options(**options).remote, pickled),
+            leases, stalled=self.timeout, max_restarts=self.max_restarts,
+            needs=', '.join(f'{amount:g} {name}' for name, amount
+                            in self.resources.items()) or 'nothing')
+        return ActorTeam([start() for _ in range(self.num_workers)], start,
+                         self.max_store, self.max_bytes // 2)
+
+
+def _checked(resources: Mapping[str, float]) -> dict[str, float]:
+    """Return amounts of resources, all of which are numbers."""
+    for name, amount in resources.items():
+        if (not isinstance(amount, (int, float)) or isinstance(amount, bool)
+                or not 0 <= amount < math.inf):
+            raise ValueError(
+                f'resources must be amounts by name, such as {{"CPU": 1}}; '
+                f'the amount of {name!r} is {amount!r}')
+    return dict(resources)
+
+
+def _options(resources: Mapping[str, float]) -> dict[str, Any]:
+    """Return the options of an actor that needs resources."""
+    options: dict[str, Any] = {
+        'num_cpus': 0, 'max_restarts': 0, 'max_task_retries': 0,
+        'scheduling_strategy': 'SPREAD'}
+    others = {}
+    for name, amount in resources.items():
+        if name in _ARGUMENTS:
+            options[_ARGUMENTS[name]] = amount
+        else:
+            others[name] = amount
+    return {**options, 'resources': others}
