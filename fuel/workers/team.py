@@ -15,34 +15,40 @@ from fuel.workers.worker import Worker
 
 
 class EpochWorker(Protocol):
-    """Makes epochs for one consumer: a process, or an actor of a cluster.
-
-    `error`: why it was given up, if it was.
-    `interrupted`: whether its epochs go on with other workers.
-    """
+    """Makes epochs for one consumer: a process, or an actor of a cluster."""
 
     @property
-    def error(self) -> WorkerError | None: ...
+    def error(self) -> WorkerError | None:
+        """Why it was given up, None if it was not."""
 
     @property
-    def interrupted(self) -> bool: ...
+    def interrupted(self) -> bool:
+        """Whether its epochs go on with other workers."""
 
     @property
-    def pid(self) -> int | None: ...
+    def pid(self) -> int | None:
+        """Process identifier, None if unknown."""
 
-    def is_usable(self) -> bool: ...
+    def is_usable(self) -> bool:
+        """Return whether epochs can be begun with this worker."""
 
-    def begin(self, options: dict[str, Any]) -> RemoteEpoch: ...
+    def begin(self, options: dict[str, Any]) -> RemoteEpoch:
+        """Begin an epoch; the options are those of :class:`BatchMaker`."""
 
-    def leave(self, epoch: Any) -> None: ...
+    def leave(self, epoch: Any) -> None:
+        """Stop reading an epoch."""
 
-    def wait_until_open(self, epoch: Any) -> None: ...
+    def wait_until_open(self, epoch: Any) -> None:
+        """Wait for the first state of an epoch, if that may come."""
 
-    def receive(self, epoch: Any, pending: PendingItem) -> None: ...
+    def receive(self, epoch: Any, pending: PendingItem) -> None:
+        """Receive the next batch of an epoch, or its error, as pending."""
 
-    def cut(self) -> None: ...
+    def cut(self) -> None:
+        """Interrupt a thread that waits for a batch."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the worker; arrays that were delivered stay."""
 
 
 class Team:

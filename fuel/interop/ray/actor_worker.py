@@ -332,10 +332,11 @@ class ActorWorker:
     def _describe_stall(self) -> str:
         place = self.location
         if place is None:
+            everything = _in_words(ray.cluster_resources())
             return (f'an actor of {self.name} has not started for '
                     f'{self.stalled} seconds (timeout): it needs '
-                    f'{self.needs}, and of {_in_words(ray.cluster_resources())}'
-                    f' free are {_in_words(ray.available_resources())}')
+                    f'{self.needs}, and of {everything} '
+                    f'free are {_in_words(ray.available_resources())}')
         return (f'process {place[1]} of node {place[0]}, an actor of '
                 f'{self.name}, has sent nothing for {self.stalled} seconds '
                 '(timeout): `ray stack` on that node shows where it is')

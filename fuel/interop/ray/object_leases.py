@@ -5,7 +5,6 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
 
 import numpy
 from numpy.typing import NDArray
