@@ -271,8 +271,10 @@ class ActorWorker:
         room = self.max_bytes if self._size is None else self._size
         free = self.max_bytes - sum(
             other.reserved for other in self.epochs.values())
+        # After a death one at a time, to see which batch it was.
+        most = 1 if self._deaths else self.max_batches
         while not epoch.calls or (
-                room <= free and len(epoch.calls) < self.max_batches):
+                room <= free and len(epoch.calls) < most):
             epoch.calls.append((
                 self._actor.make.remote(epoch.number, room), room))
             free -= room
