@@ -227,21 +227,27 @@ def take_share(stream: Any, shard: Shard) -> None:
     stream.sharding = shard
 
 
-def copied_pipeline(stream: Any, known: dict[int, Any] | None = None) -> Any:
+def copied_pipeline(stream: Any, known: dict[int, Any] | None = None,
+                    may_draw: bool = False) -> Any:
     """Return a copy of a whole pipeline, which takes no share.
 
     A stream that is read twice is copied once.
+
+    `may_draw`: whether stages may draw from what was drawn before.
     """
     known = {} if known is None else known
     if id(stream) in known:
         return known[id(stream)]
-    check_draws(stream)
+    if not may_draw:
+        check_draws(stream)
     ours = known[id(stream)] = copied(stream)
     if hasattr(stream, 'data_stream'):
-        ours.data_stream = copied_pipeline(stream.data_stream, known)
+        ours.data_stream = copied_pipeline(
+            stream.data_stream, known, may_draw)
     elif hasattr(stream, 'data_streams'):
         ours.data_streams = tuple([
-            copied_pipeline(child, known) for child in stream.data_streams])
+            copied_pipeline(child, known, may_draw)
+            for child in stream.data_streams])
     return ours
 
 

@@ -1,32 +1,22 @@
 """Read a map-style data set of PyTorch as a data set of Fuel."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch.utils.data import TensorDataset
 
-from fuel.datasets.base import Dataset
 from fuel.datasets.row_readers import read_collections
-from fuel.datasets.rows import as_rows, get_rows
+from fuel.datasets.rows import get_rows
 from fuel.epochs.read_options import ReadOptions
-from fuel.interop.torch.arrays import as_array, stacked, tensor_as_array
-from fuel.schemes import SequentialExampleScheme
+from fuel.interop.indexed_dataset import Indexed, IndexedDataset
+from fuel.interop.torch.arrays import as_array, tensor_as_array
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import AxisLabels, EpochReader, Sources
 
 
-@runtime_checkable
-class MapStyle(Protocol):
-    """A map-style data set: a length, and an example for each index."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Any: ...
-
-
-class TorchDataset(Dataset):
+class TorchDataset(IndexedDataset):
     """A data set that reads a map-style data set of PyTorch.
 
     Parameters
@@ -79,21 +69,12 @@ class TorchDataset(Dataset):
            [0., 1.]], dtype=float32), array([0, 0]))
     """
 
-    def __init__(self, dataset: MapStyle, names: Sequence[str] | None = None,
+    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
                  sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
         _check_map_style(dataset)
-        self.dataset: Any = dataset
-        self.provides_sources = _names_of_parts(
-            dataset, dataset[0] if names is None else None, names)
-        super().__init__(sources=sources, axis_labels=axis_labels)
+        super().__init__(dataset, names, sources, axis_labels)
         self._select_columns()
-        self.example_iteration_scheme = SequentialExampleScheme(
-            self.num_examples)
-
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}({type(self.dataset).__name__} of '
-                f'{self.num_examples} examples, sources={self.sources})')
 
     @property
     def sources(self) -> Any:
@@ -124,11 +105,6 @@ class TorchDataset(Dataset):
         vars(self).update(state)
         self._select_columns()
 
-    @property
-    def num_examples(self) -> int:
-        """Number of examples (int)."""
-        return len(self.dataset)
-
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a compiled reader of the tensors of a `TensorDataset`."""
@@ -140,64 +116,24 @@ class TorchDataset(Dataset):
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the examples of a request.
 
-        Parameters
-        ----------
-        state : None
-        request : int, slice, list of int or integer numpy.ndarray
-            An integer gives a single example.
-
-        Returns
-        -------
-        tuple
-            For each source an array, or a list.
-
-        Raises
-        ------
-        ValueError
-            If there is a state, or the request is missing, of another kind,
-            empty or out of range, or an example lacks parts.
+        See :meth:`~fuel.datasets.IndexableDataset.get_data`.
         """
-        if state is not None or request is None:
-            raise ValueError(
-                f'{type(self).__name__} needs a request and has no state, '
-                f'got state {state!r} and request {request!r}')
-        if self._columns is not None:
-            return tuple([get_rows(column, request)
-                          for column in self._columns])
-        rows = as_rows(request, self.num_examples)
-        if isinstance(rows, int):
-            return self.filter_sources(self._parts(self.dataset[rows]))
-        indices = (list(range(*rows.indices(self.num_examples)))
-                   if isinstance(rows, slice) else rows.tolist())
-        examples = [self._parts(one) for one in self._fetch(indices)]
-        return self.filter_sources(
-            [stacked(parts) for parts in zip(*examples, strict=True)])
+        if self._columns is None or state is not None or request is None:
+            return super().get_data(state, request)
+        return tuple([get_rows(column, request)
+                      for column in self._columns])
 
-    def _fetch(self, indices: list[int]) -> Sequence[Any]:
+    def fetch(self, indices: list[int]) -> Sequence[Any]:
+        """Return the examples of several indices, at once if possible."""
         fetch = getattr(self.dataset, '__getitems__', None)
         if fetch is None:
-            return [self.dataset[index] for index in indices]
+            return super().fetch(indices)
         examples: Sequence[Any] = fetch(indices)
         return examples
 
-    def _parts(self, example: Any) -> list[Any]:
-        """Return the parts of an example, in the order of the sources."""
-        if isinstance(example, Mapping):
-            missing = set(self.provides_sources) - example.keys()
-            if missing:
-                raise ValueError(
-                    f'an example of {type(self.dataset).__name__} lacks '
-                    f'{sorted(missing)}, it has {sorted(example)}')
-            parts: Sequence[Any] = [
-                example[name] for name in self.provides_sources]
-        else:
-            parts = _as_tuple(example)
-        if len(parts) != len(self.provides_sources):
-            raise ValueError(
-                f'an example of {type(self.dataset).__name__} has '
-                f'{len(parts)} parts, but the sources are '
-                f'{self.provides_sources}')
-        return [as_array(part) for part in parts]
+    def as_array(self, value: Any) -> Any:
+        """Return a part of an example as an array of its own."""
+        return as_array(value)
 
 
 def _check_map_style(dataset: object) -> None:
@@ -207,29 +143,6 @@ def _check_map_style(dataset: object) -> None:
             f'{name} is an iterable-style data set, which cannot be indexed: '
             'wrap it in fuel.datasets.IterableDataset, or use its map-style '
             'counterpart')
-    if not isinstance(dataset, MapStyle):
+    if not isinstance(dataset, Indexed):
         raise TypeError(
             f'a map-style data set has __len__ and __getitem__, got {name}')
-    if not len(dataset):
-        raise ValueError(f'{name} has no examples')
-
-
-def _names_of_parts(dataset: object, example: Any,
-                    names: Sequence[str] | None) -> Sources:
-    if names is not None:
-        if isinstance(names, str):
-            raise ValueError(f'names must be a tuple of names, got the '
-                             f'string {names!r}: write ({names!r},)')
-        return tuple(names)
-    if isinstance(example, Mapping):
-        return tuple(example)
-    count = len(_as_tuple(example))
-    if count not in (1, 2):
-        raise ValueError(
-            f'an example of {type(dataset).__name__} has {count} parts: name '
-            f'them, TorchDataset(dataset, names=(...))')
-    return ('features', 'targets') if count == 2 else ('data',)
-
-
-def _as_tuple(example: Any) -> Sequence[Any]:
-    return example if isinstance(example, (tuple, list)) else (example,)

@@ -1,0 +1,262 @@
+"""Read data sources and data sets of Grain as data sets of Fuel."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import grain
+
+from fuel.datasets import Dataset
+from fuel.exceptions import StateMismatchError
+from fuel.interop.indexed_dataset import Indexed, IndexedDataset
+from fuel.interop.parts import as_array, names_of_parts, parts_of
+from fuel.typing import AxisLabels, Sources
+
+
+class GrainDataset(IndexedDataset):
+    """A data set that reads a data source or a `MapDataset` of Grain.
+
+    Parameters
+    ----------
+    dataset : grain.sources.RandomAccessDataSource or grain.MapDataset
+        Any object with ``__len__`` and ``__getitem__``.
+    names : tuple of str, optional
+        The names of the parts of an example, the sources.  Defaults to the
+        keys of an example that is a dict, to ``('features', 'targets')`` for
+        a pair and to ``('data',)`` for a single part.
+    **kwargs
+        `sources` and `axis_labels`, for
+        :class:`~fuel.datasets.base.Dataset`.
+
+    Attributes
+    ----------
+    dataset : object
+    num_examples : int
+    example_iteration_scheme : SequentialExampleScheme
+
+    Raises
+    ------
+    TypeError
+        If the data source has no length or takes no indices.
+    ValueError
+        If it is empty, or the names are not those of the parts.
+
+    Notes
+    -----
+    Arrays and numbers of one batch and one shape become a single array; what
+    has several shapes, and strings, becomes a list.
+
+    Examples
+    --------
+    >>> import grain
+    >>> squares = grain.MapDataset.range(5).map(
+    ...     lambda number: {'root': number, 'square': number ** 2})
+    >>> dataset = GrainDataset(squares)
+    >>> dataset.sources, dataset.num_examples
+    (('root', 'square'), 5)
+    >>> dataset.get_data(request=[3, 1])
+    (array([3, 1]), array([9, 1]))
+    """
+
+    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
+                 sources: Sources | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        if isinstance(dataset, grain.IterDataset):
+            raise TypeError(
+                f'{type(dataset).__name__} cannot be indexed: use '
+                'GrainIterable')
+        if not isinstance(dataset, Indexed):
+            raise TypeError('a data source of Grain has __len__ and '
+                            f'__getitem__, got {type(dataset).__name__}')
+        super().__init__(dataset, names, sources, axis_labels)
+
+    def fetch(self, indices: list[int]) -> Sequence[Any]:
+        """Return the examples of several indices, at once if possible."""
+        fetch = getattr(self.dataset, '_getitems', None)
+        if fetch is None:
+            return super().fetch(indices)
+        examples: Sequence[Any] = fetch(indices)
+        return examples
+
+    def _parts(self, example: Any) -> list[Any]:
+        if example is None:
+            raise ValueError(
+                f'{type(self.dataset).__name__} has filtered out an example '
+                'that was asked for: use '
+                'GrainIterable(dataset.to_iter_dataset())')
+        return super()._parts(example)
+
+
+class GrainReading(Iterator[Any]):
+    """Where reading an `IterDataset` stands; pickled, it is a position.
+
+    `position`: what Grain's iterator returned as its state. Default: that of
+        the start.
+    """
+
+    def __init__(self, dataset: Any, position: Any = None) -> None:
+        self.dataset = dataset
+        self._start = position
+        self._opened: Any = None
+        if position is not None:
+            self._open()
+
+    def __next__(self) -> Any:
+        return next(self._open())
+
+    @property
+    def position(self) -> Any:
+        """The state of Grain's iterator."""
+        return self._open().get_state()
+
+    def _open(self) -> Any:
+        if self._opened is None:
+            self._opened = iter(self.dataset)
+            if self._start is not None:
+                self._go_to(self._start)
+        return self._opened
+
+    def _go_to(self, position: Any) -> None:
+        try:
+            self._opened.set_state(position)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise StateMismatchError(
+                f'{type(self.dataset).__name__} does not take the position '
+                f'{position!r:.200}: the state is damaged, or of another '
+                f'data set ({error})') from error
+
+    def close(self) -> None:
+        """Close the iterator."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        start = self._start if self._opened is None else self.position
+        return {**vars(self), '_start': start, '_opened': None}
+
+
+class GrainIterable(Dataset):
+    """A data set that reads an `IterDataset` of Grain, in its order.
+
+    Parameters
+    ----------
+    dataset : grain.IterDataset
+    names, sources, axis_labels
+        As for :class:`GrainDataset`.
+
+    Attributes
+    ----------
+    dataset : grain.IterDataset
+
+    Raises
+    ------
+    TypeError
+        If it is no `IterDataset`.
+    ValueError
+        If it has no elements, or the names are not those of the parts.
+
+    Notes
+    -----
+    Each element is an example.  An epoch is a new iterator of Grain's, and a
+    state holds what its `get_state` returns.  Without `names` the first
+    element is read when the data set is made.
+
+    Examples
+    --------
+    >>> import grain
+    >>> from fuel.streams import DataStream
+    >>> even = grain.MapDataset.range(7).filter(lambda number: not number % 2)
+    >>> stream = DataStream(GrainIterable(even.to_iter_dataset()))
+    >>> epoch = stream.get_epoch_iterator()
+    >>> next(epoch), next(epoch)
+    ((array(0),), (array(2),))
+    >>> state = stream.state_dict()
+    >>> restored = DataStream(GrainIterable(even.to_iter_dataset()))
+    >>> restored.load_state_dict(state)
+    >>> [int(number) for number, in restored.get_epoch_iterator()]
+    [4, 6]
+    """
+
+    example_iteration_scheme = None
+    takes_requests = False
+
+    def __init__(self, dataset: Any, names: Sequence[str] | None = None,
+                 sources: Sources | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        if not isinstance(dataset, grain.IterDataset):
+            raise TypeError(
+                f'dataset must be a grain.IterDataset, got '
+                f'{type(dataset).__name__}'
+                + ': use GrainDataset' * isinstance(dataset, Indexed))
+        self.dataset = dataset
+        self.provides_sources = names_of_parts(
+            type(dataset).__name__,
+            self._first() if names is None else None, names)
+        super().__init__(sources=sources, axis_labels=axis_labels)
+
+    def __repr__(self) -> str:
+        return (f'{type(self).__name__}({type(self.dataset).__name__}, '
+                f'sources={self.sources})')
+
+    def _first(self) -> Any:
+        iterator = iter(self.dataset)
+        try:
+            return next(iterator)
+        except StopIteration:
+            raise ValueError(
+                f'{type(self.dataset).__name__} has no elements') from None
+        finally:
+            iterator.close()
+
+    def open(self) -> GrainReading:
+        """Return where reading stands: before the first element."""
+        return GrainReading(self.dataset)
+
+    def close(self, state: GrainReading | None) -> None:
+        """Close an iterator, with its threads and processes."""
+        if state is not None:
+            state.close()
+
+    def get_position(self, state: GrainReading) -> Any:
+        """Return where reading stands."""
+        return state.position
+
+    def open_at(self, position: Any) -> GrainReading:
+        """Return a reading that goes on from where another one stood.
+
+        Raises
+        ------
+        StateMismatchError
+            If Grain does not take the position.
+        """
+        return GrainReading(self.dataset, position)
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the next element.
+
+        Parameters
+        ----------
+        state : GrainReading
+            What :meth:`open` returned.
+        request : None
+
+        Returns
+        -------
+        tuple
+            For each source an array, or another object.
+
+        Raises
+        ------
+        ValueError
+            If there is no state, or a request, or an element lacks parts.
+        StopIteration
+            If there are no more elements.
+        """
+        if state is None or request is not None:
+            raise ValueError(
+                f'{type(self).__name__} reads elements in order: get_data '
+                'takes the state that open() returned and no request, got '
+                f'state {state!r} and request {request!r}')
+        parts = parts_of(type(self.dataset).__name__, next(state),
+                         self.provides_sources)
+        return self.filter_sources([as_array(part) for part in parts])

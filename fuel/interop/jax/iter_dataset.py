@@ -1,0 +1,162 @@
+"""Read a stream of Fuel as an iterable data set of Grain."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import grain
+
+from fuel.epochs.sharding import copied_pipeline
+from fuel.exceptions import StateMismatchError
+from fuel.typing import State, StreamLike
+from fuel.utils.checks import positive
+
+
+def as_iter_dataset(stream: StreamLike, num_epochs: int | None = 1,
+                    as_dict: bool = False) -> StreamIterDataset:
+    """Return a stream of Fuel as a `grain.IterDataset`.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+        Of batches or of examples.
+    num_epochs : int, optional
+        How many epochs an iterator reads, each in its own order.  Defaults
+        to 1; None reads on without end.
+    as_dict : bool, optional
+        Whether elements are dicts by name of source rather than tuples.
+        Defaults to False.
+
+    Returns
+    -------
+    StreamIterDataset
+
+    Raises
+    ------
+    ValueError
+        If the number of epochs is not positive.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.schemes import ShuffledScheme
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(numpy.arange(5)),
+    ...                     iteration_scheme=ShuffledScheme(5, 2))
+    >>> doubled = as_iter_dataset(stream).map(lambda batch: 2 * batch[0])
+    >>> iterator = iter(doubled)
+    >>> next(iterator)
+    array([4, 2])
+    >>> state = iterator.get_state()
+    >>> [batch.tolist() for batch in iterator]
+    [[8, 0], [6]]
+    >>> other = iter(doubled)
+    >>> other.set_state(state)
+    >>> [batch.tolist() for batch in other]
+    [[8, 0], [6]]
+    """
+    return StreamIterDataset(stream, num_epochs, as_dict)
+
+
+class StreamIterDataset(grain.IterDataset):
+    """An iterable data set of Grain over a stream of Fuel.
+
+    :func:`as_iter_dataset` makes it.  As elsewhere in Grain, every iterator
+    begins at the same place: that where the stream stood when this was
+    made.  States are plain data, ready for JSON: what an iterator has
+    delivered, in the epoch that it reads.  Grain's workers read each its
+    part of the stream.
+    """
+
+    def __init__(self, stream: StreamLike, num_epochs: int | None = 1,
+                 as_dict: bool = False) -> None:
+        super().__init__()
+        self.stream: Any = stream
+        self.num_epochs = (None if num_epochs is None
+                           else positive('num_epochs', num_epochs))
+        self.as_dict = as_dict
+        self._begin_here()
+
+    def __repr__(self) -> str:
+        return (f'as_iter_dataset({type(self.stream).__name__}, '
+                f'num_epochs={self.num_epochs})')
+
+    def __iter__(self) -> StreamIterator:
+        """Return an iterator from the start on."""
+        # Iterators of one stream would draw from the same generators.
+        return StreamIterator(
+            copied_pipeline(self.stream, may_draw=True), self._start,
+            self.num_epochs, self.as_dict)
+
+    def _begin_here(self) -> None:
+        self._start: State = self.stream.state_dict()
+
+    def set_slice(self, part: slice, sequential_slice: bool = False) -> None:
+        """Read every n-th element only: Grain asks a worker's copy to."""
+        self.stream = self.stream.shard(part.start, part.step)
+        self._begin_here()
+
+
+class StreamIterator(grain.DatasetIterator):
+    """An iterator over the elements of some epochs of a stream."""
+
+    def __init__(self, stream: Any, start: State, num_epochs: int | None,
+                 as_dict: bool) -> None:
+        super().__init__()
+        self._stream = stream
+        self._num_epochs = num_epochs
+        self._as_dict = as_dict
+        self._state = start
+        self._epoch = 0
+        self._iterator: Any = None
+        self._is_over = False
+
+    def __next__(self) -> Any:
+        if self._is_over:
+            raise ValueError('the iterator was closed: make another one')
+        num_empty = 0
+        # A state may be that of the end, and an endless one may be empty.
+        while num_empty < 2 and self._epoch != self._num_epochs:
+            if self._iterator is None:
+                self._stream.load_state_dict(self._state)
+                self._iterator = self._stream.get_epoch_iterator(
+                    as_dict=self._as_dict)
+            try:
+                return next(self._iterator)
+            except StopIteration:
+                self._state = self._iterator.state_dict()
+                self._iterator = None
+                self._epoch += 1
+                num_empty += 1
+        raise StopIteration
+
+    def get_state(self) -> dict[str, Any]:
+        """Return where the iterator stands, as plain data."""
+        return {'epoch': self._epoch, 'stream': (
+            self._state if self._iterator is None
+            else self._iterator.state_dict())}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from a state.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another pipeline, or damaged.
+        """
+        if (not isinstance(state, Mapping)
+                or state.keys() != {'epoch', 'stream'}
+                or type(state['epoch']) is not int or state['epoch'] < 0):
+            raise StateMismatchError(
+                'the state of an iterator of as_iter_dataset() has the number '
+                f"of the epoch and the stream's state, got {state!r:.200}: it "
+                'is damaged, or of another data set')
+        self._stream.load_state_dict(state['stream'])
+        self._epoch, self._state = state['epoch'], state['stream']
+        self._iterator = None
+
+    def close(self) -> None:
+        """Release the stream's epoch."""
+        super().close()
+        self._iterator, self._is_over = None, True
