@@ -1,0 +1,45 @@
+"""The programs of the tutorials run, and pass mypy --strict."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fuel
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = str(Path(fuel.__file__).parents[1])
+SCRIPTS = ['photographs.py', 'sentences.py']
+
+
+def run(tmp_path, *arguments):
+    """Run Python in a folder of its own; return the output."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=tmp_path, check=False,
+        env={**os.environ, 'PYTHONPATH': PACKAGES}, text=True,
+        capture_output=True, timeout=100)
+    assert 0 == done.returncode, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_photographs_are_learned(tmp_path):
+    """Better than nine in ten of those held out are right."""
+    output = run(tmp_path, ROOT / 'examples' / 'photographs.py')
+    assert float(re.search(r'held out: ([\d.]+)', output)[1]) > 0.9
+
+
+def test_sentences_are_counted_once_though_interrupted(tmp_path):
+    """36 sentences of 5 words, with their starts and ends."""
+    output = run(tmp_path, ROOT / 'examples' / 'sentences.py')
+    assert f'pairs counted: {36 * 6}' in output
+    assert 'after "the" comes cat or dog' in output
+
+
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_tutorial_passes_mypy(script, tmp_path):
+    """In its strict mode, with the types that Fuel ships."""
+    run(tmp_path, '-m', 'mypy', '--strict', '--config-file', os.devnull,
+        '--cache-dir', tmp_path / 'cache', '--follow-imports=silent',
+        '--ignore-missing-imports', ROOT / 'examples' / script)
