@@ -4,12 +4,15 @@ from typing import TYPE_CHECKING, Any
 from fuel.interop.extras import from_extra
 
 if TYPE_CHECKING:
+    from fuel.interop.ray.dataset import RayDataset as RayDataset
+    from fuel.interop.ray.datasource import to_ray as to_ray
     from fuel.interop.ray.stage import RayWorkers as RayWorkers
 
-__all__ = ['RayWorkers']
+__all__ = ['RayDataset', 'RayWorkers', 'to_ray']
 
 # Ray is imported when one of them is asked for.
-_MODULES = {'RayWorkers': 'stage'}
+_MODULES = {'RayDataset': 'dataset', 'RayWorkers': 'stage',
+            'to_ray': 'datasource'}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,152 @@
+"""Data sets of Ray Data as data sets of Fuel."""
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+import numpy
+import ray
+from numpy.typing import NDArray
+from ray.data.block import BlockAccessor
+
+from fuel.datasets.base import Dataset
+from fuel.datasets.rows import as_rows
+from fuel.schemes import SequentialExampleScheme
+from fuel.typing import AxisLabels, Sources
+
+# Blocks that a process looks at between two requests.
+_MOST_BLOCKS = 4
+
+
+class RayDataset(Dataset):
+    """A data set that reads one of Ray Data, in any order.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        It is computed once, in its own order, into Ray's object store, which
+        moves to disk what has no room.
+    **kwargs
+        `sources` and `axis_labels`, for
+        :class:`~fuel.datasets.base.Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    example_iteration_scheme : SequentialExampleScheme
+
+    Raises
+    ------
+    ValueError
+        If the data set has no examples.
+
+    Notes
+    -----
+    Examples have numbers, so epochs, shuffles, shards and states are those
+    of any other data set.  A state fits in another process if the data set
+    is computed there with the same rows in the same order.
+
+    Examples
+    --------
+    >>> import ray.data
+    >>> dataset = RayDataset(ray.data.range(10))
+    >>> dataset.get_data(request=[7, 2])
+    (array([7, 2]),)
+    """
+
+    def __init__(self, dataset: Any, sources: Sources | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        computed = _computed_in_order(dataset)
+        self._blocks: list[Any] = []
+        counts = []
+        for bundle in computed.iter_internal_ref_bundles():
+            for block, metadata in ((entry.ref, entry.metadata)
+                                    for entry in bundle.blocks):
+                if metadata.num_rows:
+                    self._blocks.append(block)
+                    counts.append(metadata.num_rows)
+        if not counts:
+            raise ValueError('the data set of Ray Data has no examples')
+        self._ends: NDArray[Any] = numpy.cumsum(counts)
+        self._near: OrderedDict[int, dict[str, Any]] = OrderedDict()
+        self.provides_sources = tuple(computed.schema().names)
+        super().__init__(sources=sources, axis_labels=axis_labels)
+        self.example_iteration_scheme = SequentialExampleScheme(
+            self.num_examples)
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return int(self._ends[-1])
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the examples of a request.
+
+        Parameters
+        ----------
+        state : None
+        request : int, slice, list of int or integer numpy.ndarray
+            An integer gives a single example.
+
+        Returns
+        -------
+        tuple
+            For each source an array, of objects where shapes differ.
+
+        Raises
+        ------
+        ValueError
+            If there is a state, or the request is missing, of another kind,
+            empty or out of range.
+        """
+        if state is not None or request is None:
+            raise ValueError(
+                f'{type(self).__name__} needs a request and has no state, '
+                f'got state {state!r} and request {request!r}')
+        rows = as_rows(request, self.num_examples)
+        if isinstance(rows, int):
+            return tuple(part[0] for part in self._read(numpy.array([rows])))
+        if isinstance(rows, slice):
+            rows = numpy.arange(*rows.indices(self.num_examples))
+        return tuple(self._read(numpy.asarray(rows)))
+
+    def _read(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
+        """Return some rows of each source, which are the caller's."""
+        places = numpy.searchsorted(self._ends, rows, side='right')
+        order = numpy.argsort(places, kind='stable')
+        used, starts = numpy.unique(places[order], return_index=True)
+        runs = numpy.split(order, starts[1:])
+        parts: list[list[Any]] = [[] for _ in self.sources]
+        for number, run in zip(used.tolist(), runs, strict=True):
+            first = self._ends[number - 1] if number else 0
+            columns = self._columns(number)
+            for part, source in zip(parts, self.sources, strict=True):
+                part.append(columns[source][rows[run] - first])
+        back = numpy.argsort(order, kind='stable')
+        return [numpy.concatenate(part)[back] for part in parts]
+
+    def _columns(self, number: int) -> dict[str, Any]:
+        """Return a block by column; the last few are kept."""
+        columns = self._near.pop(number, None)
+        if columns is None:
+            block = ray.get(self._blocks[number])
+            columns = BlockAccessor.for_block(block).to_numpy(
+                list(self.provides_sources))
+        self._near[number] = columns
+        if len(self._near) > _MOST_BLOCKS:
+            self._near.popitem(last=False)
+        return columns
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_near': OrderedDict()}
+
+
+def _computed_in_order(dataset: Any) -> Any:
+    """Compute a data set; its rows come in the order of what it reads."""
+    # The context that it was made with, not the present one.
+    options = dataset.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        return dataset.materialize()
+    finally:
+        options.preserve_order = before
