@@ -30,7 +30,7 @@ def test_rows_are_read_in_any_order(dataset):
         with pytest.raises(ValueError, match='request|out of'):
             dataset.get_data(None, request)
     with pytest.raises(ValueError, match='has no examples'):
-        RayDataset(ray.data.range(10).filter(lambda row: False))
+        RayDataset(ray.data.range(10).limit(0))
 
 
 @pytest.mark.timeout(300)
