@@ -5,7 +5,7 @@ import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.pipeline import child_streams
 from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
@@ -115,7 +115,7 @@ def dataset_stage(dataset: object, number: int = 0,
 def _sources(owner: object) -> list[Source]:
     types: SourceTypes = {}
     if _is_known(type(owner)):
-        types = ask(owner, 'known_types', {})
+        types = safely({}, types_of, owner)
     labels = safely(None, present, owner, 'axis_labels') or {}
     of_examples = hasattr(type(owner), 'takes_requests')
     found = []

@@ -1,7 +1,7 @@
 """Types and shapes of sources, as far as they are known without reading."""
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -31,6 +31,13 @@ class SourceType(NamedTuple):
         """Return the type of the examples of such batches."""
         return SourceType(self.dtype, self.shape and self.shape[1:])
 
+    def in_part(self, part: Callable[[int], slice]) -> SourceType:
+        """Return the type of the part of such batches that a rank takes."""
+        if not self.shape or self.shape[0] is None:
+            return self
+        rows = part(self.shape[0])
+        return self.example().in_batches(rows.stop - rows.start)
+
 
 #: By name of source; those of which nothing is known are left out.
 SourceTypes: TypeAlias = 'Mapping[str, SourceType]'
@@ -42,3 +49,14 @@ def type_of_rows(rows: object) -> SourceType | None:
         shape = None if rows.dtype.hasobject else rows.shape[1:]
         return SourceType(rows.dtype.newbyteorder('='), shape)
     return None
+
+
+def types_of(stream: Any) -> SourceTypes:
+    """Return what a stream knows of its sources, of its rank's part."""
+    types: SourceTypes = getattr(stream, 'known_types', dict)()
+    shard = getattr(stream, 'sharding', None) or getattr(
+        getattr(stream, 'iteration_scheme', None), 'sharding', None)
+    if shard is None or not shard.splits:
+        return types
+    return {source: known.in_part(shard.part)
+            for source, known in types.items()}

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.runtime import runtime_of
 from fuel.profiling.clock import COLUMNS, Clock, instrument, rows_of
-from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Batch, Request, StreamLike, returns_epochs
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import length_of as length_of_rank
@@ -349,12 +349,6 @@ def length_of(data_stream: StreamLike) -> int | None:
     if hasattr(data_stream, '_length'):
         return length_of_rank(data_stream)
     return None
-
-
-def types_of(data_stream: object) -> SourceTypes:
-    """Return what a stream knows of its sources' types and shapes."""
-    known: SourceTypes = getattr(data_stream, 'known_types', dict)()
-    return known
 
 
 def common_types(data_streams: Sequence[object]) -> SourceTypes:

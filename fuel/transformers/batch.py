@@ -4,14 +4,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
-from fuel.transformers.base import (
-    Transformer, check_count, length_of, types_of)
+from fuel.transformers.base import Transformer, check_count, length_of
 from fuel.transformers.cache import as_size
 from fuel.transformers.plans import ExamplePlan
 from fuel.transformers.ragged import as_batch

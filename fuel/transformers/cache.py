@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
-from fuel.transformers.base import Transformer, types_of
+from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements

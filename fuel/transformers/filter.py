@@ -4,8 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes
-from fuel.transformers.base import Transformer, types_of
+from fuel.describe.source_types import SourceTypes, types_of
+from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import Transformation, check_count, types_of
+from fuel.transformers.base import Transformation, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.runtime import runtime_of
-from fuel.transformers.base import (
-    Transformation, Transformer, as_tuple, check_count, types_of)
+from fuel.transformers.base import (Transformation, Transformer, as_tuple,
+                                    check_count)
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import check_count, length_of, types_of
+from fuel.transformers.base import check_count, length_of
 from fuel.transformers.plans import MergedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names

@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.kernels import pad_sequences
-from fuel.transformers.base import Transformer, check_count, types_of
+from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.source_names import (
     as_labels, as_names, as_tuple_of_names, check_known, labels_of)

@@ -5,9 +5,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import types_of
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources

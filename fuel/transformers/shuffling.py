@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.planned import ItemPlan, Standing, items_of, read_at, seek
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
-from fuel.transformers.base import types_of
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, StreamLike, returns_epochs

@@ -4,10 +4,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from fuel.describe.source_types import SourceType, SourceTypes
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import (Transformation, Transformer, check_count,
-                                    missing, types_of)
+                                    missing)
 from fuel.transformers.source_names import (as_names, as_tuple_of_names,
                                             check_known)
 from fuel.typing import Batch, StreamLike

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.transformers.base import Transformer, length_of
 from fuel.transformers.plans import TakePlan
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike, returns_epochs

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
-from fuel.transformers.base import Transformer, types_of
+from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of

@@ -5,7 +5,7 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes
+from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.runtime import runtime_of
@@ -13,7 +13,7 @@ from fuel.epochs.state import RUNNING, state_between
 from fuel.epochs.state_check import identified
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
-from fuel.transformers.base import Transformer, length_of, types_of
+from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.remote_stream import RemoteStream, session_of

@@ -19,6 +19,7 @@ from fuel.datasets import (
 from fuel.datasets.vocabulary import build_vocabulary
 from fuel.describe import PipelineGraph, SourceType
 from fuel.describe.pipeline import short
+from fuel.describe.source_types import types_of
 from fuel.schemes import IterationScheme, ShuffledScheme
 from fuel.streams import AbstractDataStream, DataStream, ServerDataStream
 from fuel.transformers import (
@@ -55,7 +56,7 @@ def fits(known, part):
 def test_types_are_those_of_the_data(name, files):
     """What is known before anything is read turns out to be so."""
     stream = pipelines.build(name, files)
-    types = stream.known_types()
+    types = types_of(stream)
     assert set(types) <= set(stream.sources)
     data = next(iter(stream))
     for source, part in zip(stream.sources, data, strict=False):
