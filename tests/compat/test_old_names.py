@@ -147,7 +147,7 @@ def test_old_class_pickles_under_a_public_path(module, name):
 def test_every_module_imports_without_a_warning():
     """On this Python, in a fresh interpreter, compiled ones too.
 
-    A bridge to a library that is not installed says which extra it needs.
+    Parts of a bridge may miss the library that it leads to.
     """
     names = [info.name for info in pkgutil.walk_packages(
         fuel.__path__, 'fuel.')]
@@ -158,8 +158,8 @@ for name in sys.argv[1:]:
     try:
         importlib.import_module(name)
     except ImportError as error:
-        bridge = name.startswith('fuel.interop.')
-        if not (bridge and 'pip install "fuel[' in str(error)):
+        inside = (error.name or 'fuel').startswith('fuel')
+        if inside or not name.startswith('fuel.interop.'):
             raise
 """
     assert (0, b'', b'') == run_python('-W', 'error', '-c', code, *names)
