@@ -98,7 +98,9 @@ def test_conversion_on_a_small_disk_says_so_and_leaves_nothing(
             check_refusal(small, status, left, error)
             refused += 1
     assert refused > 1
-    assert (0, ['a.hdf5'], '') == small_disk(small, '8m', command)
+    status, left, said = small_disk(small, '8m', command)
+    assert (0, ['a.hdf5']) == (status, left)
+    assert re.fullmatch(r'wrote \S+/a\.hdf5 \(.*\)\n', said)
     status, left, error = small_disk(small, '1m', command, FILL)
     check_refusal(small, status, [n for n in left if n != 'fill'], error)
 
