@@ -13,7 +13,10 @@ from fuel.transformers import MultiProcessing
 
 OF_WORKERS = ['channel send', 'channel receive', 'slot copy', 'lease',
               'state delta']
-OF_SERVERS = [*sorted({*POINTS} - {*OF_WORKERS}), 'slot copy', 'state delta']
+# tests/storage/remote comes to these.
+OF_REMOTE_FILES = ['remote wait', 'cache write', 'cache record']
+OF_SERVERS = [*sorted({*POINTS} - {*OF_WORKERS, *OF_REMOTE_FILES}),
+              'slot copy', 'state delta']
 
 
 def read_all(stream):
