@@ -25,7 +25,7 @@ DataStream([1, 2, 3])  # E: expected "DatasetLike"
 DataStream(stream)  # E: expected "DatasetLike"
 
 # A scheme passed by position, or swapped with a stream.
-DataStream(dataset, scheme)  # E: Too many arguments
+DataStream(dataset, scheme)  # E: expected "Never"
 Batch(scheme, stream)  # E: expected "StreamLike"
 Batch(stream, 20)  # E: expected "SchemeLike"
 
@@ -41,7 +41,6 @@ next(Flatten(stream).get_epoch_iterator()).shape  # E: has no attribute "shape"
 # An epoch iterator taken for a stream, a stream for an iterator.
 Flatten(stream.get_epoch_iterator())  # E: expected "StreamLike"
 next(stream)  # E: No overload variant of "next"
-list(stream)  # E: No overload variant of "list"
 
 # What is built is passed where what builds is expected.
 check_stream(stream)  # E: expected "Callable[[], StreamLike]"
