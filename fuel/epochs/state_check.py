@@ -21,9 +21,10 @@ _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
     'dataset', 'rng', 'leftover', 'failed', 'children'})
 
-# What a damaged value raises where it is taken up.
+# What a damaged value raises where it is taken up; the last where a stage
+# reads its stream again, which has ended.
 DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
-          OverflowError)
+          OverflowError, StopIteration)
 
 
 def sealed(stream: Any, state: State) -> State:
