@@ -159,3 +159,15 @@ def test_load_costs_nothing_before_it_is_used():
     printed = subprocess.run([sys.executable, '-c', code], check=True,
                              capture_output=True, text=True, timeout=60)
     assert 'True False' == printed.stdout.strip()
+
+
+def test_pipelines_load_no_package_that_only_some_need():
+    """What notebooks, files that are written, processes and buckets need is
+    imported by the functions that use it."""
+    code = ('import fuel.datasets, fuel.schemes, fuel.streams, '
+            'fuel.transformers, sys; print(*sorted({"asyncio", "html", '
+            '"fsspec", "multiprocessing", "requests", "ssl", "tempfile", '
+            '"yaml", "zmq"} & set(sys.modules)))')
+    printed = subprocess.run([sys.executable, '-c', code], check=True,
+                             capture_output=True, text=True, timeout=60)
+    assert '' == printed.stdout.strip()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 import numpy
 
 from fuel.describe import SourceTypes
-from fuel.describe.html import dataset_html
 from fuel.describe.text import dataset_text
 from fuel.exceptions import NotAStreamError
 from fuel.schemes import SequentialExampleScheme
@@ -174,6 +173,7 @@ class Readable:
         return dataset_text(self)
 
     def _repr_html_(self) -> str:
+        from fuel.describe.html import dataset_html
         return dataset_html(self)
 
     def known_types(self) -> SourceTypes:

@@ -7,7 +7,6 @@ import subprocess
 
 from fuel.describe.pipeline import HERE, Described, described, short
 from fuel.describe.text import source_text
-from fuel.utils.atomic_files import atomic_path
 
 # Seconds that Graphviz may take.
 TIMEOUT = 60.
@@ -83,6 +82,7 @@ class PipelineGraph:
         path : str
             Ends in ``.svg`` for the drawing.
         """
+        from fuel.utils.atomic_files import atomic_path
         name = os.fspath(path)
         text = self.svg() if name.endswith('.svg') else self.source
         with atomic_path(name) as temporary, open(

@@ -23,7 +23,7 @@ from fuel.remote.settings import disk_cache, memory_budget
 from fuel.remote.store import Answer
 from fuel.remote.stores import open_store
 from fuel.remote.stream import RemoteStream
-from fuel.remote.transfers import NEAR, Counts, Transfers, run_on_loop
+from fuel.remote.transfers import Counts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
 
@@ -189,7 +189,7 @@ class RemoteFile:
         """Have byte ranges fetched, without waiting for them."""
         table = self._transfers.table
         return self._transfers.request(
-            *table.pages_of(starts, stops, NEAR), is_urgent)
+            *table.pages_of(starts, stops), is_urgent)
 
     def when_here(self, starts: Ends, stops: Ends,
                   task: Callable[[], None]) -> None:
@@ -217,7 +217,7 @@ class RemoteFile:
         """
         transfers = self._transfers
         table, resident = transfers.table, transfers.resident
-        firsts, lasts = table.pages_of(starts, stops, NEAR)
+        firsts, lasts = table.pages_of(starts, stops)
         hold = Hold(firsts, lasts)
         with transfers.lock:
             resident.holds.append(hold)
@@ -296,7 +296,7 @@ class RemoteFile:
         way."""
         table = self._transfers.table
         return self._transfers.missing_bytes(
-            *table.pages_of(starts, stops, NEAR))
+            *table.pages_of(starts, stops))
 
     def keeps(self, nbytes: int) -> bool:
         """Return whether so many bytes would stay here, once fetched."""

@@ -21,6 +21,12 @@ ABSENT, PENDING, IN_MEMORY, ON_DISK, CLAIMED = range(5)
 MOST_PAGES = 1 << 24
 SMALLEST_PAGE = 4096
 
+# Ranges this near to each other are one request: their bytes take less time
+# than a request.
+NEAR = 64 << 10
+# Bytes of a request at most, where ranges are merged or large.
+LARGEST_REQUEST = 4 << 20
+
 
 def page_size(size: int) -> int:
     """Return the size of the pages of a file: a power of two."""
@@ -76,17 +82,17 @@ class PageTable:
         self._starts: list[int] = []
         self._fetches: list[Fetch] = []
 
-    def pages_of(self, starts: Ends, stops: Ends, near: int) -> tuple[
+    def pages_of(self, starts: Ends, stops: Ends) -> tuple[
             list[int], list[int]]:
         """Return the pages that ranges lie in, as runs in ascending order
-        that are at least `near` bytes apart."""
+        that are `NEAR` bytes apart or more."""
         if not len(starts):
             return [], []
         order = numpy.argsort(starts, kind='stable')
         first = starts[order] // self.page
         last = numpy.maximum.accumulate(-(-stops[order] // self.page))
         breaks = numpy.flatnonzero(
-            first[1:] > last[:-1] + near // self.page)
+            first[1:] > last[:-1] + NEAR // self.page)
         return (first[numpy.append(0, breaks + 1)].tolist(),
                 last[numpy.append(breaks, -1)].tolist())
 

@@ -15,16 +15,11 @@ from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import Entry, Record
 from fuel.remote.memory import Resident
 from fuel.remote.page_table import (
-    ABSENT, CLAIMED, IN_MEMORY, ON_DISK, Fetch, PageTable)
+    ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable)
 from fuel.remote.store import Answer
 
 logger = logging.getLogger(__name__)
 
-# Ranges this near to each other are one request: their bytes take less time
-# than a request.
-NEAR = 64 << 10
-# Bytes of a request at most, where ranges are merged or large.
-LARGEST = 4 << 20
 # Bytes of all requests under way, unless one is larger.
 IN_FLIGHT = 32 << 20
 # From this size on, bytes are written by another thread than the one that
@@ -134,7 +129,7 @@ class Transfers:
     def _split(self, begin: int, end: int, is_urgent: bool) -> None:
         """Begin requests of about equal size."""
         nbytes = (end - begin) * self.table.page
-        parts = -(-nbytes // LARGEST)
+        parts = -(-nbytes // LARGEST_REQUEST)
         for part in range(parts):
             self._begin(begin + (end - begin) * part // parts,
                         begin + (end - begin) * (part + 1) // parts,

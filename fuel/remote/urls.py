@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
-from multiprocessing import context
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
@@ -106,7 +106,9 @@ def public_options(options: StorageOptions) -> dict[str, Any]:
 def is_spawning() -> bool:
     """Return whether a child process of this one is being started, which may
     be given what is secret, as a child made by a fork has it."""
-    return context.get_spawning_popen() is not None
+    # Not imported here: it is heavy, and no child is started without it.
+    context = sys.modules.get('multiprocessing.context')
+    return context is not None and context.get_spawning_popen() is not None
 
 
 class Secrets:

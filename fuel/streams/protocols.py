@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
-from fuel.describe.html import stream_html
 from fuel.describe.text import stream_text
 from fuel.epochs.sharding import length_of
 from fuel.utils.arguments import parameters_of
@@ -51,6 +50,7 @@ class StreamProtocols:
         return stream_text(self)
 
     def _repr_html_(self) -> str:
+        from fuel.describe.html import stream_html
         return stream_html(self)
 
     def describe(self) -> PipelineGraph:

@@ -9,8 +9,7 @@ import numpy
 
 from fuel.datasets.row_orders import pick
 from fuel.datasets.rows import as_rows, is_batch
-from fuel.remote.page_table import PageTable
-from fuel.remote.transfers import LARGEST, NEAR
+from fuel.remote.page_table import LARGEST_REQUEST, PageTable
 
 
 @dataclass(frozen=True)
@@ -93,10 +92,10 @@ def epoch_cost(dataset: Any, iteration_scheme: Any,
             kept -= seen.popitem(last=False)[1]
         if missing:
             starts, stops = numpy.array(missing, numpy.int64).T
-            for first, last in zip(*table.pages_of(starts, stops, NEAR),
-                                   strict=True):
+            for first, last in zip(
+                    *table.pages_of(starts, stops), strict=True):
                 nbytes = min(last * table.page, table.size) - (
                     first * table.page)
-                requests += -(-nbytes // LARGEST)
+                requests += -(-nbytes // LARGEST_REQUEST)
                 total += nbytes
     return EpochCost(requests, total, tuple(sorted(unknown)))
