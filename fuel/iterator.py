@@ -7,7 +7,7 @@ from typing import Any
 from fuel.describe.text import iterator_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.state_check import sealed
+from fuel.epochs.sealing import sealed_epoch
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.epoch_reader import new_object
 
@@ -135,7 +135,7 @@ class DataIterator(EpochIterator):
             If some part of the pipeline cannot tell its position; the text
             names it and what it lacks.
         """
-        return sealed(self.data_stream, self._state())
+        return sealed_epoch(self.data_stream, self.epoch)
 
     def _state(self) -> Any:
         """Return the state as the pipeline itself carries it."""

@@ -1,10 +1,10 @@
 """One epoch of a stream: its position and the attributes it owns."""
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
+from fuel.epochs.counters import Counter
 from fuel.epochs.pipeline import child_iterators
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import note_request
@@ -32,6 +32,8 @@ class Epoch(EpochPosition):
     `attributes`: the values of the stream's `epoch_attributes`.
     `options`: wishes of the stages above.
     `failed`: numbers of the reads whose exceptions were delivered.
+    `counters`: the stages below, if nothing of their states changes but
+        counts; found when a state is saved.
     `skipped`: numbers of the reads to leave out, since their exceptions were
         delivered before the state was saved that was taken up.
     """
@@ -51,12 +53,14 @@ class Epoch(EpochPosition):
         self.failed: list[int] = []
         self.skipped: set[int] = set()
         self._num_failed = 0
+        self.counters: list[Counter] | None = None
         # Whether the stream has a `get_data` of its own.
         self._is_stage = False
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
-            **vars(self), 'position': self.position, 'step': self.step}
+            **vars(self), 'position': self.position, 'step': self.step,
+            'counters': None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -163,7 +167,7 @@ class Epoch(EpochPosition):
             self.end = self.get_position(stream)._replace(stream=None)
         except Exception as error:  # noqa: BLE001 (raised if it is wanted)
             self.end = error.with_traceback(None)
-        self.finished = True
+        self.finished, self.counters = True, None
         self.drop_prefetched()
         # The stream goes on showing the last values.  Let go of the child's
         # iterator here, so that its epoch counts as left; the data set's
@@ -212,7 +216,8 @@ class Epoch(EpochPosition):
             return Position(
                 stream, self.position, self.requested, self.start,
                 dataset_position(stream, self.attributes),
-                copy.deepcopy(rng) if rng_state.is_generator(rng) else None,
+                rng_state.take_snapshot(rng) if rng_state.is_generator(rng)
+                else None,
                 kept, self._failed_after(self.requested), children)
 
     def _standing(self, stream: Any) -> tuple[Any, list[Any]]:
@@ -227,6 +232,8 @@ class Epoch(EpochPosition):
 
     def _failed_after(self, requested: int) -> tuple[int, ...]:
         """Return the failed reads from a number on, counted from there."""
+        if not self.failed and not self.skipped:
+            return ()
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])
@@ -242,11 +249,13 @@ def _positions_of_children(stream: Any) -> list[Any]:
     for place, (position, child) in enumerate(
             zip(positions, child_iterators(stream), strict=False)):
         epoch = getattr(child, 'epoch', None)
-        if isinstance(position, Position) and isinstance(epoch, Epoch):
+        if not isinstance(epoch, Epoch) or not (
+                epoch.failed or epoch.skipped):
+            continue
+        if isinstance(position, Position):
             positions[place] = position._replace(
                 failed=epoch._failed_after(position.requested))
-        elif isinstance(position, dict) and isinstance(epoch, Epoch) \
-                and epoch.failed:
+        elif isinstance(position, dict) and epoch.failed:
             positions[place] = _with_failures(position, child)
     return positions
 

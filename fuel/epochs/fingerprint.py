@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import functools
 import types
-import weakref
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
-from fuel.epochs.sharding import bound_shard
+from fuel.epochs.encoded import Encoded
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import depends_on_data, sharding_below
 from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.schemes.shard import Shard
 from fuel.typing import State
 from fuel.utils import rng_state
 from fuel.utils.arguments import parameters_of
@@ -39,45 +41,131 @@ _LEFT_OUT = frozenset({
 # Attributes that hold an argument under another name.
 _ATTRIBUTES = {'examples': 'indices'}
 
-# Types of values that describe themselves.
-_PLAIN = frozenset({str, int, bool})
+# Types of values that are compared, since they may be made anew.
+_BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 
 # Longer sequences are described by a checksum.
 _LONGEST = 16
 
-_described: weakref.WeakKeyDictionary[object, dict[str, tuple[Any, Any]]] = (
-    weakref.WeakKeyDictionary())
-
 
 def fingerprint(stream: Any) -> State:
     """Return what must be equal where a state is taken up."""
-    described: State = {
-        'class': name_of(type(stream)), 'sources': list(stream.sources)}
+    described: State = encoded_fingerprint(stream).copy()
+    return described
+
+
+def encoded_fingerprint(stream: Any) -> Encoded:
+    """Return the fingerprint of a stream, which seldom changes."""
+    runtime = runtime_of(stream)
+    known: _Known | None = runtime.fingerprint
+    # Asked once: what decides it is the class.
+    is_bound = depends_on_data(stream) if known is None else known.is_bound
+    inputs = _inputs_of(stream, is_bound)
+    if known is None or not _are_same(known.inputs, inputs):
+        known = runtime.fingerprint = _Known(
+            inputs, is_bound, Encoded(_described(inputs)))
+    return known.encoded
+
+
+class _Known(NamedTuple):
+    """The fingerprint of a stream, and what it was made of.
+
+    `is_bound`: whether it names the rank, if there are several.
+    """
+
+    inputs: list[Any]
+    is_bound: bool
+    encoded: Encoded
+
+
+def _inputs_of(stream: Any, is_bound: bool) -> list[Any]:
+    """Return what a fingerprint is made of.
+
+    These are the sources, the share that the streams take which are read,
+    and what :func:`_values_of` returns of the stream, its scheme and its
+    data set.
+    """
+    inputs = [tuple(stream.sources),
+              sharding_below(stream) if is_bound else None]
+    inputs += _values_of(stream)
     scheme = getattr(stream, 'iteration_scheme', None)
     if isinstance(scheme, ShardedScheme):
         # A state is that of the whole order.
         scheme = scheme.scheme
-    dataset = getattr(stream, 'dataset', None)
-    shard = bound_shard(stream)
+    for owner in (scheme, getattr(stream, 'dataset', None)):
+        if owner is None:
+            inputs.append(None)
+        else:
+            inputs += _values_of(owner)
+            inputs.append(getattr(owner, 'num_examples', None))
+    return inputs
+
+
+def _values_of(owner: Any) -> list[Any]:
+    """Return class, arguments and kind of generator of an object."""
+    present = vars(owner)
+    cls: Any = type(owner)
+    values: list[Any] = [cls]
+    for _, attribute, hidden, is_computed in _kept_arguments(cls):
+        if attribute in present:
+            values.append(present[attribute])
+        elif is_computed:
+            values.append(getattr(owner, attribute))
+        else:
+            values.append(present.get(hidden))
+    rng = present.get('rng')
+    if rng is None and hasattr(cls, 'rng'):
+        rng = owner.rng
+    values.append(None if rng is None else rng_state.kind_of(rng))
+    return values
+
+
+def _are_same(old: list[Any], new: list[Any]) -> bool:
+    """Return whether inputs make the same fingerprint.
+
+    An array, a list or another object stands for what it was at first.
+    """
+    if len(old) != len(new) or old[0] != new[0]:
+        return False
+    for one, other in zip(old[1:], new[1:], strict=True):
+        if one is not other and not (
+                type(one) is type(other) and type(one) in _BY_VALUE
+                and one == other):
+            return False
+    return True
+
+
+def _described(inputs: list[Any]) -> State:
+    """Return the fingerprint that is made of some inputs."""
+    values = iter(inputs)
+    described: State = {'sources': list(next(values))}
+    shard = next(values)
     if shard is not None:
         described['shard'] = [shard.rank, shard.num_shards]
-    _describe_object(described, '', stream)
-    if scheme is not None:
-        described['scheme'] = name_of(type(scheme))
-        _describe_object(described, 'scheme ', scheme)
-        _describe_size(described, 'scheme ', scheme)
-    if dataset is not None:
-        described['data set'] = name_of(type(dataset))
-        _describe_object(described, 'data set ', dataset)
-        _describe_size(described, 'data set ', dataset)
+    _describe_object(described, next(values), 'class', '', values)
+    for title in ('scheme', 'data set'):
+        cls = next(values)
+        if cls is None:
+            continue
+        _describe_object(described, cls, title, f'{title} ', values)
+        count = next(values)
+        # NaN, of what has no end, is not equal to itself.
+        if hasattr(count, '__index__'):
+            described[f'{title} num_examples'] = int(count)
     return described
 
 
-def _describe_size(described: State, prefix: str, owner: Any) -> None:
-    """Add a number of examples; NaN is not equal to itself."""
-    count: Any = getattr(owner, 'num_examples', None)
-    if isinstance(count, int) or hasattr(count, '__index__'):
-        described[f'{prefix}num_examples'] = int(count)
+def _describe_object(described: State, cls: type, title: str, prefix: str,
+                     values: Iterator[Any]) -> None:
+    """Add what :func:`_values_of` returned of an object of a class."""
+    described[title] = name_of(cls)
+    for name, *_ in _kept_arguments(cls):
+        value = next(values)
+        if value is not None:
+            described[prefix + name] = describe(value)
+    kind = next(values)
+    if kind is not None:
+        described[f'{prefix}rng'] = kind
 
 
 def name_of(named: Any) -> str:
@@ -88,36 +176,16 @@ def name_of(named: Any) -> str:
     return f'{module}.{getattr(named, "__qualname__", type(named).__name__)}'
 
 
-def _describe_object(described: State, prefix: str, owner: Any) -> None:
-    """Add the arguments of an object and the kind of its generator."""
-    present = vars(owner)
-    cls: Any = type(owner)
-    for name, attribute, is_computed in _kept_arguments(cls):
-        if attribute in present:
-            value = present[attribute]
-        elif is_computed:
-            value = getattr(owner, attribute)
-        else:
-            value = present.get(f'_{attribute}')
-        if type(value) in _PLAIN:
-            described[prefix + name] = value
-        elif value is not None:
-            described[prefix + name] = _cached(owner, name, value)
-    kind = rng_state.kind_of(getattr(owner, 'rng', None))
-    if kind is not None:
-        described[f'{prefix}rng'] = kind
-
-
 @functools.lru_cache(512)
-def _kept_arguments(cls: type) -> tuple[tuple[str, str, bool], ...]:
-    """Return arguments of a class, the attributes that hold them, and
-    whether Fuel's class computes these."""
+def _kept_arguments(cls: type) -> tuple[tuple[str, str, str, bool], ...]:
+    """Return arguments of a class, the attributes that hold them, with and
+    without an underscore, and whether Fuel's class computes these."""
     found = []
     for name in _arguments(cls):
         attribute = _ATTRIBUTES.get(name, name)
-        found.append((name, attribute, is_own(cls) and isinstance(
-            getattr(cls, attribute, None),
-            (property, functools.cached_property))))
+        found.append((name, attribute, f'_{attribute}', is_own(
+            cls) and isinstance(getattr(cls, attribute, None), (
+                property, functools.cached_property))))
     return tuple(found)
 
 
@@ -125,20 +193,6 @@ def _kept_arguments(cls: type) -> tuple[tuple[str, str, bool], ...]:
 def _arguments(cls: type) -> tuple[str, ...]:
     """Return the names of the arguments that a state must fit."""
     return tuple(sorted(parameters_of(cls).keys() - _LEFT_OUT))
-
-
-def _cached(owner: object, name: str, value: Any) -> Any:
-    """Return the description of an argument, made once for large ones."""
-    if isinstance(value, (str, bytes, range)) or not isinstance(
-            value, (numpy.ndarray, Sequence, Mapping, AbstractSet)):
-        return describe(value)
-    try:
-        known = _described.setdefault(owner, {})
-    except TypeError:
-        return describe(value)
-    if name not in known or known[name][0] is not value:
-        known[name] = value, describe(value)
-    return known[name][1]
 
 
 def describe(value: Any) -> Any:

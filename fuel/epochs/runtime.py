@@ -6,6 +6,7 @@ import weakref
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from fuel.epochs.encoded import Encoded
 from fuel.utils.forks import Step, at_fork, for_each
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ class Runtime:
     `epoch`: the one made last.
     `holders`: the epochs that still have a data set's state.
     `pending`: the state that the next epoch iterator takes up.
+    `fingerprint`: what a saved state must fit, made for the last one.
+    `encoded_scheme`: the state of the scheme that was saved last.
     """
 
     def __init__(self, pending: dict[str, Any] | None = None) -> None:
@@ -27,6 +30,8 @@ class Runtime:
         self.start: Any = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending = pending
+        self.fingerprint: Any = None
+        self.encoded_scheme: Encoded | None = None
         _all.add(self)
 
     def unlock(self) -> None:

@@ -28,13 +28,7 @@ def sharding_of(stream: Any) -> Shard | None:
     """Return the share that a pipeline takes, None if it takes all."""
     found: Shard | None = vars(stream).get('sharding') or getattr(
         getattr(stream, 'iteration_scheme', None), 'sharding', None)
-    if found is not None:
-        return found
-    for child in child_streams(stream):
-        found = sharding_of(child)
-        if found is not None:
-            return found
-    return None
+    return sharding_below(stream) if found is None else found
 
 
 def is_one_to_one(stream: Any) -> bool:
@@ -43,20 +37,26 @@ def is_one_to_one(stream: Any) -> bool:
                 and stream.one_to_one)
 
 
-def bound_shard(stream: Any) -> Shard | None:
-    """Return the shard that a stage's position belongs to, if to any.
-
-    That of a stage which does not make one item of one belongs to its rank:
-    what it keeps, and how far it came, depends on what it has read.
-    """
+def sharding_below(stream: Any) -> Shard | None:
+    """Return the share that the streams take which a stage reads."""
     for child in child_streams(stream):
         found = sharding_of(child)
         if found is not None:
-            return found if _depends_on_data(stream) else None
+            return found
     return None
 
 
-def _depends_on_data(stream: Any) -> bool:
+def bound_shard(stream: Any) -> Shard | None:
+    """Return the shard that a stage's position belongs to, if to any."""
+    return sharding_below(stream) if depends_on_data(stream) else None
+
+
+def depends_on_data(stream: Any) -> bool:
+    """Return whether a stage's position belongs to its rank.
+
+    That of a stage which does not make one item of one does: what it keeps,
+    and how far it came, depends on what it has read.
+    """
     return not (is_one_to_one(stream)
                 or getattr(stream, 'passes_items_on', False))
 
@@ -97,7 +97,7 @@ def _sharded(stream: Any, shard: Shard) -> Any:
                 f'{type(stream).__name__} counts the items of all ranks, but '
                 'those of the stream that it reads are not known by their '
                 'numbers: put it behind the stream that is sharded')
-        if shard.splits and _depends_on_data(stream):
+        if shard.splits and depends_on_data(stream):
             raise ValueError(
                 f'what {type(stream).__name__} makes depends on the data, so '
                 "by='example' cannot split it over ranks: use by='batch'")

@@ -72,11 +72,10 @@ def as_state(position: Any) -> dict[str, Any]:
     if isinstance(position, dict):
         return position
     _checked(position)
-    return {
-        'epoch': RUNNING,
-        **dict(position_fields(position)),
-        'children': [as_state(child) for child in position.children],
-    }
+    state = dict(position_fields(position))
+    state['epoch'] = RUNNING
+    state['children'] = [as_state(child) for child in position.children]
+    return state
 
 
 def position_fields(position: Position) -> list[tuple[str, Any]]:
@@ -86,7 +85,8 @@ def position_fields(position: Position) -> list[tuple[str, Any]]:
         ('requested', position.requested),
         ('scheme', _checked(position.start)),
         ('dataset', _checked(position.dataset_position)),
-        ('rng', generator_state(position.rng)),
+        ('rng', None if position.rng is None
+         else rng_state.as_plain(position.rng)),
         ('leftover', _checked(position.leftover)),
         ('failed', sorted(position.failed))]
 

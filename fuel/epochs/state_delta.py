@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from fuel.epochs.counters import Counter, count, find_counters
 from fuel.epochs.state import (
     Position,
     as_state,
@@ -16,7 +17,6 @@ from fuel.typing import State
 from fuel.utils.seams import fault_point
 
 if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
     from fuel.iterator import DataIterator
 
 # Keys and indices that lead to a value, and the new value there.
@@ -90,10 +90,12 @@ class StateDelta:
 
     def __init__(self, iterator: DataIterator) -> None:
         self.base = _state_of(iterator)
-        self._counters: list[_Counter] | None = None
+        self._counters: list[Counter] | None = None
         self._streams: list[object] | None = None
         if isinstance(self.base, dict) and hasattr(iterator, 'get_position'):
-            self._counters = _find_counters(iterator)
+            if getattr(iterator, 'only_counts', bool)():
+                self._counters = find_counters(
+                    iterator.data_stream, iterator.epoch)
             self._streams = _streams_of(iterator.get_position())
 
     @fault_point('state delta')
@@ -131,47 +133,17 @@ def _streams_of(position: object) -> list[object]:
         for stream in _streams_of(child))]
 
 
-class _Counter(NamedTuple):
-    """A stage of whose state nothing but two numbers changes."""
-
-    epoch: Epoch
-    child: object
-    position: Path
-    requested: Path
-
-
-def _find_counters(iterator: DataIterator | None) -> list[_Counter] | None:
-    """Return the stages of a pipeline that only count, None of any other.
-
-    Most pipelines do: no stage keeps something from one batch to the next,
-    or draws at random.  Then two numbers a stage say it all.
-    """
-    counters: list[_Counter] = []
-    path: Path = []
-    while iterator is not None:
-        if not getattr(iterator, 'only_counts', bool)():
-            return None
-        epoch = iterator.epoch
-        child = epoch.attributes.get('child_epoch_iterator')
-        counters.append(_Counter(
-            epoch, child, [*path, 'position'], [*path, 'requested']))
-        path = [*path, 'children', 0]
-        iterator = child
-    return counters
-
-
-def _count(counters: list[_Counter]) -> Changes | None:
-    """Return where the stages are now; None if one has another child."""
+def _count(counters: list[Counter]) -> Changes | None:
+    """Return where the stages are now; None if more has changed."""
+    counts = count(counters)
+    if counts is None:
+        return None
     found: Changes = []
-    for epoch, child, position, requested in counters:
-        if not epoch.finished \
-                and epoch.attributes.get('child_epoch_iterator') is not child:
-            return None
-        found.append((position, epoch.position))
-        found.append((requested, epoch.requested))
-        if epoch.failed or epoch.skipped:
-            # Seldom: compare all.
-            return None
+    path: Path = []
+    for position, requested in counts:
+        found.append(([*path, 'position'], position))
+        found.append(([*path, 'requested'], requested))
+        path = [*path, 'children', 0]
     return found
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from fuel.epochs.state_check import identified
+from fuel.epochs.sealing import identified
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
@@ -102,7 +102,7 @@ class Pipeline:
         """Return a state as clients save it; None if there is none."""
         if state is None or isinstance(state, Exception):
             return None
-        return identified(self.stream, state)
+        return identified(self.stream, state).state
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""

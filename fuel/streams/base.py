@@ -8,10 +8,11 @@ from typing import Any, Never
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_iterators, child_streams, skip
 from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.sealing import Identified, identified, sealed, sealed_epoch
 from fuel.epochs.sharding import begin_sharded, take_leftover
 from fuel.epochs.state import (FINISHED, NOT_STARTED, RUNNING, as_state,
                                position_of, state_between_epochs)
-from fuel.epochs.state_check import DAMAGE, check_state, identified, sealed
+from fuel.epochs.state_check import DAMAGE, check_state
 from fuel.exceptions import StateMismatchError
 from fuel.iterator import DataIterator
 from fuel.schemes.iteration_scheme import num_requests_of, scheme_state
@@ -279,7 +280,10 @@ class AbstractDataStream(StreamProtocols, Shardable, Viewable):
         >>> list(restored.get_epoch_iterator()) == list(epoch)
         True
         """
-        with runtime_of(self).lock:
+        runtime = runtime_of(self)
+        with runtime.lock:
+            if runtime.pending is None and runtime.epoch is not None:
+                return sealed_epoch(self, runtime.epoch)
             return sealed(self, self._state())
 
     def _state(self) -> State:
@@ -294,8 +298,8 @@ class AbstractDataStream(StreamProtocols, Shardable, Viewable):
                 return self._state_between_epochs(NOT_STARTED)
             return self._state_of(runtime.epoch)
 
-    def _identified(self, state: State) -> State:
-        """Return a state with what it is a state of."""
+    def _identified(self, state: State) -> Identified:
+        """Return a copy of a state, with what it is a state of."""
         return identified(self, state)
 
     def _check_not_started(self) -> None:

@@ -10,7 +10,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING, state_between
-from fuel.epochs.state_check import identified
+from fuel.epochs.sealing import Identified, identified
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
 from fuel.transformers.base import Transformer, length_of
@@ -163,7 +163,7 @@ class WorkerStage(RemoteStream, Transformer):
         checked: State = self.data_stream._check_state(state)
         return checked
 
-    def _identified(self, state: State) -> State:
+    def _identified(self, state: State) -> Identified:
         return identified(self.data_stream, state)
 
     def _load_checked(self, state: State) -> None:

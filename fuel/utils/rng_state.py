@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -43,8 +43,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def get_state(rng: Any) -> dict[str, Any]:
-    """Return the state of a generator, ready for JSON."""
+class Snapshot(NamedTuple):
+    """The state of a generator, taken cheaply; see :func:`as_plain`."""
+
+    kind: str
+    state: Any
+
+
+def take_snapshot(rng: Any) -> Snapshot:
+    """Return the state of a generator as it is now."""
     kind = kind_of(rng)
     if kind is None:
         raise TypeError(
@@ -53,11 +60,24 @@ def get_state(rng: Any) -> dict[str, Any]:
             f'random.Random, got {type(rng).__name__}: pass one of these as '
             'rng')
     if isinstance(rng, random.Random):
-        version, internal, gauss = rng.getstate()
-        return {'kind': kind, 'state': [version, list(internal), gauss]}
+        return Snapshot(kind, rng.getstate())
     if isinstance(rng, numpy.random.RandomState):
-        return {'kind': kind, 'state': _plain(rng.get_state(legacy=False))}
-    return {'kind': kind, 'state': _plain(rng.bit_generator.state)}
+        return Snapshot(kind, rng.get_state(legacy=False))
+    return Snapshot(kind, rng.bit_generator.state)
+
+
+def as_plain(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the state of a generator, ready for JSON."""
+    kind, state = snapshot
+    if isinstance(state, tuple):
+        version, internal, gauss = state
+        return {'kind': kind, 'state': [version, list(internal), gauss]}
+    return {'kind': kind, 'state': _plain(state)}
+
+
+def get_state(rng: Any) -> dict[str, Any]:
+    """Return the present state of a generator, ready for JSON."""
+    return as_plain(take_snapshot(rng))
 
 
 # The largest numbers in NumPy's states: places in a buffer, switches, words.

@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.state import as_state
-from fuel.epochs.state_check import sealed
+from fuel.epochs.sealing import sealed
 from fuel.interop.chainer.conversion import ExampleList
 from fuel.interop.chainer.examples import DatasetMixin, Example, as_place
 from fuel.interop.chainer.iterator import Iterator

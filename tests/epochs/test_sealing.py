@@ -1,0 +1,151 @@
+"""What of a state is encoded once, and what each state has of its own."""
+import json
+import zlib
+
+import numpy
+import pytest
+from support import sharded_pipelines
+from support.sharded_pipelines import batches, dataset, halves
+
+from fuel.datasets import IndexableDataset
+from fuel.exceptions import StateMismatchError
+from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.transformers import Mapping, Rename
+from fuel.transformers.image import RandomFixedSizeCrop
+from fuel.utils import rng_state
+
+
+def shuffled():
+    """Return a pipeline of which nothing but counts changes."""
+    return Rename(halves(batches(23, 4)), {'x': 'z'})
+
+
+def spoil(value):
+    """Change all that can be changed within plain data."""
+    if isinstance(value, dict):
+        for part in value.values():
+            spoil(part)
+        value['spoiled'] = True
+    elif isinstance(value, list):
+        for part in value:
+            spoil(part)
+        value.append('spoiled')
+
+
+@pytest.mark.parametrize('name', sharded_pipelines.PIPELINES)
+def test_checksum_is_that_of_the_state_as_it_is_read(name):
+    """Also where most of its text was made before."""
+    stream = sharded_pipelines.build(name, 23, 4)
+    iterator = stream.get_epoch_iterator()
+    for _ in range(3):
+        state = stream.state_dict()
+        text = json.dumps({key: part for key, part in state.items()
+                           if key != 'crc'},
+                          sort_keys=True, separators=(',', ':'))
+        assert zlib.crc32(text.encode()) == state['crc']
+        next(iterator)
+
+
+def test_states_share_nothing_that_can_be_changed():
+    """A caller may do with one what he likes."""
+    stream = shuffled()
+    iterator = stream.get_epoch_iterator()
+    states = []
+    for _ in range(3):
+        next(iterator)
+        spoiled, state = stream.state_dict(), iterator.state_dict()
+        text = json.dumps(state)
+        spoil(spoiled)
+        assert text == json.dumps(state)
+        states.append(state)
+    assert [1, 2, 3] == [state['position'] for state in states]
+    rest = [numpy.asarray(batch[1]).tolist() for batch in iterator]
+    for place, state in enumerate(states):
+        other = shuffled()
+        other.load_state_dict(state)
+        assert rest == [numpy.asarray(batch[1]).tolist()
+                        for batch in other][2 - place:]
+
+
+def test_state_says_what_the_pipeline_is_now():
+    """Although it was encoded with the state before."""
+    stream = Mapping(batches(12, 3, SequentialScheme), tuple)
+    iterator = stream.get_epoch_iterator()
+    next(iterator)
+    before = stream.state_dict()
+    stream.mapping = list
+    stream.data_stream.dataset = dataset(15)
+    after = stream.state_dict()
+    assert 'builtins.tuple' == before['stream']['mapping']
+    assert 'builtins.list' == after['stream']['mapping']
+    assert [12, 15] == [
+        state['children'][0]['stream']['data set num_examples']
+        for state in (before, after)]
+    with pytest.raises(StateMismatchError, match='mapping was'):
+        stream.load_state_dict(before)
+
+
+class Failing(IndexableDataset):
+    """Has one batch that cannot be read."""
+
+    def get_data(self, state=None, request=None):
+        """Raise for the third batch."""
+        if 6 in request:
+            raise OSError('bad sector')
+        return super().get_data(state, request)
+
+
+def test_failure_after_a_state_is_in_the_next_one():
+    """It is more than a count."""
+    def build():
+        return Rename(DataStream(
+            Failing({'x': numpy.arange(12)}), batch_size=3), {'x': 'y'})
+
+    stream = build()
+    iterator = stream.get_epoch_iterator()
+    next(iterator), next(iterator)
+    assert 2 == stream.state_dict()['position']
+    with pytest.raises(OSError, match='bad sector'):
+        next(iterator)
+    state = stream.state_dict()
+    assert (2, 3) == (state['children'][0]['position'],
+                      state['children'][0]['requested'])
+    other = build()
+    other.load_state_dict(state)
+    rest, = other
+    assert [9, 10, 11] == rest[0].tolist()
+
+
+def test_state_after_the_end_is_that_of_no_epoch():
+    """Although the one before it only counted."""
+    stream = shuffled()
+    for _ in stream:
+        stream.state_dict()
+    assert 'finished' == stream.state_dict()['epoch']
+
+
+@pytest.mark.parametrize('rng', [
+    numpy.random.RandomState(1), numpy.random.default_rng(1)])
+def test_position_keeps_the_generator_as_it_was(rng):
+    """Later draws do not change it."""
+    stream = RandomFixedSizeCrop(DataStream(
+        IndexableDataset(numpy.zeros((8, 1, 9, 9))), batch_size=2),
+        (2, 2), rng=rng)
+    iterator = stream.get_epoch_iterator()
+    next(iterator)
+    position, state = iterator.get_position(), stream.state_dict()
+    next(iterator)
+    assert state['rng'] != stream.state_dict()['rng']
+    assert state['rng'] == rng_state.as_plain(position.rng)
+
+
+def test_scheme_of_each_epoch_is_in_its_states():
+    """The text of the epoch before is not taken for it."""
+    stream = DataStream(dataset(12), iteration_scheme=ShuffledScheme(12, 4))
+    schemes = []
+    for _ in range(2):
+        iterator = stream.get_epoch_iterator()
+        next(iterator)
+        schemes += [stream.state_dict()['scheme'] for _ in range(2)]
+    assert schemes[0] == schemes[1] != schemes[2] == schemes[3]
