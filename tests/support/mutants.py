@@ -1,19 +1,17 @@
 """Try small faults in copies of the package; see ``bin/mutants``."""
 import argparse
 import ast
-import contextlib
 import difflib
+import hashlib
+import json
 import os
 import random
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import SimpleQueue
 from typing import NamedTuple
 
 from cosmic_ray.ast import Visitor, get_ast
@@ -21,68 +19,21 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 import fuel
+from support.mutant_runs import ROOT, Copies
+from support.mutant_tests import choose_tests
 
-ROOT = Path(__file__).parents[2]
 SURVIVORS = ROOT / 'tests' / 'mutant_survivors.txt'
 NEEDED = 0.9
 
-#: Which tests concern a part of the core: the first match counts. The quick
-#: ones come first, since one that fails ends the run.
-TESTS = {
-    'fuel/schemes': [
-        'contracts/test_schemes.py', 'test_schemes.py',
-        'test_compact_requests.py', 'test_computed_schemes.py',
-        'compat/test_schemes_and_streams.py', 'test_sampling_schemes.py',
-        'test_streams.py'],
-    'fuel/epochs': [
-        'test_streams.py', 'epochs', 'contracts/test_epochs.py',
-        'transformers/test_base.py', 'transformers/test_origin.py',
-        'transformers/test_one_to_one.py', 'datasets/test_hdf5_direct.py',
-        'transport/test_changes.py', 'contracts/test_streams.py',
-        'workers', 'transformers/test_multiprocessing.py',
-        'contracts/test_details.py'],
-    'fuel/streams': [
-        'test_streams.py', 'compat/test_schemes_and_streams.py',
-        'contracts/test_epochs.py', 'transformers/test_base.py',
-        'contracts/test_streams.py', 'server/test_server.py'],
-    'fuel/iterator.py': [
-        'test_streams.py', 'transformers/test_base.py',
-        'contracts/test_streams.py', 'transformers/test_multiprocessing.py'],
-    'fuel/datasets': [
-        'datasets', 'test_compact_requests.py', 'compat/test_datasets.py',
-        'compat/test_hdf5.py', 'contracts/test_datasets.py',
-        'storage/test_reader.py', 'contracts/test_streams.py'],
-    'fuel/storage': [
-        'storage', 'kernels/test_gather.py', 'kernels/test_direct.py',
-        'kernels/test_filters.py', 'datasets/test_hdf5.py',
-        'datasets/test_hdf5_direct.py', 'datasets/test_hdf5_properties.py',
-        'datasets/test_hdf5_damage.py', 'datasets/test_hdf5_overwritten.py',
-        'datasets/test_hdf5_processes.py', 'datasets/test_npy.py',
-        'datasets/test_csv.py'],
-    'fuel/transport': [
-        'transport', 'workers', 'transformers/test_multiprocessing.py',
-        'server/test_server.py', 'server/test_edges.py',
-        'contracts/test_details.py'],
-    'fuel/workers': [
-        'workers', 'transformers/test_multiprocessing.py', 'transport',
-        'utils/test_parallel.py', 'server/test_interruptions.py',
-        'contracts/test_details.py', 'contracts/test_processes.py'],
-    'fuel/wire': [
-        'wire', 'server/test_server.py', 'server/test_interruptions.py',
-        'server/test_edges.py'],
-    'fuel/server': [
-        'server/test_ledger.py', 'server/test_server.py',
-        'server/test_edges.py', 'server/test_guarantee.py', 'server',
-        'cli/test_server.py', 'wire', 'contracts/test_processes.py'],
-    'fuel/client': [
-        'server/test_server.py', 'server/test_edges.py', 'server', 'wire',
-        'contracts/test_processes.py'],
-}
-
 
 class Mutant(NamedTuple):
-    """One small fault: what it does where, and the text of the file."""
+    """One small fault: what it does where, and the text of the file.
 
+    `draw`: what names it in a log: the same seed draws it again, also where
+    other lines of the file have changed since.
+    """
+
+    draw: str
     path: str
     operator: str
     line: int
@@ -117,7 +68,7 @@ def core_files(only):
     """Return the files that faults are put into, below the package."""
     package = Path(fuel.__file__).parent
     return [path for path in sorted(package.rglob('*.py'))
-            if tests_of(relative(path)) and relative(path).startswith(only)]
+            if choose_tests(relative(path)) and relative(path).startswith(only)]
 
 
 def relative(path):
@@ -126,35 +77,40 @@ def relative(path):
     return 'fuel/' + path.relative_to(package).as_posix()
 
 
-def tests_of(path):
-    """Return the tests that concern a file of the package."""
-    return next((tests for part, tests in TESTS.items()
-                 if path == part or path.startswith(part + '/')), [])
+def digest(*values):
+    """Return a number drawn from some values, as text."""
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
 
 
 def draw(number, seed, only):
-    """Return faults drawn at random: each place is as likely as any other.
+    """Yield faults drawn at random: each place is as likely as any other.
 
     A place is drawn first, then one of the faults that are possible there.
+    What is drawn in a line depends on the seed and on that line alone, so
+    that few draws change when the code does.
     """
-    operators = [(name, get_operator(name)) for name in operator_names()
-                 if 'Variable' not in name]
+    operators = {name: get_operator(name)() for name in operator_names()
+                 if 'Variable' not in name}
     places = {}
     for path in core_files(only):
-        tree, inert = get_ast(path.read_text('utf-8')), inert_lines(path)
-        for name, operator in operators:
-            positions = Positions(operator())
+        text = path.read_text('utf-8')
+        tree, inert, lines = get_ast(text), inert_lines(text), Counter()
+        names = {}
+        for number_of_line, line in enumerate(text.splitlines(), 1):
+            lines[line] += 1
+            names[number_of_line] = (relative(path), line, lines[line])
+        for name, operator in operators.items():
+            positions = Positions(operator)
             positions.walk(tree)
-            for occurrence, start in enumerate(positions.found):
-                if start not in inert:
-                    places.setdefault((path, start), []).append(
-                        (name, occurrence))
-    rng = random.Random(seed)
-    chosen = list(places)
-    rng.shuffle(chosen)
-    for path, (line, _) in chosen:
-        name, occurrence = rng.choice(places[path, (line, _)])
-        mutant = make(path, line, name, occurrence)
+            for occurrence, (line, column) in enumerate(positions.found):
+                if (line, column) not in inert:
+                    place = digest(seed, *names[line], column)
+                    places.setdefault(place, []).append(
+                        (path, line, name, occurrence))
+    for place in sorted(places):
+        chosen = min(places[place], key=lambda fault: digest(
+            place, fault[2], fault[3] - places[place][0][3]))
+        mutant = make(place, *chosen)
         if mutant is not None:
             yield mutant
             number -= 1
@@ -169,10 +125,10 @@ class Inert(set):
         return any(start <= place < end for start, end in self)
 
 
-def inert_lines(path):
+def inert_lines(text):
     """Return the ranges of annotations and of what only type checkers see."""
     ranges = Inert()
-    for node in ast.walk(ast.parse(path.read_text('utf-8'))):
+    for node in ast.walk(ast.parse(text)):
         parts = [getattr(node, 'annotation', None),
                  getattr(node, 'returns', None)]
         if isinstance(node, ast.If) and 'TYPE_CHECKING' in ast.unparse(
@@ -188,7 +144,7 @@ def inert_lines(path):
     return ranges
 
 
-def make(path, line, name, occurrence):
+def make(place, path, line, name, occurrence):
     """Return a fault, or None if it makes no difference to the compiler."""
     code = path.read_text('utf-8')
     changed = mutate_code(code, get_operator(name)(), occurrence)
@@ -202,70 +158,44 @@ def make(path, line, name, occurrence):
         ' '.join(text[1:].strip() for text in difflib.unified_diff(
             code.splitlines(), changed.splitlines(), n=0, lineterm='')
             if text[0] == sign and text[:3] != 3 * sign) for sign in '-+')
-    return Mutant(relative(path), name, line, before, after, changed)
+    return Mutant(place, relative(path), name, line, before, after, changed)
 
 
-class Copies:
-    """Copies of the package and of its tests, one for each process."""
+class Log:
+    """Remembers the results of earlier runs, one JSON object a line."""
 
-    def __init__(self, folder, count):
-        self.free = SimpleQueue()
-        # Some tests read files as another user.
-        Path(folder).chmod(0o755)
-        for number in range(count):
-            copy = Path(folder, f'copy-{number}')
-            shutil.copytree(
-                Path(fuel.__file__).parent, copy / 'fuel',
-                ignore=shutil.ignore_patterns('__pycache__', '*.c'))
-            shutil.copytree(ROOT / 'tests', copy / 'tests',
-                            ignore=shutil.ignore_patterns('__pycache__'))
-            for name in ('pyproject.toml', 'bin', 'docs', 'benchmarks'):
-                (copy / name).symlink_to(ROOT / name)
-            self.free.put(copy)
+    def __init__(self, path, seed):
+        self.path = path
+        self.seed = seed
+        self.results = {}
+        if path is not None and path.exists():
+            for line in path.read_text('utf-8').splitlines():
+                result = json.loads(line)
+                self.results[result['seed'], result['draw']] = (
+                    result['noticed_by'])
 
-    def attempt(self, mutant):
-        """Return the fault, and the test that noticed it or None."""
-        copy = self.free.get()
-        file = copy / mutant.path
-        original = file.read_text('utf-8')
-        try:
-            file.write_text(mutant.code, 'utf-8')
-            return mutant, run_tests(copy, tests_of(mutant.path))
-        finally:
-            file.write_text(original, 'utf-8')
-            self.free.put(copy)
+    @classmethod
+    def seed_of(cls, path):
+        """Return the seed of the last run of a log, or None."""
+        seeds = [] if path is None else [
+            seed for seed, _ in cls(path, None).results]
+        return seeds[-1] if seeds else None
 
+    def __contains__(self, mutant):
+        return (self.seed, mutant.draw) in self.results
 
-def run_tests(copy, tests):
-    """Return the first test that fails, or None if all pass."""
-    existing = [test for test in tests if (copy / 'tests' / test).exists()]
-    command = [
-        sys.executable, '-P', '-B', '-m', 'pytest', '-c',
-        copy / 'pyproject.toml', '--rootdir', copy, '-x', '-q', '--tb=no',
-        '-p', 'no:cacheprovider', '--timeout=60', '-o', 'addopts=',
-        '--import-mode=importlib', '-rfE', '-o',
-        f'pythonpath={copy / "tests"}',
-        *[copy / 'tests' / test for test in existing]]
-    environment = {**os.environ, 'PYTHONPATH': str(copy),
-                   'FUEL_TEST_SEED': '1'}
-    with tempfile.TemporaryFile('w+') as output, subprocess.Popen(
-            command, cwd=copy, env=environment, stdout=output,
-            stderr=subprocess.STDOUT, start_new_session=True) as process:
-        try:
-            status = process.wait(600)
-        except subprocess.TimeoutExpired:
-            return 'a hang'
-        finally:
-            # Also what it started, and left behind.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        output.seek(0)
-        text = output.read()
-    if status == 0:
-        return None
-    failed = [line for line in text.splitlines()
-              if line.startswith(('FAILED', 'ERROR'))]
-    return failed[0] if failed else text[-300:].strip()
+    def __getitem__(self, mutant):
+        return self.results[self.seed, mutant.draw]
+
+    def add(self, mutant, noticed_by, seconds):
+        """Remember a result."""
+        self.results[self.seed, mutant.draw] = noticed_by
+        if self.path is not None:
+            fields = {'seed': self.seed, **mutant._asdict(),
+                      'noticed_by': noticed_by, 'seconds': round(seconds)}
+            del fields['code']
+            with self.path.open('a', encoding='utf-8') as file:
+                file.write(json.dumps(fields) + '\n')
 
 
 def read_reasons():
@@ -278,47 +208,60 @@ def read_reasons():
     return {key: ' '.join(reason.split()) for key, reason in pairs}
 
 
+def attempt(copies, mutant):
+    """Return a fault, the test that notices it or None, and the seconds."""
+    begun = time.monotonic()
+    noticed_by = copies.attempt(
+        mutant.path, mutant.code, choose_tests(mutant.path))
+    return mutant, noticed_by, time.monotonic() - begun
+
+
+def report(mutants, log, reasons):
+    """Print what was not noticed, and return the share that was."""
+    tried = [mutant for mutant in mutants if mutant in log]
+    survived = [mutant for mutant in tried if log[mutant] is None]
+    harmless = sum(mutant.key in reasons for mutant in survived)
+    for mutant in survived:
+        print(f'NOT NOTICED {mutant} [{mutant.operator}]: '
+              f'{reasons.get(mutant.key, "no reason is given")}')
+    noticed, counted = len(tried) - len(survived), len(tried) - harmless
+    share = noticed / counted if counted else 1
+    print(f'{noticed} of {len(tried)} faults noticed; {harmless} of the '
+          f'others are known to make no difference: {share:.1%}')
+    return share
+
+
 def main(arguments):
-    """Draw faults, try them, and report."""
+    """Draw faults, try those that are not in the log, and report."""
     parser = argparse.ArgumentParser('bin/mutants')
     parser.add_argument('--number', type=int, default=200)
-    parser.add_argument('--seed', type=int,
-                        default=random.SystemRandom().randrange(10 ** 6))
+    parser.add_argument('--seed', type=int)
     parser.add_argument('--processes', type=int, default=os.cpu_count())
     parser.add_argument('--only', default='fuel/')
+    parser.add_argument('--log', type=Path)
+    parser.add_argument('--again', action='store_true')
+    parser.add_argument('--report', action='store_true')
     options = parser.parse_args(arguments)
-    print(f'{options.number} faults, seed {options.seed}', flush=True)
-    reasons, survived, harmless, tried = read_reasons(), [], 0, 0
+    seed = next(seed for seed in (
+        options.seed, Log.seed_of(options.log),
+        random.SystemRandom().randrange(10 ** 6)) if seed is not None)
+    log, reasons = Log(options.log, seed), read_reasons()
+    print(f'{options.number} faults, seed {seed}', flush=True)
+    mutants = list(draw(options.number, seed, options.only))
+    pending = [] if options.report else [
+        mutant for mutant in mutants if mutant not in log or (
+            options.again and log[mutant] is None
+            and mutant.key not in reasons)]
+    print(f'{len(pending)} of them are to be tried', flush=True)
     with tempfile.TemporaryDirectory(prefix='fuel-mutants-') as folder, \
             ThreadPoolExecutor(options.processes) as pool:
-        copies = Copies(folder, options.processes)
-        copy = copies.free.get()
-        for tests in {tuple(tests_of(relative(path)))
-                      for path in core_files(options.only)}:
-            failed = run_tests(copy, tests)
-            if failed:
-                sys.exit(f'without any fault this fails: {failed}')
-        copies.free.put(copy)
-        print('the tests pass without a fault', flush=True)
-        begun = time.monotonic()
-        for mutant, noticed in pool.map(copies.attempt, draw(
-                options.number, options.seed, options.only)):
-            tried += 1
-            reason = reasons.get(mutant.key)
-            harmless += noticed is None and reason is not None
-            if noticed is None:
-                survived.append(mutant)
-                print(f'NOT NOTICED {mutant} [{mutant.operator}]: '
-                      f'{reason or "no reason is given"}', flush=True)
-            else:
-                print(f'noticed {mutant}: {noticed}', flush=True)
-    seconds = time.monotonic() - begun
-    counted = tried - harmless
-    share = (tried - len(survived)) / counted if counted else 1
-    print(f'{tried - len(survived)} of {tried} faults noticed; '
-          f'{harmless} of the others are known to make no difference: '
-          f'{share:.1%} in {seconds / 60:.0f} min')
-    return 0 if share >= NEEDED else 1
+        copies = Copies(folder, options.processes) if pending else None
+        for mutant, noticed_by, seconds in pool.map(
+                lambda mutant: attempt(copies, mutant), pending):
+            log.add(mutant, noticed_by, seconds)
+            print(f'{mutant}: noticed by {noticed_by}' if noticed_by else
+                  f'NOT NOTICED {mutant} [{mutant.operator}]', flush=True)
+    return 0 if report(mutants, log, reasons) >= NEEDED else 1
 
 
 if __name__ == '__main__':
