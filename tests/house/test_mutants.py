@@ -1,6 +1,7 @@
 """Which tests ``bin/mutants`` runs on a fault, and in which order."""
 import pytest
-from support.mutant_tests import PACKAGE, PARTS, all_tests, expand, choose_tests
+from support.mutant_tests import (PACKAGE, PARTS, all_tests,
+                                  choose_tests, expand)
 
 
 @pytest.mark.parametrize('part', PARTS)

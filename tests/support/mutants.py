@@ -68,7 +68,8 @@ def core_files(only):
     """Return the files that faults are put into, below the package."""
     package = Path(fuel.__file__).parent
     return [path for path in sorted(package.rglob('*.py'))
-            if choose_tests(relative(path)) and relative(path).startswith(only)]
+            if relative(path).startswith(only)
+            and choose_tests(relative(path))]
 
 
 def relative(path):
