@@ -16,6 +16,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import struct
 import threading
@@ -38,6 +39,10 @@ logger = logging.getLogger(__name__)
 # First page, page behind the last, checksum of the bytes, of the record.
 RECORD = struct.Struct('<QQII')
 FORMAT = 1
+# Names of entries. Nothing else in the folder is ever touched.
+_ENTRY = re.compile('[0-9a-f]{32}-[0-9a-f]{32}')
+# A link in an entry is none of ours, so nothing is written where it leads.
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0)
 # Of the budget, what a process may take before it looks again.
 ALLOWANCE = 64 << 20
 
@@ -88,8 +93,7 @@ class Entry:
         self.folder = folder
         self._size = size
         self._page = page
-        self.descriptor = os.open(folder / 'data', os.O_RDWR | os.O_CREAT,
-                                  0o600)
+        self.descriptor = os.open(folder / 'data', _FLAGS, 0o600)
         self._index = -1
         try:
             _lock(self.descriptor)
@@ -97,8 +101,7 @@ class Entry:
                 raise FileNotFoundError('it is damaged')
             os.ftruncate(self.descriptor, size)
             self._index = os.open(
-                folder / 'index', os.O_RDWR | os.O_CREAT | os.O_APPEND,
-                0o600)
+                folder / 'index', _FLAGS | os.O_APPEND, 0o600)
             os.utime(self._index)
             # Another process may have removed it just before.
             if not os.path.samestat(os.fstat(self.descriptor),
@@ -216,8 +219,8 @@ class DiskCache:
             place = digest(name)
             folder = self.folder / (
                 f'{place}-{digest(size, validator, page, FORMAT)}')
-            for other in self.folder.glob(f'{place}-*'):
-                if other != folder:
+            for other in self._entries():
+                if other.name.startswith(place) and other != folder:
                     _remove_unused(other)
             for _ in range(10):
                 with contextlib.suppress(FileNotFoundError):
@@ -230,6 +233,8 @@ class DiskCache:
 
     def _open(self, folder: Path, size: int, validator: str, page: int,
               shown: str) -> Entry:
+        if folder.is_symlink():
+            folder.unlink()
         folder.mkdir(0o700, exist_ok=True)
         entry = Entry(self, folder, size, page)
         state = folder / 'state.json'
@@ -268,7 +273,8 @@ class DiskCache:
     def _entries(self) -> Iterator[Path]:
         with contextlib.suppress(FileNotFoundError):
             yield from (entry for entry in self.folder.iterdir()
-                        if entry.is_dir())
+                        if _ENTRY.fullmatch(entry.name)
+                        and entry.is_dir())
 
 
 _all: weakref.WeakSet[DiskCache] = weakref.WeakSet()

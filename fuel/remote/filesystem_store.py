@@ -58,9 +58,6 @@ class FilesystemStore:
             raise OSError(f'{type(error).__name__}: {error}') from None
         except Exception as error:  # noqa: BLE001 (each system has its own)
             raise _meaning(error) from None
-        if len(data) != max(0, stop - start):
-            raise TransientError(f'it gave {len(data)} of {stop - start} '
-                                 f'bytes')
         return Answer(bytes(data), size, found)
 
     async def close(self) -> None:

@@ -1,20 +1,25 @@
 """Files on web servers, in ranges."""
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import email.utils
-import re
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
+from fuel.remote.content_range import check_range, size_of_whole
 from fuel.remote.errors import TransientError, error_of_status
 from fuel.remote.store import Answer, ChangedError
 
-_RANGE = re.compile(r'bytes (\d+)-(\d+)/(\d+)')
 # Bytes of an answer that are read before they are taken; with 64 KB, those of
 # a megabyte took a tenth more time of the processor.
 BUFFER = 1 << 20
-_WHOLE = re.compile(r'bytes \*/(\d+)')
+REDIRECTS = (301, 302, 303, 307, 308)
+MOST_REDIRECTS = 5
+# Options that say how to connect, to whatever server.
+CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
 
 
 def validator_of(headers: Mapping[str, str]) -> str:
@@ -48,30 +53,29 @@ def seconds_to_wait(value: str | None) -> float | None:
     return max(0., date.timestamp() - time.time())
 
 
+def _origin_of(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port
+
+
 class HTTPStore:
     """A file on a web server, read through fsspec's session."""
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:
         self._filesystem = filesystem
+        self._elsewhere: Any = None
         self._url = url
         self._idle = idle
 
     async def fetch(self, start: int, stop: int, validator: str) -> Answer:
         """See :class:`ByteStore`."""
         import aiohttp
-        arguments = dict(self._filesystem.kwargs)
-        headers = {**arguments.pop('headers', {}),
-                   'Range': f'bytes={start}-{stop - 1}',
+        headers = {'Range': f'bytes={start}-{stop - 1}',
                    'Accept-Encoding': 'identity'}
         if is_strong(validator):
             headers['If-Match'] = validator
-        session = await self._filesystem.set_session()
         try:
-            async with session.get(
-                    self._filesystem.encode_url(self._url), headers=headers,
-                    read_bufsize=BUFFER, timeout=aiohttp.ClientTimeout(
-                        total=None, sock_connect=self._idle,
-                        sock_read=self._idle), **arguments) as reply:
+            async with self._get(headers) as reply:
                 return await self._answer(reply, start, stop)
         except (TimeoutError, aiohttp.ClientPayloadError,
                 aiohttp.ClientConnectionError) as error:
@@ -82,17 +86,61 @@ class HTTPStore:
             raise OSError(f'the request failed ({type(error).__name__})'
                           ) from None
 
+    @contextlib.asynccontextmanager
+    async def _get(self, headers: dict[str, str]) -> AsyncIterator[Any]:
+        """Make a request; what the user's options hold is for the server of
+        the URL alone, and not for where it redirects to."""
+        import aiohttp
+        filesystem, place = self._filesystem, self._url
+        for _ in range(MOST_REDIRECTS + 1):
+            session = await filesystem.set_session()
+            arguments = dict(filesystem.kwargs)
+            own = arguments.pop('headers', {})
+            async with session.get(
+                    filesystem.encode_url(place), headers={**own, **headers},
+                    read_bufsize=BUFFER, allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(
+                        total=None, sock_connect=self._idle,
+                        sock_read=self._idle), **arguments) as reply:
+                if reply.status not in REDIRECTS:
+                    yield reply
+                    return
+                there = urljoin(place, reply.headers.get('Location', ''))
+            before, after = _origin_of(place), _origin_of(there)
+            if after[0] not in (before[0], 'https'):
+                raise OSError(
+                    f'the server redirects from {before[0]} to '
+                    f'{after[0] or "nowhere"}, which is not followed')
+            if before != after:
+                filesystem = self._filesystem_without_options()
+            place = there
+        raise OSError(f'the server redirects more than {MOST_REDIRECTS} '
+                      f'times')
+
+    def _filesystem_without_options(self) -> Any:
+        if self._elsewhere is None:
+            known = self._filesystem
+            public = {name: value for name, value in known.kwargs.items()
+                      if name in CONNECTION_OPTIONS}
+            if known.asynchronous:
+                public |= {'asynchronous': True, 'loop': known.loop,
+                           'skip_instance_cache': True}
+            self._elsewhere = type(known)(**public)
+        return self._elsewhere
+
     async def close(self) -> None:
         """See :class:`ByteStore`."""
-        session = getattr(self._filesystem, '_session', None)
-        if session is not None:
-            await session.close()
+        for filesystem in (self._filesystem, self._elsewhere):
+            session = getattr(filesystem, '_session', None)
+            if session is not None:
+                await session.close()
 
     async def _answer(self, reply: Any, start: int, stop: int) -> Answer:
         validator = validator_of(reply.headers)
         content_range = reply.headers.get('Content-Range', '')
-        if reply.status == 416 and (end := _WHOLE.match(content_range)):
-            return Answer(b'', int(end[1]), validator)
+        if reply.status == 416 and (
+                size := size_of_whole(content_range)) is not None:
+            return Answer(b'', size, validator)
         if reply.status == 412:
             raise ChangedError('the server has another state of it')
         if reply.status == 200:
@@ -104,17 +152,17 @@ class HTTPStore:
             raise error_of_status(
                 reply.status, reply.reason,
                 seconds_to_wait(reply.headers.get('Retry-After')))
-        found = _RANGE.match(content_range)
-        if found is None:
-            raise OSError(f'the server sends a part of the file and does '
-                          f'not say which: Content-Range {content_range!r}')
-        first, last, size = map(int, found.groups())
-        if first != start or last >= max(stop, 1):
+        nbytes, size = check_range(content_range, start, stop)
+        if reply.headers.get('Content-Encoding', 'identity') != 'identity':
+            raise OSError(
+                'the server compresses what it sends, though it was asked not '
+                'to: have it send the file as it is')
+        try:
+            data = await reply.content.readexactly(nbytes)
+        except asyncio.IncompleteReadError as error:
+            raise TransientError(f'the server sent {len(error.partial)} of '
+                                 f'{nbytes} bytes') from None
+        if not reply.content.at_eof() and await reply.content.read(1):
             raise TransientError(
-                f'the server sends bytes {first} to {last}, asked for '
-                f'{start} to {stop - 1}')
-        data = await reply.read()
-        if len(data) != last + 1 - first:
-            raise TransientError(f'the server sent {len(data)} of '
-                                 f'{last + 1 - first} bytes')
+                f'the server sent more than {nbytes} bytes')
         return Answer(data, size, validator)

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 # Seconds before a request is repeated, at first and at most.
 FIRST_WAIT = .1
 LONGEST_WAIT = 10.
+# Bytes of a file at most; what is larger does not fit the address space.
+LARGEST_FILE = 1 << 46
 
 
 @fault_point('remote wait')
@@ -101,7 +103,19 @@ class Patient:
                 answer.size, answer.validator or wanted) != (
                 expected.size, wanted or answer.validator):
             raise changed(self._name, _state(expected), _state(answer))
+        self._check_length(answer, start, stop)
         return answer
+
+    def _check_length(self, answer: Answer, start: int, stop: int) -> None:
+        """Refuse an answer that does not have the bytes asked for: it would
+        leave a hole, or overwrite what is next to them."""
+        if not 0 <= answer.size <= LARGEST_FILE:
+            raise OSError(f'{self._name}: the server says that it has '
+                          f'{answer.size} bytes, which no file has')
+        nbytes = max(0, min(stop, answer.size) - start)
+        if len(answer.data) != nbytes:
+            raise TransientError(f'the server sent {len(answer.data)} bytes '
+                                 f'instead of {nbytes}')
 
     def _wait_after(self, attempt: int, error: OSError) -> float:
         asked = getattr(error, 'wait', None)

@@ -2,13 +2,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
+from fuel.remote.content_range import check_range
 from fuel.remote.errors import TransientError, error_of_status
 from fuel.remote.store import Answer, ChangedError
 
-_RANGE = re.compile(r'bytes (\d+)-(\d+)/(\d+)')
 # Bytes of a body that must come before the time of a read is over.
 PIECE = 1 << 18
 
@@ -39,7 +38,7 @@ class S3Store:
                 reply = await filesystem.s3.get_object(
                     **self._object, Range=f'bytes={start}-{stop - 1}',
                     **match, **filesystem.req_kw)
-            return await self._answer(reply, start)
+            return await self._answer(reply, start, stop)
         except ClientError as error:
             return self._failed(error)
         except (TimeoutError, BotoCoreError, OSError) as error:
@@ -71,22 +70,17 @@ class S3Store:
             raise TransientError(f'the store answers {code}') from None
         raise error_of_status(status, code) from None
 
-    async def _answer(self, reply: Any, start: int) -> Answer:
-        found = _RANGE.match(reply.get('ContentRange', ''))
-        if found is None:
-            raise OSError('the store sends whole objects only, not ranges '
-                          'of bytes')
-        first, last, size = map(int, found.groups())
-        pieces, length = [], 0
+    async def _answer(self, reply: Any, start: int, stop: int) -> Answer:
         async with reply['Body'] as body:
-            while length < last + 1 - first:
+            nbytes, size = check_range(
+                reply.get('ContentRange', ''), start, stop)
+            pieces, left = [], nbytes
+            while left > 0:
                 async with asyncio.timeout(self._idle):
-                    piece = await body.read(PIECE)
+                    piece = await body.read(min(left, PIECE))
                 if not piece:
-                    break
+                    raise TransientError(f'the store sent {nbytes - left} of '
+                                         f'{nbytes} bytes')
                 pieces.append(piece)
-                length += len(piece)
-        if first != start or length != last + 1 - first:
-            raise TransientError(f'the store sent {length} of '
-                                 f'{last + 1 - first} bytes')
+                left -= len(piece)
         return Answer(b''.join(pieces), size, str(reply.get('ETag', '')))

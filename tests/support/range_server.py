@@ -245,6 +245,35 @@ def whole(handler):
     return True
 
 
+def answering(status, body=b'', **headers):
+    """Return the fault of an answer that a hostile server might give.
+
+    `body`: bytes, or a function of the handler that returns an iterator over
+        the pieces of a chunked one.
+    `headers`: texts, or functions of the first and last byte asked for and
+        the size of the file.
+    """
+    def fault(handler):
+        descriptor, size, _, _ = handler.server.content(
+            handler.path.split('?')[0].lstrip('/'))
+        os.close(descriptor)
+        handler.close_connection = True
+        handler.send_response(status)
+        asked = *handler.wanted_range(), size
+        for name, value in headers.items():
+            handler.send_header(name.replace('_', '-'), value(
+                *asked) if callable(value) else value)
+        if callable(body):
+            handler.send_header('Transfer-Encoding', 'chunked')
+        handler.end_headers()
+        for piece in body(handler) if callable(body) else ():
+            handler.wfile.write(b'%x\r\n%b\r\n' % (len(piece), piece))
+        if not callable(body):
+            handler.wfile.write(body)
+        return True
+    return fault
+
+
 def silent(seconds):
     """Return the fault of no answer for some time."""
     def fault(handler):

@@ -239,7 +239,8 @@ def open_stream(file: RemoteBytes) -> h5py.File:
         return h5py.File(file.stream(attach(file)), mode='r')
     except (OSError, RuntimeError, ValueError) as error:
         file.check()
-        if isinstance(error, (TimeoutError, PermissionError)):
+        if isinstance(error, (DamagedFileError, PermissionError,
+                              TimeoutError)):
             raise
         raise _refused(file.path, error, lambda: file.read(0, HEAD)
                        ) from error

@@ -1,6 +1,7 @@
 """A server on loopback, the files it serves, and a cache of each test."""
 import gc
 import itertools
+import shutil
 
 import h5py
 import numpy
@@ -69,10 +70,19 @@ def make_file(path, num_examples=NUM_EXAMPLES, seed=0):
         return {name: file[name][...] for name in names}
 
 
+@pytest.fixture(scope='session')
+def original(tmp_path_factory):
+    """Return the path of an HDF5 file, and its sources."""
+    path = tmp_path_factory.mktemp('original') / 'train.hdf5'
+    return path, make_file(path)
+
+
 @pytest.fixture
-def data(folder):
-    """Write ``train.hdf5`` into the folder; return its sources."""
-    return make_file(folder / 'train.hdf5')
+def data(folder, original):
+    """Have ``train.hdf5`` in the folder; return its sources."""
+    path, sources = original
+    shutil.copyfile(path, folder / 'train.hdf5')
+    return sources
 
 
 @pytest.fixture

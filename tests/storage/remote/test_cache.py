@@ -1,6 +1,7 @@
 """The cache on disk: shared, within its budget, and never wrong."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -191,6 +192,46 @@ def test_file_larger_than_the_budget_is_read(server, content, cache):
     # The index takes a block of the disk.
     assert DiskCache(cache, 0).used_bytes() <= (1 << 20) + (1 << 14)
     assert file.counts.nbytes < 2 * len(content) - (1 << 19)
+
+
+def test_what_is_no_entry_of_the_cache_is_left_alone(
+        folder, server, content, cache, monkeypatch):
+    """A folder of the user's, in which the cache is too, is never emptied."""
+    monkeypatch.setattr(disk_cache, 'ALLOWANCE', 1 << 20)
+    config.remote_cache_bytes = 4 << 20
+    cache.mkdir(0o700)
+    names = ['photos', 'f' * 32, f'{"0" * 32}-{"x" * 32}', '.git']
+    for name in names:
+        (cache / name).mkdir()
+        (cache / name / 'data').write_bytes(bytes(5 << 20))
+        (cache / name / 'thesis.tex').write_text('years of work')
+    for name in 'abc':
+        (folder / name).write_bytes(content)
+        assert content == read_all(open_file(server, name))
+    for name in names:
+        assert 'years of work' == (cache / name / 'thesis.tex').read_text()
+    # Nor does it count: the entries have the whole budget.
+    assert DiskCache(cache, 0).used_bytes() >= len(content)
+
+
+@pytest.mark.parametrize('name', ['data', 'index', ''])
+def test_link_in_the_cache_is_not_followed(server, content, cache, tmp_path,
+                                           name):
+    """Nothing is written where it leads; the file is read all the same."""
+    read_all(open_file(server))
+    other = tmp_path / 'other'
+    other.mkdir()
+    place = sparse_file(cache).parent / name
+    target = other if not name else other / name
+    if name:
+        target.write_bytes(b'of somebody else')
+        place.unlink()
+    else:
+        shutil.rmtree(place)
+    place.symlink_to(target)
+    assert content == read_all(open_file(server))
+    assert ([b'of somebody else'] if name else []) == [
+        path.read_bytes() for path in other.iterdir()]
 
 
 def test_old_state_of_a_file_is_removed(folder, server, content, cache):
