@@ -37,15 +37,18 @@ class SourceExamples(NamedTuple):
     in_order: bool
 
 
-def check_one_to_one(stream: Any) -> None:
+# What follows for the stages that are run by workers.
+_NOT_SHARED = ('so several workers cannot share it: put it behind '
+               'MultiProcessing, or use num_workers=1')
+
+
+def check_one_to_one(stream: Any, consequence: str = _NOT_SHARED) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     if not (covers(stream, 'one_to_one', ('get_data',))
             and stream.one_to_one):
-        raise ValueError(_why_not_one_to_one(stream) + (
-            ', so several workers cannot share it: put it behind '
-            'MultiProcessing, or use num_workers=1'))
+        raise ValueError(f'{_why_not_one_to_one(stream)}, {consequence}')
     for child in child_streams(stream):
-        check_one_to_one(child)
+        check_one_to_one(child, consequence)
 
 
 def is_skippable(stream: Any) -> bool:

@@ -31,7 +31,8 @@ class Shardable:
         ----------
         rank : int, Shard or str
             From 0 to below `num_shards`. With ``'auto'``, rank and number
-            are those of the launcher: torchrun, MPI, SLURM or JAX.
+            are those of the launcher: torchrun, MPI, SLURM, Ray
+            Train or JAX.
         num_shards : int, optional
             How many ranks share the order. It must be given with a rank.
         by : {'batch', 'example'}, optional

@@ -31,8 +31,8 @@ def find_rank() -> FoundRank:
     """Return the number of this process, and how many there are.
 
     The variables of torchrun are looked at first, then those of MPI, then
-    those of SLURM, then JAX is asked, if it is imported. Where none of them
-    knows, this is the only process.
+    those of SLURM, then Ray Train and JAX are asked, if they are imported.
+    Where none of them knows, this is the only process.
 
     Raises
     ------
@@ -43,12 +43,31 @@ def find_rank() -> FoundRank:
         if rank in os.environ and count in os.environ:
             return _checked(_number(rank), _number(count),
                             f'{launcher} ({rank}, {count})')
+    found = _found_in_ray_train()
+    if found is not None:
+        return found
     jax = sys.modules.get('jax')
     if jax is not None and hasattr(jax, 'process_index'):
         index: Callable[[], int] = jax.process_index
         total: Callable[[], int] = jax.process_count
         return _checked(index(), total(), 'jax.process_index()')
     return FoundRank(0, 1, 'nobody, so this is the only rank')
+
+
+def _found_in_ray_train() -> FoundRank | None:
+    """Return the number of this worker of Ray Train, None if it is none."""
+    train = sys.modules.get('ray.train')
+    if train is None or not hasattr(train, 'get_context'):
+        return None
+    try:
+        context = train.get_context()
+        rank, count = context.get_world_rank(), context.get_world_size()
+    except RuntimeError:
+        # Only a training loop has a context.
+        return None
+    if rank is None or count is None:
+        return None
+    return _checked(rank, count, 'ray.train.get_context()')
 
 
 def _number(variable: str) -> int:

@@ -4,15 +4,16 @@ from typing import TYPE_CHECKING, Any
 from fuel.interop.extras import from_extra
 
 if TYPE_CHECKING:
+    from fuel.interop.ray.batch_mapping import map_batches as map_batches
     from fuel.interop.ray.dataset import RayDataset as RayDataset
     from fuel.interop.ray.datasource import to_ray as to_ray
     from fuel.interop.ray.stage import RayWorkers as RayWorkers
 
-__all__ = ['RayDataset', 'RayWorkers', 'to_ray']
+__all__ = ['RayDataset', 'RayWorkers', 'map_batches', 'to_ray']
 
 # Ray is imported when one of them is asked for.
 _MODULES = {'RayDataset': 'dataset', 'RayWorkers': 'stage',
-            'to_ray': 'datasource'}
+            'map_batches': 'batch_mapping', 'to_ray': 'datasource'}
 
 
 def __getattr__(name: str) -> Any:

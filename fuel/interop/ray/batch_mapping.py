@@ -1,0 +1,142 @@
+"""Stages of Fuel, applied to the batches of Ray Data."""
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy
+import pyarrow
+from numpy.typing import NDArray
+from ray.data.block import BlockAccessor
+
+from fuel.datasets.base import Dataset
+from fuel.epochs.pipeline import (
+    check_one_to_one, child_streams, skip)
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.typing import AxisLabels, StreamLike
+
+# How many items an epoch of one batch has, of which the stages see one.
+_NUM_ITEMS = 1 << 32
+
+#: Takes a stream of batches, and returns the last stage above it.
+Pipeline: TypeAlias = Callable[[StreamLike], StreamLike]
+
+
+def map_batches(dataset: Any, pipeline: Pipeline,
+                batch_size: int | None = None, *,
+                axis_labels: AxisLabels | None = None,
+                **options: Any) -> Any:
+    """Apply a pipeline of stages to the batches of a data set of Ray Data.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        Its columns are the sources of the stream that `pipeline` is given.
+    pipeline : callable
+        Takes a stream of batches and returns a stage that reads it, or a
+        stage of stages: ``lambda stream: Cast(ScaleAndShift(stream, 2, 0),
+        'float32')``.  It is called in Ray's workers, for each batch, so
+        what is computed once, such as a mean, belongs outside of it.
+    batch_size : int, optional
+        Examples of a batch; the last one of a block may be smaller.
+        Defaults to a block of Ray at a time.
+    axis_labels : dict, optional
+        Names of the axes of the sources, for the stages that need them.
+    **options
+        Further arguments of :meth:`ray.data.Dataset.map_batches`, such as
+        ``num_cpus``.
+
+    Returns
+    -------
+    ray.data.Dataset
+        With the sources of the pipeline as columns.  It is computed when it
+        is read, as everything of Ray Data is.
+
+    Raises
+    ------
+    ValueError
+        If the pipeline does not make one batch of each batch on its own.
+
+    Notes
+    -----
+    Stages that draw at random do so by their seed and a checksum of the
+    batch.  So a batch that Ray computes again, after a node died, has the
+    same values, but so has each epoch: for another draw, map the data set
+    again with another seed.
+
+    Examples
+    --------
+    >>> import ray.data
+    >>> from fuel.transformers import ScaleAndShift
+    >>> dataset = map_batches(
+    ...     ray.data.range(6), lambda stream: ScaleAndShift(stream, 10, 1))
+    >>> sorted(row['id'] for row in dataset.take_all())
+    [1, 11, 21, 31, 41, 51]
+    """
+    names = tuple(dataset.schema().names)
+    check_one_to_one(
+        pipeline(_stream_of(dict.fromkeys(names), axis_labels)),
+        'so it cannot be applied to each batch of Ray Data by itself')
+    return dataset.map_batches(
+        functools.partial(_apply, pipeline, axis_labels),
+        batch_size=batch_size, batch_format='numpy', **options)
+
+
+class _OneBatch(Dataset):
+    """A data set whose every request has the same answer: one batch."""
+
+    def __init__(self, columns: dict[str, Any],
+                 axis_labels: AxisLabels | None) -> None:
+        self.provides_sources = tuple(columns)
+        self._batch = tuple(columns.values())
+        super().__init__(axis_labels=axis_labels)
+
+    def get_data(self, state: Any = None, request: Any = None) -> Any:
+        """Return the batch."""
+        return self._batch
+
+
+def _stream_of(columns: dict[str, Any],
+               axis_labels: AxisLabels | None) -> DataStream:
+    return DataStream(_OneBatch(columns, axis_labels),
+                      iteration_scheme=SequentialScheme(_NUM_ITEMS, 1))
+
+
+def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
+           columns: dict[str, Any]) -> dict[str, Any]:
+    """Return what a pipeline makes of a batch, by source."""
+    stage = pipeline(_stream_of({
+        name: _own(column) for name, column in columns.items()},
+        axis_labels))
+    epoch: Any = stage.get_epoch_iterator()
+    if _draws(stage):
+        skip(epoch, _checksum(columns) % _NUM_ITEMS)
+    return dict(zip(stage.sources, next(epoch), strict=True))
+
+
+def _own(column: NDArray[Any]) -> NDArray[Any]:
+    """Return a column that a stage may write into."""
+    if column.dtype.hasobject:
+        own = numpy.empty_like(column)
+        for index, part in enumerate(column):
+            own[index] = (_own(part) if isinstance(part, numpy.ndarray)
+                          else part)
+        return own
+    return column if column.flags.writeable else column.copy()
+
+
+def _draws(stream: StreamLike) -> bool:
+    return getattr(stream, 'draws_by_seed', False) or any(
+        map(_draws, child_streams(stream)))
+
+
+def _checksum(columns: dict[str, Any]) -> int:
+    """Return a number for the content of a batch."""
+    table = BlockAccessor.batch_to_arrow_block(columns)
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write(table)
+    return zlib.crc32(sink.getvalue())
