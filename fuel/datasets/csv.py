@@ -8,17 +8,13 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.base import Dataset
 from fuel.datasets.csv_records import CSVFile, RecordIndex
-from fuel.datasets.row_orders import length, pick
-from fuel.datasets.rows import as_rows
-from fuel.datasets.splits import order_of_splits
+from fuel.datasets.split_dataset import SplitDataset
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
-from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage.raw_file import raw_file_at
 from fuel.typing import EpochReader
@@ -32,7 +28,7 @@ TEXT = numpy.dtype(object)
 
 
 @do_not_pickle_attributes('records')
-class CSVDataset(Dataset):
+class CSVDataset(SplitDataset):
     """A data set in a CSV file.
 
     The file is searched once for where its records start, which takes 16
@@ -103,8 +99,6 @@ class CSVDataset(Dataset):
 
     records: CSVFile
 
-    takes_requests = True
-
     def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
                  dtypes: Mapping[str, Any] | None = None,
                  header: bool | None = None,
@@ -128,12 +122,8 @@ class CSVDataset(Dataset):
         num_rows = len(self.records.index) - self.header
         if not num_rows:
             raise ValueError(f'{self.path} has no records beside its header')
-        self._order = order_of_splits(splits, which_sets, num_rows)
-        self.which_sets = which_sets
-        super().__init__(**kwargs)
+        super().__init__(num_rows, which_sets, splits, **kwargs)
         self.dtypes = self._find_types(dtypes or {}, sample[self.header:])
-        self.example_iteration_scheme = SequentialExampleScheme(
-            self.num_examples)
 
     def load(self) -> None:
         """Open the file and find its records."""
@@ -175,18 +165,9 @@ class CSVDataset(Dataset):
         return {source: SourceType(dtype)
                 for source, dtype in self.dtypes.items()}
 
-    def known_length(self) -> int | None:
-        """Return the number of examples."""
-        return self.num_examples
-
     def details(self) -> Sequence[str]:
-        """Return the file."""
-        return [str(self.path)]
-
-    @property
-    def num_examples(self) -> int:
-        """Number of examples (int)."""
-        return length(self._order)
+        """Return the file and the splits."""
+        return [str(self.path), *super().details()]
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
@@ -195,34 +176,22 @@ class CSVDataset(Dataset):
             return None
         return ExampleReader(self, requests, None)
 
-    def get_data(self, state: Any = None, request: Any = None,
-                 ) -> tuple[Any, ...]:
-        """Return the examples of a request.
-
-        Raises
-        ------
-        ValueError
-            If the request is of another kind, empty or out of range, or a
-            record is not as expected.
-        """
-        rows = as_rows(request, self.num_examples)
+    def _read(self, rows: int | slice | NDArray[numpy.intp],
+              ) -> tuple[Any, ...]:
         if isinstance(rows, int):
-            return tuple([part[0] for part in self._read(
-                numpy.array([rows], numpy.intp))])
+            return tuple([
+                part[0] for part in self._read(slice(rows, rows + 1))])
         if isinstance(rows, slice):
             rows = numpy.arange(
-                *rows.indices(self.num_examples), dtype=numpy.intp)
-        return self._read(rows)
-
-    def _read(self, positions: NDArray[numpy.intp]) -> tuple[Any, ...]:
-        records = pick(self._order, positions) + self.header
-        rows = self.records.cells(records)
-        for record, cells in zip(records, rows, strict=True):
-            if len(cells) != len(self._titles):
+                *rows.indices(len(self.records.index)), dtype=numpy.intp)
+        records = rows + self.header
+        cells = self.records.cells(records)
+        for record, row in zip(records, cells, strict=True):
+            if len(row) != len(self._titles):
                 raise ValueError(
                     f'{self.records.where(record)}: {len(self._titles)} cells '
-                    f'are expected, as in the first line, got {len(cells)}')
-        return tuple([self._convert(source, records, rows)
+                    f'are expected, as in the first line, got {len(row)}')
+        return tuple([self._convert(source, records, cells)
                       for source in self.sources])
 
     def _convert(self, source: str, records: NDArray[numpy.intp],

@@ -1,13 +1,84 @@
-"""Prefetch what the next requests of an epoch need, by examples."""
+"""Prefetch what the next requests of an epoch need, in the background.
+
+Readers do it: chunks are decoded, pages are read from the disk, and bytes are
+fetched from where a file is.
+"""
 from __future__ import annotations
 
+import collections
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from fuel.datasets.row_orders import Order, pick
 from fuel.datasets.rows import as_rows, is_batch
-from fuel.storage import BytePrefetcher, Reader, RequestPrefetcher
+from fuel.storage import Reader
+
+
+class RequestPrefetcher:
+    """Prefetches what the next requests of an epoch need.
+
+    `upcoming`: takes the number of a request and returns it, None after the
+        last.
+    `prefetch`: takes a request and how many bytes may be spent on it; returns
+        how many are, None if that is too little.
+    `budget`: bytes that may be spent on what was prefetched and not yet read.
+    """
+
+    # How many requests are looked at beyond the present one.
+    DEPTH = 8
+    # How many of them at once: to look at a request takes time.
+    STEPS = 8
+    # The first one that is looked at, beyond the present one.
+    FIRST = 1
+    # The method of readers that does it.
+    METHOD = 'prefetch'
+
+    def __init__(self, upcoming: Callable[[int], Any],
+                 prefetch: Callable[[Any, int], int | None],
+                 budget: int) -> None:
+        self._upcoming = upcoming
+        self._prefetch = prefetch
+        self._budget = budget
+        # The number of the next request to look at, and what those between
+        # it and the present one cost.
+        self._next = 0
+        self._costs: collections.deque[int] = collections.deque()
+        self._cost = 0
+
+    def __call__(self, position: int) -> None:
+        """Prefetch what comes after request number `position`."""
+        if self._next <= position:
+            self._next = position + self.FIRST
+            self._costs.clear()
+            self._cost = 0
+        while len(self._costs) > self._next - position - self.FIRST:
+            self._cost -= self._costs.popleft()
+        last = min(position + self.DEPTH, self._next + self.STEPS)
+        while self._next <= last:
+            request = self._upcoming(self._next)
+            if request is None:
+                return
+            cost = self._prefetch(request, self._budget - self._cost)
+            if cost is None:
+                return
+            self._costs.append(cost)
+            self._cost += cost
+            self._next += 1
+
+
+class BytePrefetcher(RequestPrefetcher):
+    """Fetches the bytes of the next requests: of as many as there is a
+    budget for, since a network takes long to answer and can do a lot at a
+    time."""
+
+    DEPTH = 1 << 20
+    STEPS = 64
+    FIRST = 0
+    METHOD = 'fetch'
+
+
+Prefetcher = TypeVar('Prefetcher', bound=RequestPrefetcher)
 
 
 def prefetcher_of(upcoming: Callable[[int], Any],
@@ -24,7 +95,7 @@ def prefetcher_of(upcoming: Callable[[int], Any],
     budgets = [reader.prefetch_budget(order)
                for reader, order in zip(readers, orders, strict=True)]
     decode = _make_prefetcher(RequestPrefetcher, upcoming, readers, orders,
-                              num_examples, budgets, 'prefetch')
+                              num_examples, budgets)
     if fetch is None or decode is None:
         return fetch or decode
     both = fetch, decode
@@ -43,18 +114,14 @@ def byte_prefetcher_of(upcoming: Callable[[int], Any],
     remote file."""
     budgets = [reader.needs_fetching() for reader in readers]
     return _make_prefetcher(BytePrefetcher, upcoming, readers, orders,
-                            num_examples, budgets, 'fetch')
-
-
-Prefetcher = TypeVar('Prefetcher', bound=RequestPrefetcher)
+                            num_examples, budgets)
 
 
 def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
                      readers: Sequence[Reader], orders: Sequence[Order],
                      num_examples: int, budgets: Sequence[int | None],
-                     method: str) -> Prefetcher | None:
-    """Return what prepares the next requests, by a method of the readers
-    that have a budget for it."""
+                     ) -> Prefetcher | None:
+    """Return a prefetcher over the readers that have a budget for it."""
     # Whoever closes the file in the middle of an epoch does not wait for
     # its end.
     needed = [(weakref.ref(reader), order) for reader, order, budget in zip(
@@ -73,7 +140,7 @@ def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
         total = 0
         for reference, order in needed:
             reader = reference()
-            cost = None if reader is None else getattr(reader, method)(
+            cost = None if reader is None else getattr(reader, kind.METHOD)(
                 pick(order, positions), budget - total)
             if cost is None:
                 return None

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy
 
-from fuel.datasets.prefetch import byte_prefetcher_of, prefetcher_of
+from fuel.datasets.prefetch import (
+    BytePrefetcher, byte_prefetcher_of, prefetcher_of)
 from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
@@ -16,7 +17,7 @@ from fuel.kernels.batches import BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.storage import BytePrefetcher, Reader
+from fuel.storage import Reader
 from fuel.typing import Batch, EpochReader
 
 

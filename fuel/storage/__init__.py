@@ -1,15 +1,13 @@
 """How bytes leave an HDF5 file."""
 from typing import TYPE_CHECKING, Any
 
-from fuel.storage.prefetch import BytePrefetcher, RequestPrefetcher
 from fuel.storage.reader import Reader
 from fuel.storage.reader_choice import open_reader
 
 if TYPE_CHECKING:
     from fuel.storage.description import Description, describe
 
-__all__ = ['BytePrefetcher', 'Description', 'Reader', 'RequestPrefetcher',
-           'describe', 'open_reader']
+__all__ = ['Description', 'Reader', 'describe', 'open_reader']
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.gather import MISSING, OUTSIDE, DecodedRows
+from fuel.storage.background import Background
 from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
@@ -19,7 +20,6 @@ from fuel.storage.layout import (Layout, fill_value, is_known, name_of,
                                  stored_type)
 from fuel.storage.mapped import DirectReader
 from fuel.storage.paging import Blocks
-from fuel.storage.prefetch import Background
 from fuel.storage.raw_file import raw_file
 from fuel.utils.threads import map_chunks
 

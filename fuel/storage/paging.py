@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy
 
 from fuel.storage.file_bytes import Ends, FileBytes, RemoteBytes, is_remote
-from fuel.storage.prefetch import PagePrefetcher, fits, is_resident, read_rows
+from fuel.storage.pages import PagePrefetcher, fits, is_resident, read_rows
 from fuel.storage.raw_file import RawFile
-from fuel.storage.sequential_prefetch import SequentialRead
+from fuel.storage.sequential_read import SequentialRead
 
 # Bytes of rows whose pages may be asked for before they are needed.
 PAGES_AHEAD = 256 << 20

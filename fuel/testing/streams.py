@@ -299,7 +299,8 @@ def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
 def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
     """Read an epoch by an iterator that the user made."""
     begins = type(stream).get_epoch_iterator
-    if begins is Transformer.get_epoch_iterator:
+    if begins is Transformer.get_epoch_iterator and (
+            stream.epoch_attributes == Transformer.epoch_attributes):
         stream.child_epoch_iterator = stream.data_stream.get_epoch_iterator()
     elif begins not in (DataStream.get_epoch_iterator,
                         AbstractDataStream.get_epoch_iterator):

@@ -228,9 +228,13 @@ class Transformer(AbstractDataStream):
         See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
         """
         with runtime_of(self).lock:
+            self._start_epoch()
             self._release_children()
             self.child_epoch_iterator = _child_iterator(self)
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _start_epoch(self) -> None:
+        """Set what belongs to a new epoch, except the child's iterator."""
 
     @property
     def one_to_one(self) -> bool:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.pipeline import source_examples
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
@@ -15,7 +14,7 @@ from fuel.transformers.cache import as_size
 from fuel.transformers.plans import ExamplePlan
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
-from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
+from fuel.typing import Request, SchemeLike, StreamLike
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -84,12 +83,9 @@ class Batch(Transformer):
             data_stream, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = strictness
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the batches of a new epoch."""
-        with runtime_of(self).lock:
-            self._pending = None
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._pending = None
+        super()._start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches."""

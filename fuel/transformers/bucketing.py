@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import check_count
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import check_known, labels_of_batches
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive, saved_count
 
 
@@ -90,12 +89,9 @@ class BucketBatch(SeededTransformer):
         self.length_source = length_source
         self.shuffle = shuffle
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the batches of a new epoch."""
-        with runtime_of(self).lock:
-            self._pool, self._number = None, 0
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._pool, self._number = None, 0
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next batch.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
@@ -16,7 +15,7 @@ from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, SchemeLike, StreamLike, returns_epochs
+from fuel.typing import Request, SchemeLike, StreamLike
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -98,12 +97,9 @@ class Cache(Transformer):
             'saved as plain data: pickle the epoch iterator instead'))
         self._chunks = (chunk,) if chunk.length else ()
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the batches of a new epoch."""
-        with runtime_of(self).lock:
-            self._chunks = ()
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._chunks = ()
+        super()._start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches of another size."""

@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import length_of, common_types
 from fuel.transformers.plans import ChainedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -62,12 +61,9 @@ class Chain(SeveralStreams):
                 'FilterSources')
         self.sources = found[0]
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch of each stream."""
-        with runtime_of(self).lock:
-            self._place = 0
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._place = 0
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data of the stream whose turn it is.

@@ -6,11 +6,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy
 
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
 
 Last: TypeAlias = Literal['short', 'drop', 'shift']
@@ -112,12 +111,9 @@ class Chunk(Transformer):
         added = () if self.target_source is None else (self.target_source,)
         return (*self.data_stream.sources, *added)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the chunks of a new epoch."""
-        with runtime_of(self).lock:
-            self._sequences, self._begin, self._position = (), None, None
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._sequences, self._begin, self._position = (), None, None
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next chunk.

@@ -7,7 +7,6 @@ from typing import Any
 
 from numpy.typing import DTypeLike
 
-from fuel.epochs.runtime import runtime_of
 from fuel.kernels.memory import empty
 from fuel.kernels.packing import fill_rows, number_rows
 from fuel.transformers.base import Transformer
@@ -19,7 +18,7 @@ from fuel.transformers.packing_epoch import (
     TooLong,
 )
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
 
 log = logging.getLogger(__name__)
@@ -175,15 +174,12 @@ class Pack(Transformer):
             return PackingReport(self.length)
         return self._packed.report()
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the rows, or batches, of a new epoch."""
-        with runtime_of(self).lock:
-            self._packed = PackedEpoch(
-                self.length, self.window, self.too_long, self.dtype,
-                tuple(self.data_stream.sources),
-                bool(self.data_stream.produces_examples))
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._packed = PackedEpoch(
+            self.length, self.window, self.too_long, self.dtype,
+            tuple(self.data_stream.sources),
+            bool(self.data_stream.produces_examples))
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next row, or batch of rows.

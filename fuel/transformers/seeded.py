@@ -14,11 +14,10 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.epochs.planned import rows_at
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import sharding_of
 from fuel.schemes.row_requests import Rows
 from fuel.transformers.base import Transformer, length_of
-from fuel.typing import Request, returns_epochs
+from fuel.typing import Request
 from fuel.utils.checks import not_negative, saved_count
 
 #: Takes a generator and a number of rows, and returns an array of so many.
@@ -88,20 +87,17 @@ class SeededTransformer(Transformer):
         self.rng = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch."""
-        with runtime_of(self).lock:
-            # An epoch that is taken up has a key already, and this
-            # generator has drawn it.
-            if self._pending_running() is None:
-                self._key = int(self.rng.integers(2 ** 63))
-            self._item = 0
-            shard = sharding_of(self.data_stream)
-            if shard is not None:
-                self._step, self._offset = shard.step, shard.offset
-                self._splits = shard.splits
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        # An epoch that is taken up has a key already, and this
+        # generator has drawn it.
+        if self._pending_running() is None:
+            self._key = int(self.rng.integers(2 ** 63))
+        self._item = 0
+        shard = sharding_of(self.data_stream)
+        if shard is not None:
+            self._step, self._offset = shard.step, shard.offset
+            self._splits = shard.splits
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data.

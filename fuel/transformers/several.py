@@ -53,6 +53,7 @@ class SeveralStreams(AbstractDataStream):
         See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
         """
         with runtime_of(self).lock:
+            self._start_epoch()
             self._release_children()
             resumed = self._pending_running()
             iterators = []
@@ -63,6 +64,10 @@ class SeveralStreams(AbstractDataStream):
                 iterators.append(stream.get_epoch_iterator())
             self.child_epoch_iterators = iterators
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _start_epoch(self) -> None:
+        """Set what belongs to a new epoch, except the children's
+        iterators."""
 
     def close(self) -> None:
         """Close all streams."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Batch, Request, StreamLike, returns_epochs
+from fuel.typing import Batch, Request, StreamLike
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -65,12 +64,9 @@ class Unpack(Transformer):
                 for source, part in labels.items()})
         super().__init__(data_stream, produces_examples=True, **kwargs)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the examples of a new epoch."""
-        with runtime_of(self).lock:
-            self.data = None
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self.data = None
+        super()._start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of examples."""

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive, saved_count
 
 
@@ -99,12 +98,9 @@ class Window(Transformer):
     def _get_sources(self) -> tuple[str, ...]:
         return (*self.data_stream.sources, self.target_source)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the windows of a new epoch."""
-        with runtime_of(self).lock:
-            self.sentence, self.index, self._position = (), 0, None
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self.sentence, self.index, self._position = (), 0, None
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next source and target.

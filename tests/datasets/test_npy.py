@@ -7,12 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.testing import assert_array_equal
 
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import ShuffledScheme
 from fuel.storage import npy
+from fuel.storage.mapped import MappedReader
 from fuel.streams import DataStream
+from fuel.transformers import Mapping, ScaleAndShift
 
 TYPES = st.sampled_from([
     'u1', '<i2', '>i4', '<f4', '>f8', '?', 'S3', '<U2', '>U2', '<c8', '<M8[s]',
@@ -190,3 +193,91 @@ def test_wrong_files_and_arguments_are_refused(folder, make, error, text):
         (folder / name).write_text('1,2,3\n')
     with pytest.raises(error, match=text):
         make(folder)
+
+
+def epoch_of(dataset, **kwargs):
+    """Return an epoch of batches of seven in a shuffled order."""
+    return DataStream(dataset, iteration_scheme=ShuffledScheme(
+        dataset.num_examples, 7), **kwargs).get_epoch_iterator()
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """Return the path of a file with two plain arrays."""
+    path = tmp_path / 'pairs.npz'
+    numpy.savez(path, x=numpy.arange(300, dtype='u1').reshape(100, 3),
+                y=numpy.arange(100))
+    return path
+
+
+def test_batches_of_an_epoch_are_those_of_requests(pairs, monkeypatch):
+    """The first one is read by `get_data`, the others are copied in C."""
+    dataset = NPYDataset(pairs, ('a',), {'a': (10, 90)})
+    expected = [dataset.get_data(None, request) for request
+                in ShuffledScheme(80, 7).get_request_iterator()]
+    calls = []
+    read = MappedReader.read
+    monkeypatch.setattr(MappedReader, 'read', lambda reader, rows: (
+        calls.append(reader.name), read(reader, rows))[1])
+    got = list(epoch_of(dataset))
+    assert ['x', 'y'] == calls
+    for batch, same in zip(got, expected, strict=True):
+        for part, other in zip(batch, same, strict=True):
+            assert part.dtype == other.dtype
+            assert_array_equal(part, other)
+            assert part.flags.owndata
+            assert part.flags.writeable
+
+
+def test_sources_chosen_in_the_middle_of_an_epoch_are_read(pairs):
+    """From the next batch on, as `get_data` would."""
+    dataset = NPYDataset(pairs)
+    requests = ShuffledScheme(100, 7).get_request_iterator()
+    epoch = epoch_of(dataset)
+    for sources in (('x', 'y'), ('x', 'y'), ('y', 'x'), ('y',), ('y', 'x')):
+        dataset.sources = sources
+        for _ in range(2):
+            expected = dataset.get_data(None, next(requests))
+            got = next(epoch)
+            for part, other in zip(got, expected, strict=True):
+                assert_array_equal(part, other)
+
+
+def test_data_set_pickled_in_the_middle_of_an_epoch_reads_on(pairs):
+    """Its files are opened again."""
+    epoch = epoch_of(NPYDataset(pairs))
+    for _ in range(3):
+        next(epoch)
+    again = pickle.loads(pickle.dumps(epoch))
+    for (x, y), (first, second) in zip(epoch, again, strict=True):
+        assert_array_equal(x, first)
+        assert_array_equal(y, second)
+
+
+def test_scaling_of_batches_from_a_file_has_the_same_bits(pairs):
+    """In one pass as in two."""
+    scheme = ShuffledScheme(100, 7)
+    fused = ScaleAndShift(
+        DataStream(NPYDataset(pairs), iteration_scheme=scheme),
+        1 / 3., -.1, which_sources=('x',))
+    apart = ScaleAndShift(
+        Mapping(DataStream(NPYDataset(pairs), iteration_scheme=ShuffledScheme(
+            100, 7)), tuple), 1 / 3., -.1, which_sources=('x',))
+    for (x, _), (other, _) in zip(
+            fused.get_epoch_iterator(), apart.get_epoch_iterator(),
+            strict=True):
+        assert x.dtype == other.dtype
+        assert x.tobytes() == other.tobytes()
+
+
+def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
+    """Rather than give rows of the one and of the other."""
+    path = tmp_path / 'x.npy'
+    numpy.save(path, numpy.arange(1000.))
+    epoch = epoch_of(NPYDataset(path))
+    for _ in range(3):
+        next(epoch)
+    with open(path, 'r+b') as file:
+        file.truncate(4000)
+    with pytest.raises(DamagedFileError, match='x.npy'):
+        list(epoch)

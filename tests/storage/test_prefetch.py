@@ -1,4 +1,4 @@
-"""Reading ahead: what is prepared, how much, and what it leaves alone."""
+"""Prefetching: what is prepared, how much, and what it leaves alone."""
 import gc
 import os
 import pickle
@@ -10,10 +10,10 @@ import pytest
 from support.waiting import wait_until
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.prefetch import prefetcher_of
+from fuel.datasets.prefetch import RequestPrefetcher, prefetcher_of
 from fuel.schemes import ConcatenatedScheme, SequentialScheme, ShuffledScheme
-from fuel.storage import RequestPrefetcher
-from fuel.storage import prefetch as ahead
+from fuel.storage import pages
+from fuel.storage.background import Background
 from fuel.storage.raw_file import RawFile
 from fuel.streams import DataStream
 
@@ -24,7 +24,7 @@ CHUNK = 8 * 1000
 def path(tmp_path):
     """Return the path of a file with 20 compressed chunks, and the same
     data contiguous."""
-    target = tmp_path / 'ahead.hdf5'
+    target = tmp_path / 'hdf5'
     data = (numpy.arange(160 * 1000).reshape(160, 1000) // 256).astype('u1')
     with h5py.File(target, 'w') as file:
         file.create_dataset('x', data=data, chunks=(8, 1000),
@@ -82,7 +82,7 @@ def test_batches_are_the_same_with_and_without(
         path, source, cold, share, monkeypatch):
     """Whether or not the file is in memory, or fits."""
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: not cold)
-    monkeypatch.setattr(ahead, 'SHARE', share)
+    monkeypatch.setattr(pages, 'SHARE', share)
     with h5py.File(path, 'r') as file:
         data = file['y'][...]
     scheme = ShuffledScheme(160, 16)
@@ -98,8 +98,8 @@ def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
         path, monkeypatch):
     """Only those of the next eight batches; neighbours as one."""
     asked = []
-    monkeypatch.setattr(ahead, 'SHARE', 0)
-    monkeypatch.setattr(ahead, 'NEAR', 0)
+    monkeypatch.setattr(pages, 'SHARE', 0)
+    monkeypatch.setattr(pages, 'NEAR', 0)
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
     monkeypatch.setattr(RawFile, 'advise',
                         lambda _, *piece: asked.append(piece))
@@ -134,8 +134,8 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
         read.append((address, nbytes))
         return plain(self, address, nbytes)
 
-    monkeypatch.setattr(ahead, 'SHARE', 0)
-    monkeypatch.setattr(ahead, 'NEAR', 0)
+    monkeypatch.setattr(pages, 'SHARE', 0)
+    monkeypatch.setattr(pages, 'NEAR', 0)
     monkeypatch.setattr(RawFile, 'is_cached', lambda *_: False)
     stream = stream_of(path, source, SequentialScheme([9, 3, 100, 101], 4))
     monkeypatch.setattr(RawFile, 'read', note)
@@ -291,7 +291,7 @@ def test_requests_are_looked_at_once_and_in_order():
 
 def test_background_does_tasks_in_order_and_survives_errors():
     """One that raises does not stop the others; a forgotten one ends."""
-    background = ahead.Background()
+    background = Background()
     done = []
     finished = threading.Event()
 

@@ -9,7 +9,8 @@ import weakref
 import numpy
 from numpy.typing import NDArray
 
-from fuel.storage.prefetch import Background, read_rows
+from fuel.storage.background import Background
+from fuel.storage.pages import read_rows
 from fuel.storage.raw_file import RawFile
 from fuel.utils.forks import Step, at_fork, for_each
 

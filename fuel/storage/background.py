@@ -1,0 +1,110 @@
+"""Tasks that threads of the pool do when there is time, in the background."""
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+import weakref
+from collections.abc import Callable
+
+from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.threads import number_of_threads, start
+
+logger = logging.getLogger(__name__)
+
+
+class Background:
+    """Tasks that are done when there is time, in the order given.
+
+    At most `num_threads` of the pool work for it; what is left undone when
+    it is forgotten, or when the process forks, is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: collections.deque[Callable[[], object]] = (
+            collections.deque())
+        self._workers = 0
+        self._lock = threading.Lock()
+        self._stopped = False
+        _all.add(self)
+
+    def add(self, task: Callable[[], object]) -> None:
+        """Do a task, later; what it raises is dropped."""
+        if self._stopped:
+            return
+        self._tasks.append(task)
+        with self._lock:
+            if self._workers >= number_of_threads():
+                return
+            self._workers += 1
+        try:
+            start(_Worker(weakref.ref(self)))
+        except RuntimeError as error:
+            # The process has as many as it may, or is about to end.
+            with self._lock:
+                self._workers -= 1
+            logger.debug('nothing is prefetched: %s', error)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being done, nor left to do (bool)."""
+        return self._workers < 1
+
+    def stop(self) -> None:
+        """Leave undone what was not begun, and take no more for now."""
+        self._stopped = True
+        self._tasks.clear()
+
+    def go_on(self) -> None:
+        """Take tasks again."""
+        self._stopped = False
+
+    def start_in_child(self) -> None:
+        """Begin anew after a fork, without the parent's threads."""
+        self._lock = threading.Lock()
+        self._workers = 0
+        self._stopped = False
+
+    def work(self) -> bool:
+        """Do one task; return whether there was one."""
+        try:
+            task = self._tasks.popleft()
+        except IndexError:
+            with self._lock:
+                if self._tasks:
+                    return True
+                self._workers -= 1
+                return False
+        try:
+            task()
+        except Exception as error:  # noqa: BLE001 (the reader meets it too)
+            logger.debug('prefetching failed: %s', error)
+        return True
+
+
+class _Worker:
+    """A thread's work for a :class:`Background` that may be forgotten."""
+
+    def __init__(self, background: weakref.ref[Background]) -> None:
+        self._background = background
+
+    def __call__(self) -> None:
+        while True:
+            background = self._background()
+            if background is None or not background.work():
+                return
+            del background
+
+
+_all: weakref.WeakSet[Background] = weakref.WeakSet()
+
+
+# A fork waits for the pool's threads, which should be done soon.
+at_fork(Step.PREFETCH, before=for_each(_all, Background.stop),
+        in_parent=for_each(_all, Background.go_on),
+        in_child=for_each(_all, Background.start_in_child))
+# The end of the process waits for them as well, before it calls what the
+# module atexit knows. Without this function, Python's own, it takes longer.
+_before_exit = getattr(threading, '_register_atexit', None)
+if _before_exit is not None:
+    _before_exit(for_each(_all, Background.stop))

@@ -1,0 +1,73 @@
+"""Pages of a local file: whether they are in memory, and reading them."""
+from __future__ import annotations
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.storage.background import Background
+from fuel.storage.memory_limit import usable_memory
+from fuel.storage.raw_file import RawFile
+
+# Places at which a file is probed for being in memory.
+PROBES = 64
+# Of the memory, what a source may take to be read as a whole.
+SHARE = 0.5
+# Two pieces of a file this near to each other are asked for as one.
+NEAR = 16 << 10
+
+
+def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
+    """Return whether a part of a file seems to be in memory already."""
+    if nbytes <= 0:
+        return True
+    places = (address + int(place) for place in numpy.linspace(
+        0, nbytes - 1, PROBES))
+    return all(file.is_cached(place) for place in places)
+
+
+def fits(nbytes: int) -> bool:
+    """Return whether so many bytes of a file would stay in memory."""
+    return nbytes <= SHARE * usable_memory()
+
+
+class PagePrefetcher:
+    """Reads the pages of some rows before they are needed."""
+
+    def __init__(self, file: RawFile) -> None:
+        self._file = file
+        self._background = Background()
+
+    def prefetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
+        """Ask for the pages of rows."""
+        pieces = _pieces(starts, nbytes)
+
+        def advise() -> None:
+            for first, end in pieces:
+                self._file.advise(first, end - first)
+
+        if pieces:
+            self._background.add(advise)
+
+
+def read_rows(file: RawFile, starts: NDArray[numpy.int64],
+              nbytes: int) -> None:
+    """Read the pages of rows now.
+
+    A map would read megabytes around each page that is missing, and push
+    out what was prefetched; this reads what is asked for.
+    """
+    for first, end in _pieces(starts, nbytes):
+        file.read(first, end - first)
+
+
+def _pieces(starts: NDArray[numpy.int64], nbytes: int,
+            ) -> list[tuple[int, int]]:
+    """Return begin and end of the parts of a file with some rows, in its
+    order."""
+    if not starts.size:
+        return []
+    starts = numpy.sort(starts)
+    breaks = numpy.flatnonzero(numpy.diff(starts) > nbytes + NEAR) + 1
+    firsts = starts[numpy.append(0, breaks)]
+    lasts = starts[numpy.append(breaks - 1, -1)]
+    return list(zip(firsts.tolist(), (lasts + nbytes).tolist(), strict=True))
