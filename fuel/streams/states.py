@@ -46,6 +46,7 @@ class Resumable:
         --------
         >>> from fuel.datasets import IndexableDataset
         >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
         >>> def build():
         ...     return DataStream(IndexableDataset(list(range(6))),
         ...                       iteration_scheme=ShuffledScheme(6, 2))
