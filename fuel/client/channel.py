@@ -93,6 +93,7 @@ class ServerChannel:
         self.leases = Leases(self._most_lent)
         self.is_waiting = False
         self.stacks: str | None = None
+        self.measured: list[Any] | None = None
         self.since = self.last_look = time.monotonic()
         self.was_there = False
         self.outgoing: deque[Fields] = deque()
@@ -245,6 +246,8 @@ class ServerChannel:
             self._refuse(get_field(fields, 'error', str)[:2000])
         elif kind == 'stacks':
             self.stacks = get_field(fields, 'text', str)
+        elif kind == 'measure':
+            self.measured = get_field(fields, 'stages', list)
         elif kind == 'revoke':
             self._give_back(socket, get_field(fields, 'join', int))
         elif kind != 'ping':

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.client.channel import Delivery, LostError, Options, ServerChannel
+from fuel.client.received import take_stages
 from fuel.exceptions import ServerError
+from fuel.profiling.report import StageProfile
 from fuel.typing import State
 from fuel.utils.thread_exit import end_thread_at_exit
 from fuel.wire.header import Fields
@@ -142,6 +144,22 @@ class Connection(ServerChannel):
             self.report(type='waiting', join=self.join_number)
             delivery = self._wait(next_delivery, 'a batch')
         return delivery
+
+    def measure(self) -> list[StageProfile]:
+        """Return what the served stages took; the first call begins."""
+        self.greet()
+        self.measured = None
+        self.report(type='measure', go_on=True)
+
+        def answer() -> Any:
+            self._check_generation(self.generation)
+            return self.measured is not None
+        try:
+            self._wait(answer, 'measures')
+        except LostError:
+            # Its successor measures nothing yet.
+            return []
+        return take_stages(self.measured or [])
 
     def _check_generation(self, generation: int) -> None:
         if self.refusal is not None:

@@ -1,12 +1,22 @@
 """What a server sent, as data or as an exception."""
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 from fuel.client.channel import Delivery
+from fuel.describe.pipeline import MOST_STAGES
 from fuel.exceptions import ServerError
+from fuel.profiling.report import StageProfile
 from fuel.typing import Batch
 from fuel.wire import WireError, decode
 from fuel.wire.header import Fields, get_field
 from fuel.workers.remote_errors import ErrorReport
+
+# Characters of a text about a stage.
+_LONGEST = 1000
+# By annotation.
+_KINDS: Any = {'str': str, 'int': int, 'float': float}
 
 
 def take_data(delivery: Delivery, num_sources: int) -> Batch:
@@ -38,6 +48,28 @@ def _take(delivery: Delivery) -> Batch:
         return batch
     except (ValueError, BufferError) as error:
         raise WireError(f'a batch outside its memory: {error}') from error
+
+
+def take_stages(measured: list[Any]) -> list[StageProfile]:
+    """Return what the stages of the server took."""
+    if len(measured) > MOST_STAGES:
+        raise WireError(f'the server sent measures of {len(measured)} stages')
+    return [_take_stage(fields) for fields in measured]
+
+
+def _take_stage(fields: object) -> StageProfile:
+    if not isinstance(fields, dict):
+        raise WireError('the measures of a stage are an object, got '
+                        f'{type(fields).__name__}')
+    values = {field.name: get_field(fields, field.name, _KINDS[field.type])
+              for field in dataclasses.fields(StageProfile)}
+    for value in values.values():
+        if isinstance(value, str) and not (
+                len(value) < _LONGEST and value.isprintable()):
+            raise WireError(f'not the text of a stage: {value[:80]!r}')
+        if isinstance(value, float) and value < 0:
+            raise WireError(f'a stage that took {value} seconds')
+    return StageProfile(**values)
 
 
 def as_exception(described: Fields) -> Exception:

@@ -15,6 +15,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
 from fuel.iterator import DataIterator
+from fuel.profiling.report import StageProfile
 from fuel.typing import AxisLabels
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import check_platform
@@ -234,6 +235,23 @@ class ServerDataStream(RemoteStream):
         sessions.append(session)
         return session
 
+    def measure_stages(self) -> list[StageProfile]:
+        """Return what the served stages took; the first call begins."""
+        with runtime_of(self).lock:
+            if not self._connections():
+                self._only_measured = True
+                self._add_connection()
+            connection = self._connections()[0]
+        return connection.measure()
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more; disconnect if only that connected."""
+        if vars(self).pop('_only_measured', False):
+            self.close()
+            return
+        for connection in self._connections():
+            connection.mention(type='measure', go_on=False)
+
     def get_leftover(self) -> Any:
         """Return where the server stood when the last batch was handed out.
 
@@ -288,7 +306,7 @@ class ServerDataStream(RemoteStream):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ('_made', '_sessions'):
+        for name in ('_made', '_sessions', '_only_measured'):
             state.pop(name, None)
         return state
 

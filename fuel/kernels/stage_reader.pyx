@@ -20,7 +20,7 @@ cdef class StageReader(CompiledReader):
     """
 
     cdef object stage
-    cdef object child
+    cdef public object child
     cdef object transform
     # What `read` has to return or to raise, after `take` could not.
     cdef object data, error

@@ -1,90 +1,47 @@
 """What a pipeline spends most of its time on, and what usually helps."""
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from fuel.describe.pipeline import HERE
 from fuel.profiling.report import StageProfile
 
-# Less than this share of the time in waiting for data, and they are no
+# A smaller share of the time in waiting for data, and they are no
 # bottleneck.
 IDLE = .1
+# Workers that could make so many times the batches that come are not what
+# is waited for.
+SPARE = 4.
+WORKERS = 'worker processes, MultiProcessing(stream, num_workers=...)'
+MORE_WORKERS = 'more workers, num_workers=...'
 
+_DIRECT = ('put it right on the DataStream, where the conversion is done '
+           'while the data are read')
 _REMEDIES = {
-    'Mapping': 'let its function work on whole arrays, or run it in worker '
-               'processes, MultiProcessing(stream, num_workers=...)',
-    'Cast': 'put it right on the DataStream, where the conversion is done '
-            'while the data are read, or leave it out',
-    'ScaleAndShift': 'put it, and Cast, right on the DataStream, where the '
-                     'conversion is done while the data are read',
-    'ForceFloatX': 'put it right on the DataStream, where the conversion is '
-                   'done while the data are read',
+    'Mapping': f'let its function work on whole arrays, or use {WORKERS}',
+    'Cast': f'{_DIRECT}, or leave it out',
+    'ScaleAndShift': _DIRECT,
+    'ForceFloatX': _DIRECT,
     'ImagesFromBytes': 'raise config.num_threads, decode to a smaller size '
-                       'with shrink_to, or use worker processes, '
-                       'MultiProcessing(stream, num_workers=...)',
+                       f'with shrink_to, or use {WORKERS}',
     'Batch': 'read batches from the data set directly, with batch_size= '
              'instead of single examples',
     'Unpack': 'keep the batches whole, and let stages work on them',
 }
-_GENERAL = ('run the stages in worker processes, '
-            'MultiProcessing(stream, num_workers=...)')
+_GENERAL = f'use {WORKERS}'
+
+Place = Iterator[tuple[StageProfile, list[StageProfile]]]
 
 
-def sentence(stages: list[StageProfile], streams: list[Any],
-             seconds: float, step_seconds: float) -> str:
-    """Return the bottleneck in a sentence.
-
-    `streams`: those of the stages, in the same order.
-    """
-    if not stages or not seconds or not stages[0].items:
-        return 'There were no batches to measure.'
-    reading = seconds - step_seconds
-    if step_seconds and reading < IDLE * seconds:
-        return (f'The training step takes {step_seconds / seconds:.0%} of '
-                'the time; the data are there when it asks for them.')
-    outer = stages[0]
-    if outer.runs_in.startswith('server'):
-        return (f'{outer.name} waits {_share(outer.waiting, reading)} of the '
-                f'time for the {outer.runs_in}: profile the stream that is '
-                'served, in the process that serves it, or raise hwm')
-    remote = [stage for stage in stages if stage.waiting]
-    inside = [(stage, stream) for stage, stream in zip(
-        stages, streams, strict=True) if not stage.waiting]
-    if not inside:
-        return f'{outer.name} takes all of the time'
-    if remote:
-        # Where there are workers, what they do counts.
-        places = {remote[0].runs_in}
-        inside = [pair for pair in inside
-                  if pair[0].runs_in in places] or inside
-    worst, stream = max(inside, key=lambda pair: pair[0].seconds)
-    text = f'{worst.name} takes {worst.share:.0%} of the time'
-    if remote:
-        waiting = _share(remote[0].waiting, reading)
-        return (f'{text} in {worst.runs_in}, and {waiting} of the time is '
-                f'spent in waiting for them: {_remedy(worst, stream, True)}')
-    return f'{text}: {_remedy(worst, stream, False)}'
-
-
-def _share(part: float, whole: float) -> str:
-    return f'{min(1., part / whole) if whole else 0.:.0%}'
-
-
-def _remedy(stage: StageProfile, stream: object, in_worker: bool) -> str:
+def remedy(stream: object) -> str:
+    """Return what usually helps if a stage takes the most time."""
     dataset = getattr(stream, 'dataset', None)
     if dataset is not None:
-        return _reading(dataset)
-    cls = stage.name.partition('(')[0]
-    if in_worker:
-        found = _REMEDIES.get(cls, '')
-        more = 'use more workers, num_workers=...'
-        if 'MultiProcessing' in found or not found:
-            return more
-        return f'{found}, or {more}'
-    return _REMEDIES.get(cls, _GENERAL)
+        return _remedy_of_reading(dataset)
+    return _REMEDIES.get(type(stream).__name__, _GENERAL)
 
 
-def _reading(dataset: object) -> str:
-    """Return what helps where reading takes longest."""
+def _remedy_of_reading(dataset: object) -> str:
     layout = ' '.join(map(str, getattr(dataset, 'details', list)()))
     if 'chunks' in layout:
         return ('smaller chunks, or none, suit a random order (fuel-convert '
@@ -94,7 +51,85 @@ def _reading(dataset: object) -> str:
         return ('the rows are copied at memory speed, so smaller types, or '
                 'fewer sources, help')
     if getattr(dataset, 'takes_requests', None):
-        return ('load_in_memory=True, where there is room, a faster disk, or '
-                'worker processes, MultiProcessing(stream)')
+        return ('load_in_memory=True, where there is room, or a faster disk '
+                f'helps; else use {WORKERS}')
     return ('the data set is read one example at a time: convert it to HDF5, '
-            'or prefetch in a worker process, MultiProcessing(stream)')
+            f'or use {WORKERS}')
+
+
+def sentence(stages: Sequence[StageProfile], seconds: float,
+             step_seconds: float) -> str:
+    """Return the bottleneck in a sentence."""
+    if not stages or not seconds or not stages[0].items:
+        return 'There were no batches to measure.'
+    reading = seconds - step_seconds
+    if step_seconds and reading < IDLE * seconds:
+        return (f'The training step takes {step_seconds / seconds:.0%} of '
+                'the time; the data are there when it asks for them.')
+    readers, worst = _find_worst(stages)
+    if not readers:
+        return f'{worst.name} takes {worst.share:.0%} of the time: ' + (
+            worst.remedy)
+    waiting = f'{min(1., readers[0].waiting / reading):.0%} of the time'
+    if worst is readers[-1]:
+        return (f'{worst.name} waits {waiting} for the {worst.runs_in}, '
+                'whose stages were not measured: profile their stream in the '
+                'process that runs it')
+    spare = _spare(readers[0], stages, reading)
+    if spare > SPARE:
+        return (f'{readers[0].name} waits {waiting} for the '
+                f'{readers[0].runs_in}, which could make {spare:.0f} times as '
+                'many batches: sending them takes longer than making them, '
+                'so do the work in this process, or more of it there')
+    return (f'{worst.name} takes {worst.share:.0%} of the time in '
+            f'{worst.runs_in}, and {waiting} is spent in waiting for that: '
+            f'{worst.remedy}')
+
+
+def _find_worst(stages: Sequence[StageProfile]
+                ) -> tuple[list[StageProfile], StageProfile]:
+    """Return the stage that all wait for, and those that wait, outer first.
+
+    Where the stage that takes longest waits for other processes, it is
+    looked for among the stages that they run.
+    """
+    readers: list[StageProfile] = []
+    place, here = HERE, list(stages)
+    while True:
+        worst, inner = max(stages_in(place, here),
+                           key=lambda found: found[0].seconds)
+        if worst.runs_in == place:
+            return readers, worst
+        readers.append(worst)
+        if not any(stage.seconds for stage in inner):
+            return readers, worst
+        place, here = worst.runs_in, inner
+
+
+def stages_in(place: str, stages: list[StageProfile]) -> Place:
+    """Yield the stages of one place, with those that each reads elsewhere."""
+    while stages:
+        stage, *stages = stages
+        end = 0
+        if stage.runs_in != place:
+            depths = [other.depth > stage.depth for other in stages]
+            end = [*depths, False].index(False)
+        yield stage, stages[:end]
+        stages = stages[end:]
+
+
+def _spare(reader: StageProfile, stages: Sequence[StageProfile],
+           reading: float) -> float:
+    """Return how many times as many batches a reader's workers could make."""
+    inner = next(inner for stage, inner in stages_in(HERE, list(stages))
+                 if stage is reader)
+    busy = sum(stage.seconds
+               for stage, _ in stages_in(reader.runs_in, inner))
+    made = inner[0].items
+    if not busy or not made:
+        return 0.
+    rate = reader.processes * made / busy
+    if reader.runs_in.startswith('server'):
+        # Other clients may get the others.
+        rate *= min(1., reader.items / made)
+    return rate * reading / reader.items if reader.items else 0.

@@ -2,78 +2,66 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
-import numpy
+from numpy import ndarray
 from numpy.typing import NDArray
 
 from fuel.iterator import DataIterator
+from fuel.kernels.stage_reader import StageReader
 from fuel.typing import StreamLike
 
 Extents = list[tuple[int, int]]
-#: Shape (stages, columns).
-Rows = NDArray[numpy.float64]
-COLUMNS = ('seconds', 'items', 'examples', 'written')
 
 
-class Totals:
-    """What the probes in several workers said last, added up."""
+class Tally:
+    """What one stage took so far, in all epochs that were measured.
+
+    `seconds`: from each call to its end, those of the stages below included.
+    `written`: bytes of its items that are not in those of the stages below.
+    """
 
     def __init__(self) -> None:
-        self._last: dict[int, Rows] = {}
+        self.clear()
 
-    def add(self, rows: Rows) -> None:
-        """Keep the rows of a probe, in the place of its earlier ones."""
-        self._last[int(rows[0, 0])] = rows[1:].copy()
-
-    def rows(self) -> Rows | None:
-        """Return the sums over the workers, None if none said anything."""
-        found = list(self._last.values())
-        return numpy.sum(found, axis=0) if found else None
-
-
-NO_TOTALS: Mapping[int, Totals] = {}
+    def clear(self) -> None:
+        """Begin anew."""
+        self.seconds = 0.
+        self.items = 0
+        self.examples = 0
+        self.written = 0
 
 
 class Clock(DataIterator):
     """An epoch iterator that counts its time, items and new bytes.
 
     It stands in for another, whose epoch it shares.
-
-    `totals`: of the worker processes whose items these are; each item has
-        the measures of one at its end.
-    `seconds`: from each call to its end, those of its children included.
-    `written`: bytes of the items that are not in those of the children.
     """
 
-    def __init__(self, iterator: DataIterator,
-                 totals: Totals | None = None) -> None:
+    def __init__(self, iterator: DataIterator, tally: Tally) -> None:
         self.data_stream = iterator.data_stream
         self.as_dict = iterator.as_dict
         self.epoch = iterator.epoch
         # The epoch is left where its first iterator is gone.
-        self._iterator = iterator
+        self.iterator = iterator
+        self.tally = tally
         self.children: list[Clock] = []
-        self.seconds = 0.
-        self.items = 0
-        self.examples = 0
-        self.written = 0
         self._extents: Extents = []
-        self._totals = totals
 
     def __next__(self) -> Any:
         begin = time.perf_counter()
         try:
             item = super().__next__()
         finally:
-            self.seconds += time.perf_counter() - begin
-        if self._totals is not None:
-            self._totals.add(item[-1])
-            item = item[:-1]
-        self.items += 1
+            self.tally.seconds += time.perf_counter() - begin
+        self.tally.items += 1
         self._measure(item)
         return item
+
+    def __reduce__(self) -> Any:
+        # Pickles are of what it stands for.
+        return self.iterator.__reduce__()
 
     def _measure(self, item: Any) -> None:
         parts = item.values() if self.as_dict else item
@@ -88,15 +76,10 @@ class Clock(DataIterator):
                 extent = _extent(array)
                 self._extents.append(extent)
                 if not any(low <= extent[0] < high for low, high in known):
-                    self.written += array.nbytes
+                    self.tally.written += array.nbytes
         if not _produces_examples(self.data_stream) and len(parts):
             examples = _length(parts[0])
-        self.examples += examples
-
-    def own_seconds(self) -> float:
-        """Return the time that is not that of the children."""
-        return max(0., self.seconds - sum(
-            child.seconds for child in self.children))
+        self.tally.examples += examples
 
 
 def _produces_examples(stream: StreamLike) -> bool:
@@ -115,14 +98,14 @@ def _length(part: Sized) -> int:
 
 def _arrays(part: object) -> Iterator[Any]:
     """Yield the arrays of a part of an item; lists hold one an example."""
-    if isinstance(part, numpy.ndarray):
+    if isinstance(part, ndarray):
         if not part.dtype.hasobject:
             yield part
             return
         part = part.ravel().tolist()
     if isinstance(part, (list, tuple)):
         for element in part:
-            if isinstance(element, numpy.ndarray):
+            if isinstance(element, ndarray):
                 yield element
 
 
@@ -136,39 +119,44 @@ def _extent(array: NDArray[Any]) -> tuple[int, int]:
 
 
 def instrument(iterator: DataIterator,
-               remote: Mapping[int, Totals] = NO_TOTALS) -> Clock:
+               tally_of: Callable[[Any], Tally]) -> Clock:
     """Return a clock for an epoch iterator, with one for each child.
 
-    `remote`: totals of streams whose items come with measures, by `id`.
+    `tally_of`: returns where the measures of a stream go.
     """
-    clock = Clock(iterator, remote.get(id(iterator.data_stream)))
-    attributes = iterator.epoch.attributes
+    clock = Clock(iterator, tally_of(iterator.data_stream))
 
-    def add(child: object) -> Any:
+    def measured(child: object) -> Any:
         if not isinstance(child, DataIterator):
             return child
-        clock.children.append(instrument(child, remote))
+        clock.children.append(instrument(child, tally_of))
         return clock.children[-1]
 
-    if 'child_epoch_iterator' in attributes:
-        attributes['child_epoch_iterator'] = add(
-            attributes['child_epoch_iterator'])
-    if 'child_epoch_iterators' in attributes:
-        children = attributes['child_epoch_iterators']
-        attributes['child_epoch_iterators'] = type(children)(
-            [add(child) for child in children])
+    _replace_children(iterator, measured)
     return clock
 
 
-def walk(clock: Clock) -> Iterator[Clock]:
-    """Yield the clocks of a pipeline, outermost first."""
-    yield clock
-    for child in clock.children:
-        yield from walk(child)
+def remove(clock: Clock) -> DataIterator:
+    """Return the epoch iterator that a clock stands for, without clocks."""
+    def plain(child: object) -> Any:
+        return remove(child) if isinstance(child, Clock) else child
+
+    _replace_children(clock.iterator, plain)
+    return clock.iterator
 
 
-def rows_of(clock: Clock) -> Rows:
-    """Return `COLUMNS` of each stage of a pipeline, outermost first."""
-    return numpy.array([
-        [one.own_seconds(), one.items, one.examples, one.written]
-        for one in walk(clock)], float)
+def _replace_children(iterator: DataIterator,
+                      new: Callable[[object], Any]) -> None:
+    """Put other iterators in the place of those that an epoch reads."""
+    epoch = iterator.epoch
+    attributes = epoch.attributes
+    if 'child_epoch_iterator' in attributes:
+        child = new(attributes['child_epoch_iterator'])
+        attributes['child_epoch_iterator'] = child
+        if isinstance(epoch.reader, StageReader):
+            # It has read before.
+            epoch.reader.child = child
+    if 'child_epoch_iterators' in attributes:
+        children = attributes['child_epoch_iterators']
+        attributes['child_epoch_iterators'] = type(children)(
+            map(new, children))

@@ -40,6 +40,10 @@ class StageProfile:
     written : int
         Bytes of the arrays that the stage made anew; the others it passed
         on.
+    processes : int
+        How many workers share the work.
+    remedy : str
+        What usually helps if this stage takes the most time.
     """
 
     name: str
@@ -51,6 +55,8 @@ class StageProfile:
     items: int
     examples: int
     written: int
+    processes: int = 1
+    remedy: str = ''
 
     @property
     def examples_per_second(self) -> float:

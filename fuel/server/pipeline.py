@@ -6,18 +6,19 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from fuel.epochs.sealing import identified
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
 from fuel.wire import encode
 from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Outcome
+from fuel.workers.measures import Measures
 from fuel.workers.remote_errors import ErrorReport
 
-OPENED, BATCH, FAILURE, END, BROKEN = (
-    'opened', 'batch', 'failure', 'end', 'broken')
+OPENED, BATCH, FAILURE, END, BROKEN, MEASURED = (
+    'opened', 'batch', 'failure', 'end', 'broken', 'measure')
 
 
 class Result(NamedTuple):
@@ -48,6 +49,7 @@ class Pipeline:
         ] = deque()
         self._maker: BatchMaker[list[Any]] | None = None
         self._thread = 0
+        self._measures = Measures(stream)
 
     def stack(self) -> str:
         """Return what the thread is doing (str)."""
@@ -62,6 +64,10 @@ class Pipeline:
     def produce(self, **request: Any) -> None:
         """Ask for the next batch: `slot` says where to put it."""
         self._requests.append((self._produce, request))
+
+    def measure(self, **request: Any) -> None:
+        """Ask what the stages took; unless `go_on`, measure them no more."""
+        self._requests.append((self._measure, request))
 
     def is_idle(self) -> bool:
         """Return whether nothing is requested."""
@@ -92,6 +98,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
+        self._measures.attach(self._maker)
         base, why = self._maker.base, None
         if isinstance(base, Exception):
             why = str(base)
@@ -102,7 +109,9 @@ class Pipeline:
         """Return a state as clients save it; None if there is none."""
         if state is None or isinstance(state, Exception):
             return None
-        return identified(self.stream, state).state
+        stream: Any = self.stream
+        identified: State = stream._identified(state).state
+        return identified
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""
@@ -112,6 +121,12 @@ class Pipeline:
                 f'the pipeline returned {len(batch)} items for its '
                 f'{len(sources)} sources {sources}')
         return encode(batch)
+
+    def _measure(self, request: dict[str, Any]) -> Result:
+        makers = [] if self._maker is None else [self._maker]
+        stages = self._measures.switch(makers, go_on=request['go_on'])
+        return Result(
+            MEASURED, request, {'stages': list(map(asdict, stages))}, [])
 
     def _produce(self, request: dict[str, Any]) -> Result:
         assert self._maker is not None

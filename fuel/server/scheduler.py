@@ -10,7 +10,7 @@ from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch, Item, Member
 from fuel.server.ledger import ALL
 from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
-                                  Pipeline, Result)
+                                  MEASURED, Pipeline, Result)
 from fuel.transport.slots import SlotPool
 from fuel.wire.header import Fields, get_field, numbers_of
 from fuel.wire.index_sets import from_ranges
@@ -59,6 +59,7 @@ class Scheduler:
         self._next_checkpoint = 0.0
         # Requests that the pipeline has not answered.
         self._outstanding = 0
+        self._is_measure_asked = False
         # Bytes of the last batch, which the next one needs about as well.
         self._need = 0
         admission.connect(self)
@@ -106,6 +107,40 @@ class Scheduler:
         member = self._member(connection, fields)
         if member is not None:
             member.is_waiting = member.has_read = True
+
+    def on_measure(self, connection: ClientConnection,
+                   fields: Fields) -> None:
+        """Ask the pipeline what its stages took, for a client."""
+        connection.is_measuring = get_field(fields, 'go_on', bool)
+        connection.awaits_measures = connection.is_measuring
+        self._ask_measures()
+
+    def forget_measures(self, connection: ClientConnection) -> None:
+        """Measure no more for a client that is gone."""
+        if connection.is_measuring:
+            connection.is_measuring = False
+            self._ask_measures()
+
+    def _ask_measures(self) -> None:
+        # One at a time, however often clients ask.
+        if not self._is_measure_asked:
+            self._is_measure_asked = True
+            self.pipeline.measure(go_on=self._is_measured())
+            self._outstanding += 1
+
+    def _is_measured(self) -> bool:
+        return any(connection.is_measuring
+                   for connection in self.connections.values())
+
+    def _on_measured(self, result: Result) -> None:
+        self._is_measure_asked = False
+        if result.request['go_on'] != self._is_measured():
+            self._ask_measures()
+            return
+        for connection in list(self.connections.values()):
+            if connection.awaits_measures:
+                connection.awaits_measures = False
+                self.post(connection, {'type': MEASURED, **result.fields})
 
     def advance(self) -> None:
         """Do all that can be done now."""
@@ -201,6 +236,9 @@ class Scheduler:
     def take(self, result: Result) -> None:
         """Take what the pipeline has made."""
         self._outstanding -= 1
+        if result.kind == MEASURED:
+            self._on_measured(result)
+            return
         request = result.request
         epoch: Epoch = request['epoch']
         slot = request.get('slot')

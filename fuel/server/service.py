@@ -53,7 +53,8 @@ class Service:
             'ready': self._on_ready, 'join': self._admission.on_join,
             'handed': scheduler.on_delivered, 'leave': scheduler.on_leave,
             'give': scheduler.on_returned, 'waiting': scheduler.on_waiting,
-            'stacks': self._on_stacks, 'bye': self._on_bye}
+            'measure': scheduler.on_measure, 'stacks': self._on_stacks,
+            'bye': self._on_bye}
         self._next_ping = 0.0
 
     def _check_state(self, state: State) -> None:
@@ -201,6 +202,7 @@ class Service:
         """Forget a client; the others get what it had not delivered."""
         # First, so that nothing is sent to it any more.
         self.connections.pop(connection.identity, None)
+        self.scheduler.forget_measures(connection)
         self.scheduler.remove(connection, has_left, hold)
         connection.close(self.scheduler.pool)
 

@@ -12,6 +12,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING, state_between
 from fuel.epochs.sealing import Identified, identified
 from fuel.iterator import DataIterator
+from fuel.profiling.report import StageProfile
 from fuel.streams.base import AbstractDataStream
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Batch, State, StreamLike
@@ -179,6 +180,27 @@ class WorkerStage(RemoteStream, Transformer):
         team = vars(self).get('_team')
         return [] if team is None else team.pids
 
+    def measure_stages(self) -> list[StageProfile]:
+        """Return what the stages took in the workers.
+
+        The first call begins to measure, and starts the workers if there
+        are none.
+        """
+        with runtime_of(self).lock:
+            if '_team' not in vars(self):
+                self._only_measured = True
+            return self._get_team().measure()
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more; end workers started for that."""
+        if vars(self).pop('_only_measured', False):
+            self.close()
+            return
+        with runtime_of(self).lock:
+            team = vars(self).get('_team')
+            if team is not None and team.is_usable():
+                team.stop_measuring()
+
     def reset(self) -> None:
         """Reset the wrapped stream before the next epoch."""
         self._calls += ('reset',)
@@ -216,7 +238,7 @@ class WorkerStage(RemoteStream, Transformer):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for name in ('_team', '_next'):
+        for name in ('_team', '_next', '_only_measured'):
             state.pop(name, None)
         return state
 

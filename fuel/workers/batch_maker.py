@@ -17,6 +17,8 @@ from fuel.epochs.state import RUNNING, present_state
 from fuel.epochs.state_delta import Changes, StateDelta
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
+from fuel.profiling.clock import Clock, remove
+from fuel.profiling.meter import Meter
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State
 from fuel.utils.seams import fault_point
@@ -88,7 +90,7 @@ class BatchMaker(Generic[Description]):
                  expected: Sizes = (0, ())) -> None:
         self.stream = stream
         self._encode = encode
-        self._iterator = open_epoch(stream, state, after, calls)
+        self._iterator: Any = open_epoch(stream, state, after, calls)
         self._delta = StateDelta(self._iterator)
         self.base = self._delta.base
         self._first, self._step = share
@@ -164,6 +166,16 @@ class BatchMaker(Generic[Description]):
         return Made(Outcome.ERROR, self.number - 1, [], error=error,
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
+
+    def attach(self, meter: Meter) -> None:
+        """Measure the stages from now on."""
+        self.detach()
+        self._iterator = meter.attach(self._iterator)
+
+    def detach(self) -> None:
+        """Measure the stages no more."""
+        if isinstance(self._iterator, Clock):
+            self._iterator = remove(self._iterator)
 
     def _next_batch(self) -> Batch:
         if self._step > 1 and self._skip is not None:

@@ -29,6 +29,7 @@ class Kind(enum.IntEnum):
     LEAVE = 4
     ASK_STACKS = 5
     STREAM = 6
+    MEASURE = 7
     # From the producer.
     OPENED = 10
     SEGMENT = 11
@@ -37,6 +38,7 @@ class Kind(enum.IntEnum):
     END = 14
     ERROR = 15
     STACKS = 16
+    MEASURED = 17
 
 
 def encode(batch: Batch) -> tuple[bytes, Buffers]:

@@ -18,6 +18,7 @@ from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.typing import State, StreamLike
 from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.workers.measures import Measures
 from fuel.workers.messages import Kind, encode, pack_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
 
@@ -55,6 +56,8 @@ class Producer:
         self.epochs: dict[int, _Epoch] = {}
         self.last: _Epoch | None = None
         self._to_open: list[Message] = []
+        self._to_measure: list[Message] = []
+        self._measures = Measures(stream)
         self._announced: set[int] = set()
         # Guards the channel's reading end, the epochs and the pool.
         self._changed = threading.RLock()
@@ -105,6 +108,8 @@ class Producer:
             self.pool.release(message.first, bool(message.second))
         elif kind == Kind.OPEN:
             self._to_open.append(message)
+        elif kind == Kind.MEASURE:
+            self._to_measure.append(message)
         elif kind == Kind.LEAVE:
             self.epochs.pop(message.epoch, None)
         elif kind == Kind.ASK_STACKS:
@@ -116,7 +121,9 @@ class Producer:
         step: Callable[[], None] | None = None
         with self._changed:
             self._receive(threading.get_ident())
-            if self._to_open:
+            if self._to_measure:
+                step = partial(self._measure, self._to_measure.pop(0))
+            elif self._to_open:
                 step = partial(self._begin, self._to_open.pop(0))
             else:
                 epoch, slot = self._choose()
@@ -159,6 +166,7 @@ class Producer:
             self.channel.send(Message(
                 Kind.OPENED, message.epoch, 1, payload=pickle_error(error)))
             return
+        self._measures.attach(maker)
         epoch = self.last = _Epoch(message.epoch, maker)
         with self._changed:
             self.epochs[epoch.number] = epoch
@@ -181,6 +189,15 @@ class Producer:
         del last
         return BatchMaker(self.stream, encode, state=state, after=after,
                           calls=calls, **options)
+
+    def _measure(self, message: Message) -> None:
+        """Report what the stages took, or measure them no more."""
+        makers = [epoch.maker for epoch in list(self.epochs.values())]
+        go_on = bool(message.first)
+        stages = self._measures.switch(makers, go_on=go_on)
+        if go_on:
+            self.channel.send(Message(
+                Kind.MEASURED, 0, payload=pickle.dumps(stages)))
 
     def _produce(self, epoch: _Epoch, slot: Slot | None) -> None:
         """Make the next item of an epoch, and send it if there is room."""

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
+from fuel.profiling.meter import total
+from fuel.profiling.report import StageProfile
 from fuel.typing import State, StreamLike
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import DeliveredStates, RemoteSession
@@ -43,6 +45,12 @@ class EpochWorker(Protocol):
 
     def receive(self, epoch: Any, pending: PendingItem) -> None:
         """Receive the next batch of an epoch, or its error, as pending."""
+
+    def measure(self) -> list[StageProfile]:
+        """Return what the stages took so far; the first call begins."""
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more."""
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""
@@ -106,6 +114,15 @@ class Team:
         return [worker.begin({**start, 'share': (place, count),
                               'skip': self.skip})
                 for place, worker in enumerate(self.workers)]
+
+    def measure(self) -> list[StageProfile]:
+        """Return what the stages took in all workers; see :class:`Meter`."""
+        return total([worker.measure() for worker in self.workers])
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more."""
+        for worker in self.workers:
+            worker.stop_measuring()
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""

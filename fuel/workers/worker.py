@@ -16,6 +16,7 @@ from typing import Any
 
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
+from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load
 from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
                                     close_in_children)
@@ -51,6 +52,7 @@ class Worker:
         self.interrupted = False
         self.is_cut = False
         self._stacks = ''
+        self._measured: list[StageProfile] | None = None
         self._has_answered = False
         self._next_number = 1
         self._channel = Channel(connection)
@@ -125,6 +127,18 @@ class Worker:
             for item in epoch.items:
                 self._drop(item)
             epoch.items.clear()
+
+    def measure(self) -> list[StageProfile]:
+        """Return what the stages took so far; the first call begins."""
+        with self._abandoned_if_interrupted():
+            self._measured = None
+            self._send(Message(Kind.MEASURE, 0, 1))
+            self._wait(lambda: self._measured is not None)
+        return self._measured or []
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more."""
+        self._send(Message(Kind.MEASURE, 0, 0))
 
     def wait_until_open(self, epoch: RemoteEpoch) -> None:
         """Wait for the first state of an epoch, if that may come."""
@@ -244,6 +258,8 @@ class Worker:
                 message.first, Segment(message.descriptor, message.second))
         elif message.kind == Kind.DROP:
             self.leases.drop_segment(message.first)
+        elif message.kind == Kind.MEASURED:
+            self._measured = pickle.loads(message.payload)
         elif message.kind == Kind.STACKS:
             self._stacks = message.payload.decode()
         elif message.epoch not in self.epochs:

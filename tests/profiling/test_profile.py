@@ -5,14 +5,19 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from contextlib import contextmanager
+from dataclasses import asdict
 
 import numpy
 import pytest
+from support.waiting import wait_until
 
 import fuel
+from fuel.client.received import take_stages
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.profiling import Profile, StageProfile
-from fuel.profiling.bottleneck import sentence
+from fuel.profiling.bottleneck import remedy, sentence
+from fuel.profiling.clock import Clock
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
@@ -25,6 +30,7 @@ from fuel.transformers import (
     MultiProcessing,
     Unpack,
 )
+from fuel.wire import WireError
 
 NAP = .004
 N = 200
@@ -159,16 +165,139 @@ def test_stages_in_workers_are_measured_there(num_workers):
     workers.close()
 
 
-def test_client_measures_waiting():
-    """And says where to look."""
-    with Server(Mapping(build(), slow), port=0) as server:
-        with ServerDataStream(('x', 'y'), False, port=server.port,
-                              shared_memory=False) as stream:
-            profile = fuel.profile(stream, batches=10)
-    stage, = profile.stages
-    assert stage.waiting == stage.seconds > 0
-    assert profile.bottleneck.startswith('ServerDataStream waits ')
-    assert 'in the process that serves it' in profile.bottleneck
+def test_slow_stage_above_workers_is_the_bottleneck():
+    """Though the workers have stages too, nobody waits for those."""
+    stream = Mapping(MultiProcessing(build(), start_method='fork'), slow)
+    profile = fuel.profile(stream, batches=15)
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'MultiProcessing(stream' in profile.bottleneck
+    assert 'in 1 worker' not in profile.bottleneck
+    stream.data_stream.close()
+
+
+def test_running_workers_are_measured_and_stay():
+    """In the middle of an epoch, which goes on as it would have."""
+    stream, expected = MultiProcessing(
+        Mapping(build(), slow), start_method='fork'), list(build())
+    iterator = iter(stream)
+    found = [next(iterator) for _ in range(5)]
+    pids = stream.worker_pids
+    profile = fuel.profile(stream, batches=10, warm_up=0)
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    found += list(iterator)
+    assert pids == stream.worker_pids
+    assert [y.tolist() for _, y in expected] == [
+        y.tolist() for _, y in found]
+    stream.close()
+
+
+@contextmanager
+def served(stream, **kwargs):
+    """Serve a stream, and yield server and client."""
+    with Server(stream, port=0, **kwargs) as server, ServerDataStream(
+            ('x', 'y'), port=server.port, shared_memory=False) as client:
+        yield server, client
+
+
+def test_stages_of_a_server_are_measured_there():
+    """Below the client, which waits for them."""
+    with served(Flatten(Mapping(build(), slow), which_sources='x')) as (
+            server, client):
+        profile = fuel.profile(client, batches=30)
+        server_place = f'server localhost:{server.port}'
+    assert ['ServerDataStream', 'Flatten', 'Mapping(slow)', 'DataStream'] == [
+        stage.name for stage in profile.stages]
+    assert [0, 1, 2, 3] == [stage.depth for stage in profile.stages]
+    assert {server_place} == {stage.runs_in for stage in profile.stages}
+    reader, _, worst, _ = profile.stages
+    assert reader.waiting == reader.seconds > 0
+    assert worst.share > .5
+    assert worst.items >= 30
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert f'in {server_place}' in profile.bottleneck
+    assert 'MultiProcessing(stream, num_workers=...)' in profile.bottleneck
+
+
+def test_workers_of_a_server_are_measured_too():
+    """Their stages stand below the stage of the server that waits."""
+    workers = MultiProcessing(Mapping(build(), slow), num_workers=2,
+                              start_method='fork')
+    with served(workers) as (server, client):
+        profile = fuel.profile(client, batches=30)
+    assert ['ServerDataStream', 'MultiProcessing', 'Mapping(slow)',
+            'DataStream'] == [stage.name for stage in profile.stages]
+    assert f'2 workers of server localhost:{server.port}' == (
+        profile.stages[2].runs_in)
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'use more workers' in profile.bottleneck
+    workers.close()
+
+
+def test_slow_client_is_the_bottleneck():
+    """The server is not."""
+    with served(build()) as (_, client):
+        profile = fuel.profile(Mapping(client, slow), batches=15)
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'server' not in profile.bottleneck
+
+
+def test_server_measures_only_while_it_is_asked():
+    """Also in the middle of an epoch, which goes on as it would have."""
+    stream = Mapping(build(), slow)
+    with served(stream) as (server, client):
+        iterator = iter(client)
+        found = [next(iterator) for _ in range(5)]
+        pipeline = server.service.pipeline
+        client.measure_stages()
+        found += [next(iterator) for _ in range(10)]
+        stages = client.measure_stages()
+        assert ['Mapping(slow)', 'DataStream'] == [
+            stage.name for stage in stages]
+        assert stages[0].items >= 5
+        assert type(pipeline._maker._iterator) is Clock
+        client.stop_measuring()
+        found += list(iterator)
+        again = client.measure_stages()
+        assert sum(stage.items for stage in again) == 0
+    assert [y.tolist() for _, y in build()] == [
+        y.tolist() for _, y in found]
+
+
+def test_server_forgets_a_client_that_measured():
+    """It need not say that it has gone."""
+    with served(build()) as (server, client):
+        client.connect()
+        client.measure_stages()
+        scheduler = server.service.scheduler
+        assert any(one.is_measuring for one in scheduler.connections.values())
+        client.close()
+        wait_until(lambda: not scheduler.connections
+                   and scheduler.pipeline._measures._meter is None)
+
+
+@pytest.mark.parametrize('changes, text', [
+    ({'seconds': -1.}, 'took -1.0 seconds'),
+    ({'seconds': 'long'}, "'seconds' must be of type float"),
+    ({'name': '\x1b[2J'}, 'not the text'),
+    ({'remedy': 'x' * 2000}, 'not the text'),
+    ({'depth': -1}, "'depth' must be of type int"),
+    ({'items': True}, "'items' must be of type int")], ids=lambda one: str(
+        one).encode('ascii', 'backslashreplace').decode()[:12])
+def test_measures_of_a_hostile_server_are_refused(changes, text):
+    """They are printed in a terminal."""
+    honest = asdict(StageProfile('Cast', 0, 'this process', 1., 0., 1., 2, 3,
+                                 4))
+    assert 'Cast' == take_stages([honest])[0].name
+    with pytest.raises(WireError, match=text):
+        take_stages([{**honest, **changes}])
+
+
+def test_number_of_stages_of_a_hostile_server_is_bounded():
+    """And each is an object."""
+    with pytest.raises(WireError, match='1000 stages'):
+        take_stages([{}] * 1000)
+    with pytest.raises(WireError, match='are an object'):
+        take_stages([5])
 
 
 def test_merged_streams_are_measured_apart():
@@ -258,6 +387,38 @@ def test_profile_as_data_text_and_picture(tmp_path):
     assert profile == pickle.loads(pickle.dumps(profile))
 
 
+def stage(name, depth, runs_in, seconds, waiting=0., items=100, **kwargs):
+    """Return the profile of a stage."""
+    return StageProfile(name, depth, runs_in, seconds, waiting, .9, items,
+                        10 * items, 0, **kwargs)
+
+
+def test_fast_workers_that_are_waited_for_are_not_the_bottleneck():
+    """Then sending takes the time, and more workers do not help."""
+    stages = [stage('MultiProcessing', 0, '2 workers', .9, .9, processes=2),
+              stage('DataStream', 1, '2 workers', .2, remedy='more')]
+    assert sentence(stages, 1., 0.) == (
+        'MultiProcessing waits 90% of the time for the 2 workers, which could '
+        'make 10 times as many batches: sending them takes longer than making '
+        'them, so do the work in this process, or more of it there')
+
+
+def test_server_of_several_clients_is_no_faster_than_for_one():
+    """What it makes is shared: it is busy, though one client gets little."""
+    place = 'server here:1'
+    stages = [stage('ServerDataStream', 0, place, .9, .9, items=25),
+              stage('Cast', 1, place, .9, remedy='leave it out')]
+    assert sentence(stages, 1., 0.) == (
+        'Cast takes 90% of the time in server here:1, and 90% of the time is '
+        'spent in waiting for that: leave it out')
+
+
+def test_stages_that_could_not_be_measured():
+    """The server may be a new one, or an actor gone."""
+    stages = [stage('ServerDataStream', 0, 'server here:1', .9, .9)]
+    assert 'were not measured' in sentence(stages, 1., 0.)
+
+
 class Chunked:
     """A data set that says it lies in chunks."""
 
@@ -271,20 +432,23 @@ class Chunked:
         return ['file.hdf5', self.layout]
 
 
-@pytest.mark.parametrize('name, layout, remedy', [
-    ('DataStream', 'chunks of 64, gzip', 'BlockShuffledScheme'),
-    ('DataStream', 'in memory', 'smaller types'),
-    ('DataStream', 'contiguous', 'faster disk'),
-    ('Cast', None, 'right on the DataStream'),
-    ('ImagesFromBytes', None, 'config.num_threads'),
-    ('Own', None, 'MultiProcessing')])
-def test_remedies(name, layout, remedy):
-    """What usually helps depends on the stage, and on the layout."""
+@pytest.mark.parametrize('layout, text', [
+    ('chunks of 64, gzip', 'BlockShuffledScheme'),
+    ('in memory', 'smaller types'), ('contiguous', 'faster disk')])
+def test_remedies_of_reading(layout, text):
+    """What usually helps depends on the layout."""
     class Stream:
-        dataset = None if layout is None else Chunked(layout)
+        dataset = Chunked(layout)
 
-    stages = profile_of((name, 1., 0.)).stages
-    assert remedy in sentence(stages, [Stream()], 1., 0.)
+    assert text in remedy(Stream())
+
+
+@pytest.mark.parametrize('name, text', [
+    ('Cast', 'right on the DataStream'),
+    ('ImagesFromBytes', 'config.num_threads'), ('Own', 'MultiProcessing')])
+def test_remedies_of_stages(name, text):
+    """What usually helps depends on the stage."""
+    assert text in remedy(type(name, (), {})())
 
 
 def test_profile_costs_nothing_before_it_is_used():

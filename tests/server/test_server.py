@@ -38,7 +38,7 @@ from fuel.exceptions import ServerError
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.server import Server, recv_arrays, send_arrays
 from fuel.streams import DataStream, ServerDataStream
-from fuel.transformers import Mapping, Transformer
+from fuel.transformers import Mapping, MultiProcessing, Transformer
 from fuel.wire import WireError, pack_header
 
 pytestmark = pytest.mark.timeout(60)
@@ -100,6 +100,16 @@ def test_epochs_equal_those_of_the_stream(serve, connect, shared_memory):
         assert_same(reference.get_epoch_iterator(),
                     client.get_epoch_iterator())
     assert server.service.status()['local clients'] == shared_memory
+
+
+def test_epochs_that_workers_make_are_served(serve, connect):
+    """A state of the server is then that of the stream in the workers."""
+    reference = build()
+    with MultiProcessing(build(), 5, start_method='fork') as stream:
+        client = connect(serve(stream))
+        for _ in range(2):
+            assert_same(reference.get_epoch_iterator(),
+                        client.get_epoch_iterator())
 
 
 @pytest.mark.parametrize('taken', [0, 1, 4])

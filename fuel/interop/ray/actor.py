@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import ray
 from numpy.typing import NDArray
 
+from fuel.profiling.report import StageProfile
 from fuel.transport.batches import dump
 from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.workers.measures import Measures
 from fuel.workers.messages import pickle_state
 from fuel.workers.remote_errors import pickle_error
 
@@ -63,6 +65,7 @@ class PipelineActor:
         self._error: Exception | None = None
         try:
             self._stream = pickle.loads(pickled)
+            self._measures = Measures(self._stream)
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             self._error = error
 
@@ -82,6 +85,7 @@ class PipelineActor:
             opened = pickle_state(maker.base)
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             return True, pickle_error(error)
+        self._measures.attach(maker)
         self._epochs[number] = _Epoch(maker)
         return False, opened
 
@@ -104,6 +108,13 @@ class PipelineActor:
             return Answer(Kind.TOO_LARGE, size=size)
         return Answer(Kind.BATCH, made.description, changes,
                       tuple(made.buffers), size)
+
+    def measure(self, go_on: bool) -> list[StageProfile]:
+        """Return what the stages took, or measure them no more."""
+        if self._error is not None:
+            return []
+        makers = [epoch.maker for epoch in self._epochs.values()]
+        return self._measures.switch(makers, go_on=go_on)
 
     def leave(self, number: int) -> None:
         """Forget an epoch that nobody reads any more."""

@@ -19,6 +19,7 @@ from fuel.exceptions import WorkerError
 from fuel.interop.ray.actor import Answer, Kind
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.kernels.epoch_iterator import PendingItem
+from fuel.profiling.report import StageProfile
 from fuel.transport.batches import load
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
@@ -167,6 +168,18 @@ class ActorWorker:
         if self.is_usable():
             with self._abandoned_if_interrupted():
                 self._actor.leave.remote(epoch.number)
+
+    def measure(self) -> list[StageProfile]:
+        """Return what the stages took so far; the first call begins."""
+        stages: list[StageProfile] = []
+        # An actor that is lost is replaced when a batch is wanted of it.
+        with suppress(ActorLostError), self._abandoned_if_interrupted():
+            stages = self._get(self._actor.measure.remote(True))
+        return stages
+
+    def stop_measuring(self) -> None:
+        """Measure the stages no more."""
+        self._actor.measure.remote(False)
 
     def wait_until_open(self, epoch: ActorEpoch) -> None:
         """Wait for the first state of an epoch, if that may come."""

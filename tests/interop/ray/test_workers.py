@@ -2,6 +2,7 @@
 import os
 import pickle
 import signal
+import time
 from functools import partial
 
 import numpy
@@ -10,6 +11,7 @@ import ray
 from support import ray_pipelines
 from support.ray_pipelines import WIDTH, epochs_of, frozen, numbers
 
+import fuel
 from fuel.exceptions import WorkerError
 from fuel.interop.ray import RayWorkers
 from fuel.testing import STREAM_PROMISES, check_stream
@@ -40,6 +42,28 @@ def test_actors_make_the_values_of_the_stream_in_its_order():
         assert expected == epochs_of(stream, 3)
         assert 2 == len(set(stream.worker_nodes))
         assert 0 == stream.num_restarts
+
+
+def slow(batch):
+    """Take long, whatever the machine does."""
+    time.sleep(.01)
+    return batch
+
+
+def test_stages_are_measured_in_the_actors():
+    """Below the stage that waits for them, and no longer than a profile."""
+    expected = epochs_of(numbers())
+    with RayWorkers(Mapping(numbers(), slow), num_workers=2) as stream:
+        iterator = stream.get_epoch_iterator()
+        profile = fuel.profile(stream, batches=20)
+        assert expected == [frozen(iterator)]
+    assert ['RayWorkers', 'Mapping(slow)'] == [
+        stage.name for stage in profile.stages[:2]]
+    assert ['2 Ray actors'] * len(profile.stages) == [
+        stage.runs_in for stage in profile.stages]
+    assert profile.stages[1].items >= 20
+    assert profile.bottleneck.startswith('Mapping(slow) takes ')
+    assert 'use more workers' in profile.bottleneck
 
 
 def test_functions_of_the_script_are_sent_to_the_actors():

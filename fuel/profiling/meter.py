@@ -1,0 +1,149 @@
+"""Measures of the stages of one pipeline, and of those that others run."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Protocol
+
+from fuel.describe.pipeline import HERE
+from fuel.epochs.pipeline import child_streams
+from fuel.iterator import DataIterator
+from fuel.profiling.bottleneck import (
+    MORE_WORKERS, WORKERS, remedy, stages_in)
+from fuel.profiling.clock import Clock, Tally, instrument
+from fuel.profiling.report import StageProfile
+
+
+class Remote(Protocol):
+    """A stream whose batches are made in other processes."""
+
+    @property
+    def runs_in(self) -> str:
+        """Where they are made."""
+
+    def measure_stages(self) -> list[StageProfile]:
+        """Return what the stages took there; the first call begins."""
+
+    def stop_measuring(self) -> None:
+        """Measure no more."""
+
+
+class Meter:
+    """Measures the stages of a pipeline, in all its epochs.
+
+    Remote stages begin to be measured when it is made.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        # The streams are kept, so that no other gets the same `id`.
+        self._tallies: dict[int, tuple[Any, Tally]] = {}
+        self._remote = list(_remote_streams(stream))
+        for one in self._remote:
+            one.measure_stages()
+
+    def attach(self, iterator: DataIterator) -> Clock:
+        """Return an epoch iterator that measures, in the place of another."""
+        return instrument(iterator, self._tally_of)
+
+    def restart(self) -> None:
+        """Measure the stages of this process anew."""
+        for _, tally in self._tallies.values():
+            tally.clear()
+
+    def stop(self) -> None:
+        """Stop to measure the remote stages."""
+        for one in self._remote:
+            # One that has failed measures no more.
+            with suppress(Exception):
+                one.stop_measuring()
+
+    def _tally_of(self, stream: Any) -> Tally:
+        return self._tallies.setdefault(id(stream), (stream, Tally()))[1]
+
+    def stages(self) -> list[StageProfile]:
+        """Return what each stage took so far, the outermost first."""
+        return list(self._stages(self._stream, 0))
+
+    def _stages(self, stream: Any, depth: int) -> Iterator[StageProfile]:
+        if id(stream) not in self._tallies:
+            return
+        tally = self._tally_of(stream)
+        is_remote = _is_remote(stream)
+        inner = [] if is_remote else child_streams(stream)
+        below = {id(child): self._tally_of(child).seconds for child in inner}
+        seconds = max(0., tally.seconds - sum(below.values()))
+        runs_in = str(stream.runs_in) if is_remote else HERE
+        processes = getattr(stream, 'num_workers', 1) if is_remote else 1
+        yield StageProfile(
+            _label(stream), depth, runs_in, seconds,
+            seconds if is_remote else 0., 0., tally.items, tally.examples,
+            tally.written, processes, remedy(stream))
+        if is_remote:
+            for stage in stream.measure_stages():
+                yield stage_below(stage, depth, runs_in)
+        for child in inner:
+            yield from self._stages(child, depth + 1)
+
+
+def _is_remote(stream: object) -> bool:
+    return hasattr(type(stream), 'measure_stages')
+
+
+def _remote_streams(stream: Any) -> Iterator[Any]:
+    if _is_remote(stream):
+        yield stream
+        return
+    for child in child_streams(stream):
+        yield from _remote_streams(child)
+
+
+def stage_below(stage: StageProfile, depth: int,
+                runs_in: str) -> StageProfile:
+    """Return a remote stage as part of the pipeline that reads it."""
+    place = runs_in if stage.runs_in == HERE else (
+        f'{stage.runs_in} of {runs_in}')
+    return replace(stage, depth=depth + 1 + stage.depth, runs_in=place)
+
+
+def total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
+    """Return the sums over workers that run the same pipeline."""
+    return [replace(stage, remedy=stage.remedy.replace(WORKERS, MORE_WORKERS))
+            for stage in _total(measured)]
+
+
+def _total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
+    # One may have begun no epoch yet.
+    stages = max(measured, key=len, default=[])
+    for other in measured:
+        if other is not stages and len(other) == len(stages):
+            stages = [_sum(one, two) for one, two in zip(
+                stages, other, strict=True)]
+    return stages
+
+
+def with_shares(stages: list[StageProfile],
+                place: str = HERE) -> list[StageProfile]:
+    """Return stages with their parts of the time in the same place."""
+    found = list(stages_in(place, stages))
+    seconds = sum(stage.seconds for stage, _ in found)
+    shared = []
+    for stage, inner in found:
+        share = stage.seconds / seconds if seconds else 0.
+        shared += [replace(stage, share=share),
+                   *with_shares(inner, stage.runs_in)]
+    return shared
+
+
+def _sum(one: StageProfile, two: StageProfile) -> StageProfile:
+    return replace(one, **{
+        name: getattr(one, name) + getattr(two, name)
+        for name in ('seconds', 'waiting', 'items', 'examples', 'written')})
+
+
+def _label(stream: object) -> str:
+    """Return the name of a stage; of a user's function too."""
+    function = vars(stream).get('mapping')
+    name = getattr(function, '__name__', None)
+    return type(stream).__name__ + (f'({name})' if name else '')
