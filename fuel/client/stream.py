@@ -157,6 +157,12 @@ class ServerDataStream(RemoteStream):
     def axis_labels(self, value: AxisLabels | None) -> None:
         self._axis_labels = value
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection to a server now (bool)."""
+        return any(connection.welcome is not None
+                   for connection in self._connections())
+
     def connect(self) -> None:
         """Connect to the server now; data connect by themselves."""
         self._greet()
@@ -315,6 +321,7 @@ class ServerDataStream(RemoteStream):
         if '_axis_labels' not in state:
             # Fuel 0.2.0 had no deadlines, and labels as an attribute.
             self._set_deadlines(self.timeout, self.reconnect, self.stalled)
+            vars(self).pop('connected', None)
             self._axis_labels = vars(self).pop('axis_labels', None)
 
 

@@ -26,6 +26,8 @@ BLOCK = 1 << 16
 # a small compressed file that would fill the memory.
 LONGEST_LINE = 1 << 28
 
+_COMPRESSED = ('.gz', '.bz2', '.xz')
+
 
 def open_binary(path: str) -> Any:
     """Open a file for reading, decompressed as its name says."""
@@ -40,6 +42,16 @@ def open_binary(path: str) -> Any:
     if extension == '.xz':
         return lzma.open(source, 'rb')
     return source if isinstance(path, RemotePath) else open(path, 'rb')
+
+
+def plain_size(path: str, default: int) -> int:
+    """Return the bytes of a file on this disk that is not compressed; the
+    default for others, and if there is none."""
+    extension = os.path.splitext(file_name(path))[1]
+    if not isinstance(path, RemotePath) and extension not in _COMPRESSED:
+        with suppress(OSError):
+            return os.path.getsize(path)
+    return default
 
 
 def check_exists(path: str, kind: str) -> None:
@@ -161,14 +173,30 @@ class LineReader:
         binary = open_binary(self.path)
         if self._by_bytes:
             self._handle, self._rest = binary, b''
-            binary.seek(self.start)
-            return
-        # Characters have no fixed place in the file: read up to there.
-        self._handle, self._rest = io.TextIOWrapper(
-            binary, self.encoding, newline=''), ''
-        left = self.start
-        while left:
-            left -= len(self._handle.read(min(left, BLOCK))) or left
+        else:
+            self._handle, self._rest = io.TextIOWrapper(
+                binary, self.encoding, newline=''), ''
+        if self.start:
+            self._go_to_start(self._handle)
+
+    def _go_to_start(self, handle: Any) -> None:
+        """Go to where the block begins: after the end of a line, or at the
+        end of the file."""
+        if self._by_bytes:
+            handle.seek(self.start - 1)
+        else:
+            # Characters have no fixed place in the file: read up to there.
+            left = self.start - 1
+            while left and (piece := handle.read(min(left, BLOCK))):
+                left -= len(piece)
+        before = handle.read(1)
+        self._rest = handle.read(1)
+        if not before or (self._rest and before not in (
+                b'\n', b'\r', '\n', '\r')):
+            raise DamagedFileError(
+                f'{self.path} has no line that begins at {self.start}, where '
+                'the saved position is: the file was changed since it was '
+                'saved, or the position is damaged')
 
     def _decode(self, block: bytes) -> str:
         """Return a block as text; up to the line that is not, if one is
@@ -245,8 +273,12 @@ class TextPosition(RequestPosition):
                        for name in ('start', 'line'))
         self.reader: LineReader | None = None
         if self.file < len(self.files):
-            self.reader = LineReader(
-                self.files[self.file], self.encoding, start, line)
+            path = self.files[self.file]
+            if start > (size := plain_size(path, start)):
+                raise ValueError(
+                    f'{path} has {size} bytes, and no line that begins at '
+                    f'{start}')
+            self.reader = LineReader(path, self.encoding, start, line)
         elif self.file > len(self.files) or self.position or start or line:
             raise ValueError(
                 f'there are {len(self.files)} files, and no line {line} of '

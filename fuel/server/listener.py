@@ -15,6 +15,8 @@ from fuel.wire.wakeup import WakeUp
 HEARTBEAT = 200, 800
 # Seconds that a port may be busy.
 _BUSY = 2.0
+# Messages, besides batches, that may wait for a peer, or for the server.
+_MOST_WAITING = 200
 
 
 class Listener:
@@ -25,7 +27,7 @@ class Listener:
 
     def __init__(self, host: str, port: int,
                  curve: str | os.PathLike[str] | None,
-                 counts: dict[str, int], largest: int) -> None:
+                 counts: dict[str, int], largest: int, hwm: int) -> None:
         self.keys = None
         if curve is not None:
             from fuel.wire.curve import ServerKeys
@@ -35,19 +37,20 @@ class Listener:
         self.rejected = RejectedPeers(self.router, counts)
         self._is_closed = False
         try:
-            self._configure(largest)
+            self._configure(largest, hwm)
             self._bind(host, port)
         except BaseException:
             self.close(linger=0)
             self._context.term()
             raise
 
-    def _configure(self, largest: int) -> None:
+    def _configure(self, largest: int, hwm: int) -> None:
         router = self.router
         router.linger = 1000
         router.router_mandatory = 1
-        # What is under way is bounded by what clients ask for.
-        router.sndhwm = router.rcvhwm = 0
+        # Messages to, and from, one peer: far more than a client leaves
+        # unread, of which `hwm` are batches.
+        router.sndhwm = router.rcvhwm = _MOST_WAITING + 2 * hwm
         router.maxmsgsize = largest
         router.heartbeat_ivl, router.heartbeat_timeout = HEARTBEAT
         router.heartbeat_ttl = HEARTBEAT[1]

@@ -145,7 +145,7 @@ class Server:
         """
         listener = Listener(
             self._host, self._wanted_port, self._curve, self.counts,
-            CLIENT_LIMITS.header)
+            CLIENT_LIMITS.header, self.hwm)
         try:
             self.service.open(listener, self._open_journal())
         except BaseException:

@@ -166,15 +166,18 @@ class Service:
 
     def _post(self, identity: bytes, fields: Fields,
               frames: Sequence[object] = ()) -> bool:
-        """Send a message; return whether there is somebody to get it."""
+        """Send a message; return whether there is somebody who reads."""
         try:
             send_now(self.listener.router,
                      [identity, pack_header(fields), *frames],
                      copy=not frames)
         except zmq.ZMQError as error:
-            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+            if error.errno == zmq.EAGAIN:
+                self.listener.rejected.reject_message(RuntimeError(
+                    'a peer does not read what it is sent'))
+            elif error.errno != zmq.EHOSTUNREACH:
                 raise
-            return bool(error.errno == zmq.EAGAIN)
+            return False
         return True
 
     def ping(self) -> None:

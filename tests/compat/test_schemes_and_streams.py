@@ -334,6 +334,21 @@ def test_server_stream_needs_two_arguments_and_connects_late():
     with pytest.raises(ValueError):
         stream.get_data([0, 1])
     assert 5557 == ServerDataStream(('a',), True).port
+    assert stream.connected is False
+
+
+def test_server_stream_says_whether_it_is_connected():
+    """As the attribute of that name did."""
+    stream = DataStream(pairs(), iteration_scheme=SequentialScheme(6, 4))
+    with Server(stream, 0) as server:
+        client = ServerDataStream(
+            ('features', 'targets'), False, port=server.port)
+        seen = [client.connected]
+        client.connect()
+        seen.append(client.connected)
+        client.close()
+        seen.append(client.connected)
+    assert [False, True, False] == seen
 
 
 def test_server_goes_on_with_the_next_epoch_after_stopiteration():

@@ -16,7 +16,8 @@ from fuel import config
 from fuel.datasets import text_files
 from fuel.datasets.billion import OneBillionWord
 from fuel.datasets.text import TextFile
-from fuel.exceptions import DamagedFileError, UnknownTokenError
+from fuel.exceptions import (DamagedFileError, StateMismatchError,
+                             UnknownTokenError)
 from fuel.schemes import ConstantScheme
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Padding
@@ -311,6 +312,44 @@ def test_text_file_shortened_since_the_state_was_saved_is_an_error(write):
     stream.load_state_dict(state)
     with pytest.raises(DamagedFileError, match='fewer lines than when'):
         next(stream.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('start', [3, 12, 10 ** 9])
+@pytest.mark.parametrize('name, encoding', [
+    ('a.txt', None), ('a.txt.gz', None), ('a.txt.bz2', None),
+    ('a.txt', 'utf-16'), ('a.txt.xz', 'utf-16')])
+def test_text_file_position_where_no_line_begins_is_an_error(
+        write, name, encoding, start):
+    """Neither the rest of the file nor the next one is read instead."""
+    text = 'a\nis\none\na\n'
+    path = write(name, text.encode(encoding) if encoding else text)
+    dataset = TextFile([path, write('b.txt', 'a\n')], WORDS,
+                       encoding=encoding)
+    with pytest.raises((ValueError, DamagedFileError),
+                       match=f'a.txt.* no line that begins at {start}'):
+        next(dataset.open_at(
+            {'file': 0, 'start': start, 'line': 2, 'used': 0}))
+
+
+def test_text_file_position_at_the_end_of_a_file_is_before_the_next(write):
+    """Also where the last line has no end."""
+    paths = [write('a.txt', 'a\nis'), write('b.txt', 'one\n')]
+    dataset = TextFile(paths, WORDS)
+    position = dataset.open_at({'file': 0, 'start': 4, 'line': 2, 'used': 0})
+    assert read(TextFile(paths[1:], WORDS)) == [
+        sentence for sentence, in position]
+
+
+def test_state_behind_the_end_of_a_text_file_is_refused(write):
+    """When it is loaded, by the name of the field and of the file."""
+    path = write('a.txt', 'a\nis\n')
+    stream = DataStream(TextFile([path], WORDS))
+    next(stream.get_epoch_iterator())
+    state = stream.state_dict()
+    state['dataset']['start'] = 10 ** 6
+    del state['crc']
+    with pytest.raises(StateMismatchError, match="'dataset'.*a.txt has 5"):
+        stream.load_state_dict(state)
 
 
 def test_text_file_missing_file_is_named(write):

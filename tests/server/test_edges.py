@@ -138,6 +138,51 @@ def test_client_that_never_reads_does_not_stall_the_others(sharing):
         raw.close()
 
 
+# Asks on and on, and reads nothing; its own buffers are small.
+HOSTILE = """
+import sys, zmq
+from fuel.wire import pack_header
+with zmq.Context() as context, context.socket(zmq.DEALER) as peer:
+    peer.linger, peer.rcvhwm, peer.rcvbuf, peer.sndhwm = 0, 1, 4096, 100
+    peer.connect(sys.argv[1])
+    question = pack_header({'type': 'status'})
+    while True:
+        peer.send(question)
+"""
+
+
+def test_answers_that_a_peer_does_not_read_are_dropped():
+    """They would fill the server's memory; its clients go on."""
+    with Server(numbered(), port=0) as server, \
+            ServerDataStream(('x',), port=server.port) as client, \
+            subprocess.Popen([sys.executable, '-c', HOSTILE,
+                              server.address]) as peer:
+        try:
+            wait_until(lambda: server.counts['dropped messages'],
+                       'dropping an answer', 50)
+            assert peer.poll() is None
+            assert list(range(20)) == read_all(client)
+        finally:
+            peer.kill()
+
+
+def test_client_that_asks_and_does_not_read_is_disconnected():
+    """Its batches go to the others."""
+    with Server(numbered(), port=0) as server, zmq.Context() as context, \
+            ServerDataStream(('x',), port=server.port) as client:
+        with context.socket(zmq.DEALER) as raw:
+            raw.linger, raw.rcvhwm, raw.rcvbuf = 0, 1, 4096
+            raw.connect(server.address)
+            raw.send(pack_header({
+                'type': 'hello', 'version': 1, 'client': 'deaf',
+                'sources': 1, 'hwm': 10}))
+            raw.send(pack_header({'type': 'join', 'join': 1}))
+            wait_until(lambda: server.counts['batches'])
+            while not server.counts['dropped messages']:
+                raw.send(pack_header({'type': 'stacks'}))
+            assert list(range(20)) == sorted(read_all(client))
+
+
 def test_refusal_in_the_middle_of_an_epoch_is_raised_at_once():
     """Not when the pipeline counts as stalled."""
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router:

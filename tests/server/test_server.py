@@ -214,7 +214,7 @@ def test_nothing_but_data_connects(connect):
     pickle.loads(pickle.dumps(epoch))
     with pytest.raises(ValueError, match='no requests; got 3'):
         client.get_data(3)
-    assert not vars(client).get('_made')
+    assert client.connected is False
     assert type(client).__module__ == 'fuel.streams'
 
 
