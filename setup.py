@@ -20,9 +20,15 @@ DIRECTIVES = {
 
 
 def compile_arguments():
-    """Return the compiler's flags: no fused multiply-add, so that a kernel
-    rounds where NumPy rounds."""
-    return [] if os.name == 'nt' else ['-O3', '-ffp-contract=off']
+    """Return the compiler's flags.
+
+    No fused multiply-add, so that a kernel rounds where NumPy rounds. Debug
+    information only where somebody looks for a fault: with it a build takes
+    half as long again, and a module is eight times as large.
+    """
+    if os.name == 'nt':
+        return []
+    return ['-O3', '-ffp-contract=off', '-g' if CHECKED else '-g0']
 
 
 def extensions():
