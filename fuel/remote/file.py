@@ -284,12 +284,14 @@ class RemoteFile:
 
     def is_settled(self, start: int, stop: int) -> bool:
         """Return whether a range is here and stays: what is in the cache on
-        disk does, and what is in memory if nothing is left to fetch."""
+        disk does, and what is in memory if there is room for all of it and
+        nothing is left to fetch."""
         table = self._transfers.table
-        page = table.page
+        page, count = table.page, len(table.states)
         return table.is_on_disk(
-            max(0, start) // page, -(-min(stop, self.size) // page)
-            ) or table.is_here(0, len(table.states))
+            max(0, start) // page, -(-min(stop, self.size) // page)) or (
+            count * page <= self._transfers.resident.budget
+            and table.is_here(0, count))
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
         """Return how many bytes of ranges are not here and not under

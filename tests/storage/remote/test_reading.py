@@ -216,6 +216,23 @@ def test_pickle_opens_the_file_again(url, data):
     check_batch(data, dataset.sources, dataset.get_data(None, [7, 3]))
 
 
+def test_source_that_is_here_for_a_moment_is_fetched_again(folder, server):
+    """All of it came when the file was opened, and left when another source
+    was read, since the budget is less."""
+    rows = numpy.arange(1, 1001, dtype='i4').reshape(-1, 100)
+    with h5py.File(folder / 'rows.hdf5', 'w') as file:
+        file['plain'] = rows
+        file.create_dataset('gzip', data=rows, chunks=(5, 100),
+                            compression='gzip')
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': dict.fromkeys(file, (0, 10))})
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 4096
+    dataset = H5PYDataset(server.url('rows.hdf5'), ('train',))
+    for request in ([5, 4], [9], list(range(10))):
+        for part in dataset.get_data(None, request):
+            assert (rows[request] == part).all()
+
+
 def test_memory_of_bytes_keeps_to_its_budget(url, data):
     """What is being read counts, and may exceed it for that time."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 200_000
