@@ -1,4 +1,4 @@
-"""What the tests of each bridge to another library are run with.
+"""Read the environments in which the tests of bridges run.
 
 A folder of tests/interop that has an ``environment.cfg`` is tested by
 ``bin/test --with FOLDER`` alone, in an environment of its own.  The file has
@@ -29,7 +29,7 @@ ENTRIES = {*LISTS, 'python'}
 
 
 class Bridge(NamedTuple):
-    """What one bridge is tested with."""
+    """A bridge to another library, and the environment of its tests."""
 
     name: str
     folder: Path
@@ -53,7 +53,7 @@ def find_bridges(root):
 
 
 def read_bridge(path):
-    """Return what one file says."""
+    """Return the bridge whose environment a file describes."""
     parser = configparser.ConfigParser(interpolation=None)
     parser.read(path, encoding='utf-8')
     entries = dict(parser['environment'])

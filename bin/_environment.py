@@ -257,7 +257,7 @@ def call(command):
 
 
 def say(text):
-    """Tell what goes on, at once and in order with what commands say."""
+    """Print progress, at once and in order with the output of commands."""
     print(text, flush=True)
 
 
@@ -311,7 +311,7 @@ def lock_file(path):
     removed the file, and another process may have made the next."""
     import fcntl
     while True:
-        file = open(path, 'w')  # noqa: SIM115 (whoever called closes it)
+        file = open(path, 'w')  # noqa: SIM115 (the caller closes it)
         fcntl.flock(file, fcntl.LOCK_EX)
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):

@@ -187,7 +187,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
            filename: str) -> dict[str, Any]:
-    """Return what is known of one file; draw it, if that is asked for."""
+    """Return what is known of one file; draw it, if wanted."""
     if os.path.isdir(filename):
         parser.error(f'expected an HDF5 file, got the folder {filename!r}')
     try:
@@ -232,7 +232,7 @@ def _value(name: str) -> object:
 def _make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog='fuel-info',
-        description='Tell how converted files were made and what they hold.',
+        description='Show how converted files were made and what they hold.',
         examples=['fuel-info mnist.hdf5',
                   'fuel-info *.hdf5 --json',
                   'fuel-info mnist.hdf5 --preview mnist.png',
@@ -249,8 +249,8 @@ def _make_parser() -> argparse.ArgumentParser:
                         'as \'{"anon": true}\'; credentials are better '
                         'kept in the environment')
     parser.add_argument('--batch-size', type=int, default=None, metavar='N',
-                        help='also tell what an epoch of a remote file '
-                        'costs, with batches of so many examples')
+                        help='also estimate what an epoch of a remote file '
+                        'costs, with batches of N examples')
     parser.add_argument('--window', type=int, default=8, metavar='N',
                         help='blocks that a hierarchical shuffle mixes '
                         '(default: 8)')

@@ -17,7 +17,7 @@ def _make_parser() -> argparse.ArgumentParser:
     parser = CommandParser(
         prog='fuel-server',
         description='Serve the batches of a data stream to other processes, '
-                    'or ask a server how it is.',
+                    'or print the status of one.',
         epilog='fuel-server keys DIRECTORY CLIENT... makes the keys for '
                'encrypted connections.',
         examples=['fuel-server mine:build_stream',

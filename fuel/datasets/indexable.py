@@ -5,7 +5,8 @@ from typing import Any
 
 from fuel.datasets.dataset import Dataset, as_named, check_sources
 from fuel.datasets.row_readers import read_collections
-from fuel.datasets.rows import check_equal_lengths, check_range, get_rows
+from fuel.datasets.rows import (
+    check_equal_lengths, check_range, check_request, get_rows)
 from fuel.describe import SourceTypes
 from fuel.describe.source_types import type_of_rows
 from fuel.epochs.read_options import ReadOptions
@@ -154,9 +155,6 @@ class IndexableDataset(Dataset):
             If there is a state, or the request is missing, of another kind,
             empty or out of range.
         """
-        if state is not None or request is None:
-            raise ValueError(
-                f'{type(self).__name__} needs a request and has no state, '
-                f'got state {state!r} and request {request!r}')
+        check_request(self, state, request)
         return tuple([get_rows(self._get_indexable(source), request)
                       for source in self.sources])

@@ -75,6 +75,14 @@ def as_rows(request: Any, num_examples: int) -> Any:
     return as_index(request, num_examples)
 
 
+def check_request(dataset: object, state: object, request: object) -> None:
+    """Refuse a state, and a missing request, for a data set of rows."""
+    if state is not None or request is None:
+        raise ValueError(
+            f'{type(dataset).__name__} needs a request and has no state, '
+            f'got state {state!r} and request {request!r}')
+
+
 def get_rows(indexable: Any, request: Any) -> Any:
     """Return rows of an indexable, as the caller's own."""
     if type(indexable) is numpy.ndarray:

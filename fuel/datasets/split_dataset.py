@@ -6,7 +6,7 @@ from typing import Any
 
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import length, pick
-from fuel.datasets.rows import as_rows
+from fuel.datasets.rows import as_rows, check_request
 from fuel.datasets.splits import order_of_splits
 from fuel.schemes import SequentialExampleScheme
 from fuel.typing import Request
@@ -65,11 +65,12 @@ class SplitDataset(Dataset):
         Raises
         ------
         ValueError
-            If the request is of another kind, empty, negative or out of
-            range, or a row is not as expected.
+            If there is a state, or the request is missing, of another kind,
+            empty, negative or out of range, or a row is not as expected.
         DamagedFileError
             If a file was changed while in use.
         """
+        check_request(self, state, request)
         return self._read(pick(
             self._order, as_rows(request, self.num_examples)))
 

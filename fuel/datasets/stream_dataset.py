@@ -11,7 +11,7 @@ import numpy
 
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.reading import is_sequential
-from fuel.datasets.rows import as_rows
+from fuel.datasets.rows import as_rows, check_request
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import seek, source_of
 from fuel.epochs.sharding import check_draws, copied_pipeline, is_one_to_one
@@ -133,10 +133,7 @@ class StreamDataset(Dataset):
             If there is a state, or the request is missing, of another kind,
             empty or out of range.
         """
-        if state is not None or request is None:
-            raise ValueError(
-                f'{type(self).__name__} needs a request and has no state, '
-                f'got state {state!r} and request {request!r}')
+        check_request(self, state, request)
         request = as_rows(request, self.num_examples)
         if isinstance(request, slice):
             request = numpy.arange(self.num_examples)[request]

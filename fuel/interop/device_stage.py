@@ -65,6 +65,8 @@ class DeviceStage(AgnosticTransformer):
             check_known('which_sources', which_sources, data_stream.sources)
         self.which_sources = which_sources
         self.copies = copies
+        # Prefetched items, in states those of the stream: of no rank.
+        self.passes_items_on = copies
         if copies:
             self.epoch_attributes = (
                 *Transformer.epoch_attributes, '_held', '_position')

@@ -1,11 +1,15 @@
-"""The base of data sets that read those of other libraries by index."""
+"""Bases of data sets that read those of other libraries by index."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import numpy
+from numpy.typing import NDArray
+
 from fuel.datasets.base import Dataset
-from fuel.datasets.rows import as_rows
+from fuel.datasets.rows import as_rows, check_request
 from fuel.interop.parts import (
     as_array,
     names_of_parts,
@@ -13,7 +17,7 @@ from fuel.interop.parts import (
     stacked,
 )
 from fuel.schemes import SequentialExampleScheme
-from fuel.typing import AxisLabels, Sources
+from fuel.typing import AxisLabels, Batch, Sources
 
 
 @runtime_checkable
@@ -26,40 +30,37 @@ class Indexed(Protocol):
 
 
 class IndexedDataset(Dataset):
-    """A data set that reads the examples of another library by index.
+    """A data set that reads the rows of another library by number.
 
     Parameters
     ----------
-    dataset : object
-        It has ``__len__`` and ``__getitem__``.
-    names : tuple of str, optional
-        The names of the parts of an example.
-    **kwargs
-        `sources` and `axis_labels`, for
-        :class:`~fuel.datasets.base.Dataset`.
+    names : tuple of str
+        All sources.
+    sources, axis_labels
+        As for :class:`~fuel.datasets.base.Dataset`.
     """
 
-    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
-                 sources: Sources | None = None,
-                 axis_labels: AxisLabels | None = None) -> None:
-        self.dataset: Any = dataset
-        if not len(dataset):
-            raise ValueError(f'{type(dataset).__name__} has no examples')
-        self.provides_sources = names_of_parts(
-            type(dataset).__name__, dataset[0] if names is None else None,
-            names)
+    takes_requests = True
+
+    def __init__(self, names: Sources, sources: Sources | None,
+                 axis_labels: AxisLabels | None) -> None:
+        self.provides_sources = names
         super().__init__(sources=sources, axis_labels=axis_labels)
         self.example_iteration_scheme = SequentialExampleScheme(
             self.num_examples)
 
-    def __repr__(self) -> str:
-        return (f'{type(self).__name__}({type(self.dataset).__name__} of '
-                f'{self.num_examples} examples, sources={self.sources})')
-
     @property
+    @abstractmethod
     def num_examples(self) -> int:
         """Number of examples (int)."""
-        return len(self.dataset)
+
+    @abstractmethod
+    def read_example(self, index: int) -> Batch:
+        """Return an example, the data of `sources`."""
+
+    @abstractmethod
+    def read_batch(self, indices: NDArray[numpy.intp]) -> Batch:
+        """Return several examples, a column for each of `sources`."""
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the examples of a request.
@@ -81,28 +82,86 @@ class IndexedDataset(Dataset):
             If there is a state, or the request is missing, of another kind,
             empty or out of range, or an example lacks parts.
         """
-        if state is not None or request is None:
-            raise ValueError(
-                f'{type(self).__name__} needs a request and has no state, '
-                f'got state {state!r} and request {request!r}')
+        check_request(self, state, request)
         rows = as_rows(request, self.num_examples)
         if isinstance(rows, int):
-            return self.filter_sources(self._parts(self.dataset[rows]))
-        indices = (list(range(*rows.indices(self.num_examples)))
-                   if isinstance(rows, slice) else rows.tolist())
-        examples = [self._parts(one) for one in self.fetch(indices)]
-        return self.filter_sources(
-            [stacked(parts) for parts in zip(*examples, strict=True)])
+            return self.read_example(rows)
+        if isinstance(rows, slice):
+            rows = numpy.arange(*rows.indices(self.num_examples))
+        return self.read_batch(rows)
+
+
+class ExamplesDataset(IndexedDataset):
+    """A data set that reads another library's examples one by one.
+
+    Parameters
+    ----------
+    dataset : object
+        It has ``__len__`` and ``__getitem__``.
+    names : tuple of str, optional
+        The names of the parts of an example.  Defaults to those of the first
+        example, by :func:`~fuel.interop.parts.names_of_parts`.
+    sources, axis_labels
+        As for :class:`~fuel.datasets.base.Dataset`.
+    """
+
+    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
+                 sources: Sources | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        name = type(dataset).__name__
+        if not isinstance(dataset, Indexed):
+            raise TypeError(
+                'dataset must have a length and take indices, by __len__ and '
+                f'__getitem__, got {name}')
+        if names is None and not len(dataset):
+            raise ValueError(
+                f'{name} has no examples, so its sources are not known: pass '
+                "names=('features', 'targets') or the like")
+        self.dataset: Any = dataset
+        super().__init__(self.find_names(names), sources, axis_labels)
+
+    def find_names(self, names: Sequence[str] | None) -> Sources:
+        """Return the names of the parts, checked."""
+        return names_of_parts(
+            type(self.dataset).__name__,
+            self.dataset[0] if names is None else None, names)
+
+    def __repr__(self) -> str:
+        return (f'{type(self).__name__}({type(self.dataset).__name__} of '
+                f'{self.num_examples} examples, sources={self.sources})')
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return len(self.dataset)
+
+    def read_example(self, index: int) -> Batch:
+        """Return an example, the data of `sources`."""
+        parts = self.parts(index, self.dataset[index])
+        return tuple([self.as_array(part)
+                      for part in self.filter_sources(parts)])
+
+    def read_batch(self, indices: NDArray[numpy.intp]) -> Batch:
+        """Return several examples, a column for each of `sources`."""
+        numbers = indices.tolist()
+        examples = [self.parts(number, example) for number, example in zip(
+            numbers, self.fetch(numbers), strict=True)]
+        columns = self.filter_sources(list(zip(*examples, strict=True)))
+        return tuple([self.as_column(column) for column in columns])
 
     def fetch(self, indices: list[int]) -> Sequence[Any]:
         """Return the examples of several indices."""
         return [self.dataset[index] for index in indices]
 
+    def parts(self, index: int, example: Any) -> Sequence[Any]:
+        """Return the parts of an example, in the order of the sources."""
+        return parts_of(f'example {index} of {type(self.dataset).__name__}',
+                        example, self.provides_sources)
+
     def as_array(self, value: Any) -> Any:
         """Return a part of an example as an array of its own."""
         return as_array(value)
 
-    def _parts(self, example: Any) -> list[Any]:
-        """Return the parts of an example, in the order of the sources."""
-        return [self.as_array(part) for part in parts_of(
-            type(self.dataset).__name__, example, self.provides_sources)]
+    def as_column(self, values: Sequence[Any]) -> Any:
+        """Return a part of several examples as one array if possible."""
+        return stacked([self.as_array(value) for value in values])

@@ -15,9 +15,12 @@ _NUMBERS = (bool, int, float, complex, numpy.generic)
 
 def names_of_parts(owner: str, example: Any,
                    names: Sequence[str] | None) -> Sources:
-    """Return the names of the parts of an example, by default its keys.
+    """Return the names of the parts of an example.
 
-    `owner`: the class that the example is of, for errors.
+    Default: the keys of a dict, ``('features', 'targets')`` for a pair,
+    ``('data',)`` for a single part.
+
+    `owner`: class of the data set, for errors.
     """
     if names is not None:
         if isinstance(names, str):
@@ -34,17 +37,20 @@ def names_of_parts(owner: str, example: Any,
     return ('features', 'targets') if count == 2 else ('data',)
 
 
-def parts_of(owner: str, example: Any, names: Sources) -> Sequence[Any]:
-    """Return the parts of an example, in the order of their names."""
+def parts_of(which: str, example: Any, names: Sources) -> Sequence[Any]:
+    """Return the parts of an example, in the order of their names.
+
+    `which`: the example, for errors.
+    """
     if isinstance(example, Mapping):
         missing = set(names) - example.keys()
         if missing:
-            raise ValueError(f'an example of {owner} lacks '
+            raise ValueError(f'{which} lacks '
                              f'{sorted(missing)}, it has {sorted(example)}')
         return [example[name] for name in names]
     parts = _as_tuple(example)
     if len(parts) != len(names):
-        raise ValueError(f'an example of {owner} has {len(parts)} parts, '
+        raise ValueError(f'{which} has {len(parts)} parts, '
                          f'but the sources are {names}')
     return parts
 

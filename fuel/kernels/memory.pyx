@@ -14,6 +14,8 @@ cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF, PyObject, PyTypeObject
 
+import threading
+
 import numpy
 
 cnp.import_array()
@@ -188,10 +190,39 @@ cdef cnp.ndarray plain_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype):
         <PyTypeObject *>cnp.ndarray, dtype, ndim, shape, NULL, NULL, 0, NULL)
 
 
+# By thread: takes a shape and a type, and returns an array in memory that
+# another process reads, or None.
+cdef dict places = {}
+
+
+def place_rows(give):
+    """Let rows that this thread reads lie where a function says.
+
+    `give`: takes a shape and a dtype; returns an array, or None. None ends it.
+    """
+    if give is None:
+        places.pop(threading.get_ident(), None)
+    else:
+        places[threading.get_ident()] = give
+
+
+cdef object placed_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype):
+    give = places.get(threading.get_ident())
+    return None if give is None else give(
+        tuple([shape[axis] for axis in range(ndim)]), dtype)
+
+
 cdef cnp.ndarray new_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype):
-    """Return a new array in C order, whose content is arbitrary."""
+    """Return a new array in C order, whose content is arbitrary.
+
+    It lies where the rows of this thread are placed, if they are.
+    """
     cdef double nbytes = dtype.itemsize
     cdef int axis
+    if places:
+        array = placed_array(ndim, shape, dtype)
+        if array is not None:
+            return array
     for axis in range(ndim):
         nbytes *= shape[axis]
     if nbytes < SMALLEST or dtype.hasobject:

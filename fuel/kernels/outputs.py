@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy
@@ -19,22 +21,40 @@ import fuel.kernels.memory as memory_
 _local = threading.local()
 
 
-class Placement:
+class Outputs(ABC):
+    """Memory that is offered to the stages of one batch.
+
+    `takes_rows`: whether rows that are read lie there, too: if no stage makes
+        others of them.
+    """
+
+    takes_rows = False
+
+    @abstractmethod
+    def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
+        """Return memory of a size, None if there is none.
+
+        It must be the base of every view of it.
+        """
+
+
+class Placement(Outputs):
     """Regions of one slot, offered to the stages of one batch.
 
     `references`: to the arrays that were given out.
     """
 
     def __init__(self, memory: NDArray[Any],
-                 regions: Sequence[tuple[int, int]]) -> None:
+                 regions: Sequence[tuple[int, int]],
+                 takes_rows: bool = False) -> None:
         self.memory = memory
         self.regions = list(regions)
+        self.takes_rows = takes_rows
         self.references: list[Any] = []
         self._given: list[tuple[int, int]] = []
 
-    def give(self, shape: tuple[int, ...], dtype: numpy.dtype[Any],
-             nbytes: int) -> NDArray[Any] | None:
-        """Return an array in a region, if one has its size."""
+    def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
+        """Return a region of a size, None if there is none."""
         fitting = [region for region in self.regions if region[1] == nbytes]
         if not fitting:
             return None
@@ -47,7 +67,7 @@ class Placement:
         region = numpy.asarray(memoryview(memory))
         self.references.append(weakref.ref(region))
         self._given.append((offset, offset + nbytes))
-        return region.view(dtype).reshape(shape)
+        return region
 
     def get_kept(self) -> list[tuple[int, int]]:
         """Return from where to where arrays lie that somebody holds."""
@@ -61,29 +81,33 @@ class Placement:
 
 
 class placed:  # noqa: N801 - used as a function
-    """Offer the regions of a slot to the stages that run in this thread."""
+    """Offer memory to the stages that run in this thread."""
 
-    def __init__(self, placement: Placement | None) -> None:
-        self.placement = placement
+    def __init__(self, outputs: Outputs | None) -> None:
+        self.outputs = outputs
 
     def __enter__(self) -> None:
-        _local.placement = self.placement
+        _local.outputs = self.outputs
+        if self.outputs is not None and self.outputs.takes_rows:
+            memory_.place_rows(partial(_place, self.outputs))
 
     def __exit__(self, *_: object) -> None:
-        _local.placement = None
+        _local.outputs = None
+        if self.outputs is not None and self.outputs.takes_rows:
+            memory_.place_rows(None)
 
 
 def empty(shape: Any, dtype: Any) -> NDArray[Any]:
     """Return a new array, whose contents are arbitrary."""
-    placement = getattr(_local, 'placement', None)
-    if placement is not None:
-        array = _place(placement, shape, numpy.dtype(dtype))
+    outputs = getattr(_local, 'outputs', None)
+    if outputs is not None:
+        array = _place(outputs, shape, numpy.dtype(dtype))
         if array is not None:
             return array
     return memory_.empty(shape, dtype)
 
 
-def _place(placement: Placement, shape: Any,
+def _place(outputs: Outputs, shape: Any,
            dtype: numpy.dtype[Any]) -> NDArray[Any] | None:
     if dtype.hasobject:
         return None
@@ -91,4 +115,5 @@ def _place(placement: Placement, shape: Any,
     nbytes = dtype.itemsize
     for length in dimensions:
         nbytes *= int(length)
-    return placement.give(dimensions, dtype, nbytes) if nbytes else None
+    region = outputs.give(nbytes) if nbytes else None
+    return None if region is None else region.view(dtype).reshape(dimensions)

@@ -94,7 +94,7 @@ def _check_process(stream: StreamLike) -> None:
     if getattr(stream, 'passes_items_on', False):
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
-            'repeats in other processes: put it before that stage')
+            'repeats, since that prefetches: put it before that stage')
     if bound_shard(stream) is not None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.pipeline import child_streams
 from fuel.epochs.state import RUNNING, present_state
 from fuel.epochs.state_delta import Changes, StateDelta
 from fuel.kernels.memory import address_of, empty
@@ -90,6 +91,7 @@ class BatchMaker(Generic[Description]):
                  expected: Sizes = (0, ())) -> None:
         self.stream = stream
         self._encode = encode
+        self._reads_rows = not child_streams(stream)
         self._iterator: Any = open_epoch(stream, state, after, calls)
         self._delta = StateDelta(self._iterator)
         self.base = self._delta.base
@@ -103,7 +105,8 @@ class BatchMaker(Generic[Description]):
         """Make the next batch, in a slot if it can be."""
         placement = None
         if slot is not None and self.sizes[1]:
-            placement = Placement(slot.bytes, self.sizes[1])
+            placement = Placement(
+                slot.bytes, self.sizes[1], self._reads_rows)
         try:
             with placed(placement):
                 batch = self._next_batch()

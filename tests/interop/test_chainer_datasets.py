@@ -497,7 +497,7 @@ def test_chainer_data_set_has_names_for_its_sources():
 
 @pytest.mark.parametrize('dataset, names, error, text', [
     (iter([1]), None, TypeError, 'must have a length'),
-    ([], None, ValueError, 'is empty'),
+    ([], None, ValueError, 'list has no examples'),
     ([(1, 2)], ('x',), ValueError, '2 parts'),
     ([(1, 2)], 'xy', ValueError, 'tuple of names'),
     ([{'a': 1}], ('b',), ValueError, "'a'"),

@@ -17,7 +17,7 @@ from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.hdf5.summary import summarize
 from fuel.datasets.row_readers import read_collections, read_file
 from fuel.datasets.row_orders import Order, checked_subset, pick
-from fuel.datasets.rows import as_rows, get_rows
+from fuel.datasets.rows import as_rows, check_request, get_rows
 from fuel.describe import SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.batches import Batches
@@ -304,10 +304,7 @@ class H5PYDataset(SelectedRows):
     def _in_memory_get_data(self, state: Any = None, request: Any = None
                             ) -> tuple[list[Any], Any]:
         """Return data, and shapes for the variable-length sources."""
-        if state is not None or request is None:
-            raise ValueError(
-                'examples in memory are read with state None and a request, '
-                f'got state {state!r} and request {request!r}')
+        check_request(self, state, request)
         data = [get_rows(source, request) for source in self.data_sources]
         shapes = [None if shape is None else get_rows(shape, request)
                   for shape in self.source_shapes]

@@ -83,7 +83,7 @@ def as_table(data: Any) -> pyarrow.Table:
 
 
 def open_part(path: str) -> Part:
-    """Open a file of either format, told by its first bytes."""
+    """Open a file of either format, recognized by its first bytes."""
     with open(path, 'rb') as file:
         magic = file.read(6)
     with _damage(path):

@@ -15,7 +15,39 @@ from fuel.interop.chainer.examples import (
 )
 
 
-class TupleDataset(DatasetMixin):
+class SideBySide(DatasetMixin):
+    """Base of several data sets side by side, whose container is chosen.
+
+    `datasets`: data sets of one length, by place or name.
+    """
+
+    def __init__(self, datasets: dict[Any, ExampleSet]) -> None:
+        self._length = _common_length(datasets)
+        self._datasets = datasets
+
+    def __len__(self) -> int:
+        return self._length
+
+    def make_example(self, parts: Sequence[Example]) -> Example:
+        """Return an example of those of all data sets."""
+        raise NotImplementedError
+
+    def get_example(self, i: int) -> Example:
+        """Return the examples of all data sets as one."""
+        place = as_place(i, self._length)
+        return self.make_example(
+            [dataset[place] for dataset in self._datasets.values()])
+
+    def get_examples(self, indices: Sequence[int]) -> list[Example]:
+        """Return several examples."""
+        places = [as_place(i, self._length) for i in indices]
+        columns = [read_examples(dataset, places)
+                   for dataset in self._datasets.values()]
+        return [self.make_example(parts)
+                for parts in zip(*columns, strict=True)]
+
+
+class TupleDataset(SideBySide):
     """Several data sets side by side: an example is a tuple.
 
     Parameters
@@ -36,36 +68,20 @@ class TupleDataset(DatasetMixin):
     """
 
     def __init__(self, *datasets: ExampleSet) -> None:
-        self._datasets = datasets
-        self._length = _common_length(dict(enumerate(datasets)))
+        super().__init__(dict(enumerate(datasets)))
 
-    def __len__(self) -> int:
-        return self._length
-
-    def get_example(self, i: int) -> tuple[Example, ...]:
-        """Return the tuple of the examples of all data sets."""
-        place = as_place(i, self._length)
-        return tuple([dataset[place] for dataset in self._datasets])
-
-    def get_examples(self, indices: Sequence[int]) -> list[Example]:
-        """Return several examples."""
-        places = [as_place(i, self._length) for i in indices]
-        return list(zip(*[read_examples(dataset, places)
-                          for dataset in self._datasets], strict=True))
+    def make_example(self, parts: Sequence[Example]) -> tuple[Example, ...]:
+        """Return the examples of all data sets as a tuple."""
+        return tuple(parts)
 
 
-class DictDataset(DatasetMixin):
+class DictDataset(SideBySide):
     """Several data sets under names: an example is a dict.
 
     Parameters
     ----------
     **datasets : indexable
-        Data sets, lists or arrays of one length.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or the lengths differ.
+        As for :class:`TupleDataset`.
 
     Examples
     --------
@@ -74,25 +90,11 @@ class DictDataset(DatasetMixin):
     """
 
     def __init__(self, **datasets: ExampleSet) -> None:
-        self._datasets = datasets
-        self._length = _common_length(datasets)
+        super().__init__(datasets)
 
-    def __len__(self) -> int:
-        return self._length
-
-    def get_example(self, i: int) -> dict[str, Example]:
-        """Return the dict of the examples of all data sets."""
-        place = as_place(i, self._length)
-        return {name: dataset[place]
-                for name, dataset in self._datasets.items()}
-
-    def get_examples(self, indices: Sequence[int]) -> list[Example]:
-        """Return several examples."""
-        places = [as_place(i, self._length) for i in indices]
-        columns = [read_examples(dataset, places)
-                   for dataset in self._datasets.values()]
-        return [dict(zip(self._datasets, example, strict=True))
-                for example in zip(*columns, strict=True)]
+    def make_example(self, parts: Sequence[Example]) -> dict[str, Example]:
+        """Return the examples of all data sets as a dict."""
+        return dict(zip(self._datasets, parts, strict=True))
 
 
 class TransformDataset(DatasetMixin):

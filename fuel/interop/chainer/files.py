@@ -133,8 +133,7 @@ def cache_or_load_file(path: str | os.PathLike[str],
     Notes
     -----
     The file gets its name when it is whole, in one step. If several threads
-    or processes come at once, each may create it, and whoever is last puts
-    it in its place.
+    or processes come at once, each may create it, and the last one's stays.
 
     Examples
     --------

@@ -302,7 +302,7 @@ class StreamIterator(Iterator):
         Raises
         ------
         TypeError
-            If some part of the stream cannot tell its position.
+            If some part of the stream cannot return its position.
         fuel.exceptions.StateMismatchError
             If the snapshot is damaged, or of a stream built otherwise.
         """

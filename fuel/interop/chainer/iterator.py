@@ -12,7 +12,7 @@ from fuel.interop.chainer.serialization import Serializer
 def _chainers_own() -> Any:
     """Return Chainer's base of iterators, which its updaters look for."""
     if importlib.util.find_spec('chainer') is not None:
-        # It does not run with all versions of NumPy: then nothing asks.
+        # It does not run with all versions of NumPy.
         with suppress(Exception):
             return importlib.import_module('chainer.dataset').Iterator
     return object

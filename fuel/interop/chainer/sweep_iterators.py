@@ -158,7 +158,7 @@ class SweepIterator(Iterator):
 
 
 class SerialIterator(SweepIterator):
-    """Reads batch after batch when it is asked for them.
+    """Reads each batch when it is needed.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ class SerialIterator(SweepIterator):
 
 
 class PrefetchingIterator(SweepIterator):
-    """Base of the iterators whose batches are made before they are asked for.
+    """Base of the iterators that prefetch batches.
 
     What makes them has a copy of the position, and runs ahead of it.
     """

@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.datasets import Dataset
-from fuel.datasets.rows import as_rows, own
-from fuel.interop.chainer.examples import Example, ExampleSet, read_examples
-from fuel.schemes import SequentialExampleScheme
-from fuel.transformers.ragged import as_batch as stack
+from fuel.datasets.rows import own
+from fuel.interop.chainer.examples import Example, read_examples
+from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
+from fuel.transformers.ragged import as_batch
+from fuel.typing import AxisLabels, Sources
 
 
-class ChainerDataset(Dataset):
+class ChainerDataset(ExamplesDataset):
     """A data set of Chainer as a data set of Fuel.
 
     Parameters
@@ -55,84 +55,54 @@ class ChainerDataset(Dataset):
            [0, 1]]), array([9, 7]))
     """
 
-    def __init__(self, dataset: ExampleSet,
-                 names: Sequence[str] | None = None, **kwargs: Any) -> None:
-        if not hasattr(dataset, '__len__') or not hasattr(
-                dataset, '__getitem__'):
-            raise TypeError(
-                'dataset must have a length and take indices in brackets, '
-                f'got {type(dataset).__name__}')
-        self.dataset = dataset
-        if not len(dataset) and names is None:
-            raise ValueError(
-                'the data set is empty, so its sources are not known: pass '
-                "names=('features', 'targets') or the like")
-        first = dataset[0] if len(dataset) else tuple(names or ())
+    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
+                 sources: Sources | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        self._keys: tuple[Any, ...] | None = None
+        self._is_single = False
+        super().__init__(dataset, names, sources, axis_labels)
+
+    def find_names(self, names: Sequence[str] | None) -> Sources:
+        """Return the names of the parts, those of the first example."""
+        first = self.dataset[0] if len(self.dataset) else tuple(names or ())
         found = _names_of(first)
         self._keys = tuple(first) if isinstance(first, dict) else None
+        self._is_single = not isinstance(first, (tuple, dict))
         if names is None:
-            names = found
-        elif isinstance(names, str) or len(names) != len(found) or (
+            return found
+        if isinstance(names, str) or len(names) != len(found) or (
                 self._keys is not None and set(names) != set(self._keys)):
             raise ValueError(
                 f'names must be a tuple of names for the {len(found)} parts '
                 f'of an example {found}, got {names!r}')
-        self.provides_sources = tuple(names)
-        self._is_single = not isinstance(first, (tuple, dict))
-        super().__init__(**kwargs)
-        self.example_iteration_scheme = SequentialExampleScheme(
-            self.num_examples)
+        return tuple(names)
 
-    @property
-    def num_examples(self) -> int:
-        """Number of examples (int)."""
-        return len(self.dataset)
+    def fetch(self, indices: list[int]) -> Sequence[Example]:
+        """Return the examples of several indices."""
+        return read_examples(self.dataset, indices)
 
-    def get_data(self, state: object = None, request: Any = None,
-                 ) -> tuple[Any, ...]:
-        """Return the examples of a request.
-
-        Parameters
-        ----------
-        state : None
-        request : int, slice, list of int or integer numpy.ndarray
-
-        Returns
-        -------
-        tuple
-            For each source an array; for an integer one example.
-
-        Raises
-        ------
-        ValueError
-            If the request is of another kind, empty or out of range, or an
-            example has other parts than the first.
-        """
-        rows = as_rows(request, self.num_examples)
-        if isinstance(rows, int):
-            return self.filter_sources(
-                own(self._parts(rows, self.dataset[rows])))
-        indices = (range(*rows.indices(self.num_examples))
-                   if isinstance(rows, slice) else rows.tolist())
-        examples = [self._parts(index, example) for index, example in zip(
-            indices, read_examples(self.dataset, indices), strict=True)]
-        return tuple([
-            own(batch) if batch.dtype.hasobject else batch for batch in map(
-                stack, self.filter_sources(zip(*examples, strict=True)))])
-
-    def _parts(self, index: int, example: Example) -> tuple[Any, ...]:
-        """Return the parts of an example in the order of the sources."""
+    def parts(self, index: int, example: Example) -> Sequence[Any]:
+        """Return the parts of an example, in the order of the sources."""
         if self._is_single:
             return (example,)
         if self._keys is not None and isinstance(example, dict) \
                 and example.keys() == set(self._keys):
-            return tuple([example[key] for key in self.provides_sources])
+            return [example[key] for key in self.provides_sources]
         if self._keys is None and isinstance(example, tuple) \
                 and len(example) == len(self.provides_sources):
             return example
         raise ValueError(
             f'example {index} must have the parts of the first, '
             f'{self.provides_sources}, got {example!r:.200}')
+
+    def as_array(self, value: Any) -> Any:
+        """Return a part of an example, a copy if it is an array."""
+        return own(value)
+
+    def as_column(self, values: Sequence[Any]) -> Any:
+        """Return a part of several examples, of objects if shapes differ."""
+        batch = as_batch(values)
+        return own(batch) if batch.dtype.hasobject else batch
 
 
 def _names_of(example: Example) -> tuple[str, ...]:

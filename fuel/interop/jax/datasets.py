@@ -8,43 +8,34 @@ import grain
 
 from fuel.datasets import Dataset
 from fuel.exceptions import StateMismatchError
-from fuel.interop.indexed_dataset import Indexed, IndexedDataset
+from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
 from fuel.interop.parts import as_array, names_of_parts, parts_of
 from fuel.typing import AxisLabels, Sources
 
 
-class GrainDataset(IndexedDataset):
+class GrainDataset(ExamplesDataset):
     """A data set that reads a data source or a `MapDataset` of Grain.
 
     Parameters
     ----------
     dataset : grain.sources.RandomAccessDataSource or grain.MapDataset
         Any object with ``__len__`` and ``__getitem__``.
-    names : tuple of str, optional
-        The names of the parts of an example, the sources.  Defaults to the
-        keys of an example that is a dict, to ``('features', 'targets')`` for
-        a pair and to ``('data',)`` for a single part.
-    **kwargs
-        `sources` and `axis_labels`, for
-        :class:`~fuel.datasets.base.Dataset`.
+    names, sources, axis_labels
+        As for :class:`~fuel.interop.torch.TorchDataset`: the keys of an
+        example are the sources, unless there are other names.
 
     Attributes
     ----------
     dataset : object
     num_examples : int
-    example_iteration_scheme : SequentialExampleScheme
 
     Raises
     ------
     TypeError
         If the data source has no length or takes no indices.
     ValueError
-        If it is empty, or the names are not those of the parts.
-
-    Notes
-    -----
-    Arrays and numbers of one batch and one shape become a single array; what
-    has several shapes, and strings, becomes a list.
+        If it is empty and `names` is not given, an example has other parts,
+        or Grain has filtered it out.
 
     Examples
     --------
@@ -65,9 +56,6 @@ class GrainDataset(IndexedDataset):
             raise TypeError(
                 f'{type(dataset).__name__} cannot be indexed: use '
                 'GrainIterable')
-        if not isinstance(dataset, Indexed):
-            raise TypeError('a data source of Grain has __len__ and '
-                            f'__getitem__, got {type(dataset).__name__}')
         super().__init__(dataset, names, sources, axis_labels)
 
     def fetch(self, indices: list[int]) -> Sequence[Any]:
@@ -78,13 +66,13 @@ class GrainDataset(IndexedDataset):
         examples: Sequence[Any] = fetch(indices)
         return examples
 
-    def _parts(self, example: Any) -> list[Any]:
+    def parts(self, index: int, example: Any) -> Sequence[Any]:
+        """Return the parts of an example, in the order of the sources."""
         if example is None:
             raise ValueError(
-                f'{type(self.dataset).__name__} has filtered out an example '
-                'that was asked for: use '
-                'GrainIterable(dataset.to_iter_dataset())')
-        return super()._parts(example)
+                f'{type(self.dataset).__name__} has filtered out example '
+                f'{index}: use GrainIterable(dataset.to_iter_dataset())')
+        return super().parts(index, example)
 
 
 class GrainReading(Iterator[Any]):
@@ -257,6 +245,7 @@ class GrainIterable(Dataset):
                 f'{type(self).__name__} reads elements in order: get_data '
                 'takes the state that open() returned and no request, got '
                 f'state {state!r} and request {request!r}')
-        parts = parts_of(type(self.dataset).__name__, next(state),
-                         self.provides_sources)
+        parts = parts_of(
+            f'an element of {type(self.dataset).__name__}', next(state),
+            self.provides_sources)
         return self.filter_sources([as_array(part) for part in parts])

@@ -93,7 +93,7 @@ class StreamIterDataset(grain.IterDataset):
         self._start: State = self.stream.state_dict()
 
     def set_slice(self, part: slice, sequential_slice: bool = False) -> None:
-        """Read every n-th element only: Grain asks a worker's copy to."""
+        """Read every n-th element only; Grain calls it in each worker."""
         self.stream = self.stream.shard(part.start, part.step)
         self._begin_here()
 

@@ -133,7 +133,7 @@ def _as_column(source: str, part: Any) -> Column:
 
 
 class Passes:
-    """An iterable that asks a provider for another pass each time.
+    """An iterable that calls a provider for each pass.
 
     Parameters
     ----------

@@ -9,16 +9,14 @@ import ray
 from numpy.typing import NDArray
 from ray.data.block import BlockAccessor
 
-from fuel.datasets.base import Dataset
-from fuel.datasets.rows import as_rows
-from fuel.schemes import SequentialExampleScheme
-from fuel.typing import AxisLabels, Sources
+from fuel.interop.indexed_dataset import IndexedDataset
+from fuel.typing import AxisLabels, Batch, Sources
 
 # Blocks that a process looks at between two requests.
 _MOST_BLOCKS = 4
 
 
-class RayDataset(Dataset):
+class RayDataset(IndexedDataset):
     """A data set that reads one of Ray Data, in any order.
 
     Parameters
@@ -69,46 +67,21 @@ class RayDataset(Dataset):
             raise ValueError('the data set of Ray Data has no examples')
         self._ends: NDArray[Any] = numpy.cumsum(counts)
         self._near: OrderedDict[int, dict[str, Any]] = OrderedDict()
-        self.provides_sources = tuple(computed.schema().names)
-        super().__init__(sources=sources, axis_labels=axis_labels)
-        self.example_iteration_scheme = SequentialExampleScheme(
-            self.num_examples)
+        super().__init__(
+            tuple(computed.schema().names), sources, axis_labels)
 
     @property
     def num_examples(self) -> int:
         """Number of examples (int)."""
         return int(self._ends[-1])
 
-    def get_data(self, state: Any = None, request: Any = None) -> Any:
-        """Return the examples of a request.
+    def read_example(self, index: int) -> Batch:
+        """Return an example, the data of `sources`."""
+        return tuple([part[0] for part in self._read(numpy.array([index]))])
 
-        Parameters
-        ----------
-        state : None
-        request : int, slice, list of int or integer numpy.ndarray
-            An integer gives a single example.
-
-        Returns
-        -------
-        tuple
-            For each source an array, of objects where shapes differ.
-
-        Raises
-        ------
-        ValueError
-            If there is a state, or the request is missing, of another kind,
-            empty or out of range.
-        """
-        if state is not None or request is None:
-            raise ValueError(
-                f'{type(self).__name__} needs a request and has no state, '
-                f'got state {state!r} and request {request!r}')
-        rows = as_rows(request, self.num_examples)
-        if isinstance(rows, int):
-            return tuple(part[0] for part in self._read(numpy.array([rows])))
-        if isinstance(rows, slice):
-            rows = numpy.arange(*rows.indices(self.num_examples))
-        return tuple(self._read(numpy.asarray(rows)))
+    def read_batch(self, indices: NDArray[numpy.intp]) -> Batch:
+        """Return several examples, for each of `sources` an array."""
+        return tuple(self._read(indices))
 
     def _read(self, rows: NDArray[Any]) -> list[NDArray[Any]]:
         """Return some rows of each source, which are the caller's."""

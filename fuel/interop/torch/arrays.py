@@ -8,6 +8,7 @@ import torch
 
 from fuel.interop import parts
 
+
 def as_array(value: Any) -> Any:
     """Return a tensor, picture or number as an array of its own.
 

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import TensorDataset
+from torch.utils.data import IterableDataset, TensorDataset
 
 from fuel.datasets.row_readers import read_collections
 from fuel.datasets.rows import get_rows
 from fuel.epochs.read_options import ReadOptions
-from fuel.interop.indexed_dataset import Indexed, IndexedDataset
+from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
 from fuel.interop.torch.arrays import as_array, tensor_as_array
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import AxisLabels, EpochReader, Sources
 
 
-class TorchDataset(IndexedDataset):
+class TorchDataset(ExamplesDataset):
     """A data set that reads a map-style data set of PyTorch.
 
     Parameters
@@ -43,7 +43,8 @@ class TorchDataset(IndexedDataset):
     TypeError
         If the data set has no length or takes no indices.
     ValueError
-        If it is empty, or the names are not those of the parts.
+        If it is empty and `names` is not given, or an example has other
+        parts.
 
     Notes
     -----
@@ -72,7 +73,12 @@ class TorchDataset(IndexedDataset):
     def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
                  sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
-        _check_map_style(dataset)
+        if isinstance(dataset, IterableDataset):
+            raise TypeError(
+                f'{type(dataset).__name__} is an iterable-style data set, '
+                'which cannot be indexed: wrap it in '
+                'fuel.datasets.IterableDataset, or use its map-style '
+                'counterpart')
         super().__init__(dataset, names, sources, axis_labels)
         self._select_columns()
 
@@ -134,15 +140,3 @@ class TorchDataset(IndexedDataset):
     def as_array(self, value: Any) -> Any:
         """Return a part of an example as an array of its own."""
         return as_array(value)
-
-
-def _check_map_style(dataset: object) -> None:
-    name = type(dataset).__name__
-    if isinstance(dataset, torch.utils.data.IterableDataset):
-        raise TypeError(
-            f'{name} is an iterable-style data set, which cannot be indexed: '
-            'wrap it in fuel.datasets.IterableDataset, or use its map-style '
-            'counterpart')
-    if not isinstance(dataset, Indexed):
-        raise TypeError(
-            f'a map-style data set has __len__ and __getitem__, got {name}')

@@ -179,7 +179,7 @@ def _find(epochs: list[dict[str, Any]], session: Session,
 
 
 def _is_alive(pid: int) -> bool:
-    """Return whether a process runs; True where that cannot be asked."""
+    """Return whether a process runs; True where that cannot be known."""
     if os.name == 'nt':
         return True
     try:

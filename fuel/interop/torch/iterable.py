@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import context
 from typing import Any
@@ -26,6 +26,7 @@ from fuel.interop.torch.share import (
     is_share_state,
     read_share_state,
 )
+from fuel.interop.torch.shared_memory import SharedBatches
 from fuel.interop.torch.tensors import as_tensors
 from fuel.iterator import as_dict as name_sources
 from fuel.transformers.source_names import as_names, check_known
@@ -180,7 +181,7 @@ class StreamIterable(IterableDataset[Any]):
         info = get_worker_info()
         if info is None:
             self._share = Share(partial(
-                self._register.begin_here, self.stream), self._convert)
+                self._register.begin_here, self.stream), self._read)
             return self._share
         if info.num_workers > 1:
             check_one_to_one(self.stream)
@@ -195,14 +196,27 @@ class StreamIterable(IterableDataset[Any]):
     def _begin(self, session: Session, worker: int, count: int) -> Share:
         # At once, so that the register knows of every worker.
         epoch = self._register.begin_share(self.stream, session, worker)
-        return Share(lambda: epoch, self._convert, worker, count)
+        return Share(lambda: epoch, self._worker_reader(), worker, count)
 
     def _resume(self, session: Session, state: ShareState) -> Share:
         ended = state.stream if state.stream['epoch'] == FINISHED else None
         epoch = self._register.resume_share(
             self.stream, session, state.worker, state.stream)
-        return Share(lambda: epoch, self._convert, state.worker,
+        return Share(lambda: epoch, self._worker_reader(), state.worker,
                      state.num_workers, state.taken, ended)
+
+    def _read(self, iterator: EpochIterator[Batch]) -> Any:
+        return self._convert(next(iterator))
+
+    def _worker_reader(self) -> Callable[[EpochIterator[Batch]], Any]:
+        """Return what reads the items of an epoch in a worker."""
+        if self.stream.produces_examples:
+            # The loader makes batches of them.
+            return self._read
+        batches = SharedBatches(
+            self.stream, self.stream.sources if self.which_sources is None
+            else self.which_sources)
+        return lambda iterator: self._convert(batches.read(iterator))
 
     def _convert(self, data: Batch) -> Any:
         tensors = as_tensors(data, self.stream, self.which_sources)

@@ -75,16 +75,16 @@ class Share(Iterator[Any]):
     """Every n-th item of an epoch, from that of one worker on.
 
     `open_epoch`: returns the epoch iterator; called for the first item.
-    `convert`: what is done with each item.
+    `read`: takes the epoch iterator, and returns the next item.
     `ended`: the state of an epoch that was over when it was saved.
     """
 
     def __init__(self, open_epoch: Callable[[], EpochIterator[Any]],
-                 convert: Callable[[Batch], Any], worker: int = 0,
+                 read: Callable[[EpochIterator[Batch]], Any], worker: int = 0,
                  num_workers: int = 0, taken: int = 0,
                  ended: State | None = None) -> None:
         self._open_epoch = open_epoch
-        self._convert = convert
+        self._read = read
         self._worker = worker
         self._num_workers = num_workers
         self._taken = taken
@@ -101,14 +101,14 @@ class Share(Iterator[Any]):
             skip(iterator, self._num_workers - 1 if self._taken
                  else self._worker)
         try:
-            item = next(iterator)
+            item = self._read(iterator)
         except StopIteration:
             raise
         except Exception:
             self._taken += 1
             raise
         self._taken += 1
-        return self._convert(item)
+        return item
 
     @property
     def has_begun(self) -> bool:

@@ -126,18 +126,13 @@ def test_any_rows_of_any_groups_are_right(rows, cache_bytes, size):
                    strict=True)), rows)
 
 
-def build(kind, folder):
-    """Return a data set; this pickles."""
-    return ArrowDataset(write(folder, kind), sources=(
-        'number', 'image', 'words', 'name'))
-
-
 @pytest.mark.parametrize('kind', ['table', 'chunks', 'parquet'])
 def test_data_set_keeps_the_promises_of_data_sets(
         kind, tmp_path, another_process):
     """States, pickles, ownership, threads, processes."""
-    check_dataset(partial(build, kind, tmp_path),
-                  another_process=another_process)
+    build = partial(ArrowDataset, write(tmp_path, kind), sources=(
+        'number', 'image', 'words', 'name'))
+    check_dataset(build, another_process=another_process)
 
 
 def test_epoch_resumes_and_runs_in_workers(tmp_path, another_process):

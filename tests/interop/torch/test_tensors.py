@@ -262,3 +262,15 @@ def test_page_locked_memory_without_an_accelerator_is_refused():
     """The text says that it needs one."""
     with pytest.raises(ValueError, match='needs an accelerator'):
         to_torch(ordered(), pin_memory=True)
+
+
+@pytest.mark.parametrize('stage', [to_torch, copied_ahead])
+def test_state_of_a_rank_is_that_of_the_whole_order(stage):
+    """Copied to a device in advance or not, any number of ranks goes on."""
+    rank = stage(shuffled().shard(1, 2))
+    epoch = rank.get_epoch_iterator()
+    for _ in range(2):
+        next(epoch)
+    restored = stage(shuffled())
+    restored.load_state_dict(rank.state_dict())
+    assert 7 - 4 == len(list(restored.get_epoch_iterator()))

@@ -61,17 +61,12 @@ def test_any_rows_of_any_chunks_are_right(rows, size, cache_bytes):
     assert (IMAGES[rows] == images).all()
 
 
-def build(path, **kwargs):
-    """Return a data set; this pickles."""
-    return ZarrDataset(path, **kwargs)
-
-
 @pytest.mark.parametrize('cache_bytes', [None, 100])
 def test_data_set_keeps_the_promises_of_data_sets(
         cache_bytes, tmp_path, another_process):
     """States, pickles, ownership, threads, processes."""
-    check_dataset(partial(build, write(tmp_path), cache_bytes=cache_bytes),
-                  another_process=another_process)
+    build = partial(ZarrDataset, write(tmp_path), cache_bytes=cache_bytes)
+    check_dataset(build, another_process=another_process)
 
 
 def test_epoch_resumes_and_runs_in_workers(tmp_path):

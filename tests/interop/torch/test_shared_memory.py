@@ -1,0 +1,140 @@
+"""Workers make large batches in the memory that the loader reads."""
+import pickle
+
+import h5py
+import numpy
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from fuel.datasets import H5PYDataset, IndexableDataset
+from fuel.interop.torch import as_iterable
+from fuel.interop.torch.shared_memory import SharedBatches
+from fuel.schemes import SequentialScheme
+from fuel.streams import DataStream
+from fuel.transformers import Cast, Mapping
+
+COUNT, BATCH = 44, 8
+DATA = {'rows': numpy.random.RandomState(3).rand(COUNT, 40, 40),
+        'numbers': numpy.arange(COUNT)}
+
+
+def in_memory(path):
+    """Return a data set of arrays."""
+    return IndexableDataset(DATA, sources=('rows', 'numbers'))
+
+
+def in_file(path):
+    """Return a data set in an HDF5 file."""
+    with h5py.File(path, 'w') as file:
+        for name, values in DATA.items():
+            file[name] = values
+        file.attrs['split'] = H5PYDataset.create_split_array({
+            'all': dict.fromkeys(DATA, (0, COUNT))})
+    return H5PYDataset(path, ('all',), sources=('rows', 'numbers'))
+
+
+def stream_of(dataset):
+    """Return batches of a data set in order."""
+    return DataStream(dataset, iteration_scheme=SequentialScheme(
+        COUNT, BATCH))
+
+
+def read(stream):
+    """Return the batches of an epoch as a worker reads them."""
+    batches = SharedBatches(stream, stream.sources)
+    iterator = stream.get_epoch_iterator()
+    return [batches.read(iterator) for _ in range(COUNT // BATCH)]
+
+
+@pytest.mark.parametrize('build', [in_memory, in_file])
+def test_rows_are_read_into_shared_memory(build, tmp_path):
+    """From the second batch on; their memory is not moved again."""
+    found = read(stream_of(build(str(tmp_path / 'rows.hdf5'))))
+    for number, (rows, numbers) in enumerate(found):
+        part = slice(BATCH * number, BATCH * (number + 1))
+        assert numpy.array_equal(DATA['rows'][part], rows)
+        assert numpy.array_equal(DATA['numbers'][part], numbers)
+        if number:
+            assert rows.is_shared()
+
+
+def test_output_of_the_last_stage_is_made_in_shared_memory():
+    """What is below it is not; nor is that of a function."""
+    stream = Cast(stream_of(in_memory(None)), 'float32',
+                  which_sources=('rows',))
+    (first, _), *others = read(stream)
+    assert not isinstance(first, torch.Tensor)
+    for number, (rows, _) in enumerate(others, 1):
+        part = slice(BATCH * number, BATCH * (number + 1))
+        assert rows.is_shared()
+        assert numpy.array_equal(DATA['rows'][part].astype('float32'), rows)
+    stream = Mapping(stream, lambda data: (data[0] * 2, data[1]))
+    assert not any(isinstance(rows, torch.Tensor)
+                   for rows, _ in read(stream))
+
+
+def test_small_tensors_are_sent_by_value():
+    """Loaded, they are ordinary ones; so is what is computed of them."""
+    _, numbers = read(stream_of(in_memory(None)))[1]
+    assert not numbers.is_shared()
+    assert type(numbers + 1) is torch.Tensor
+    loaded = pickle.loads(pickle.dumps(numbers))
+    assert type(loaded) is torch.Tensor
+    assert list(range(8, 16)) == loaded.tolist()
+    loaded[:] = 0
+    batch = next(iter(DataLoader(as_iterable(stream_of(in_memory(None))),
+                                 batch_size=None, num_workers=1)))
+    assert [torch.Tensor] * 2 == list(map(type, batch))
+
+
+class KeepingCast(Cast):
+    """A stage that keeps what it returned."""
+
+    def transform_batch(self, batch):
+        self.kept, numbers = super().transform_batch(batch)
+        return self.kept, numbers
+
+
+class KeepingRows(IndexableDataset):
+    """A data set that keeps what it returned."""
+
+    def get_data(self, state=None, request=None):
+        self.kept, numbers = super().get_data(state, request)
+        return self.kept, numbers
+
+
+@pytest.mark.parametrize('build', [
+    lambda dataset: KeepingCast(
+        stream_of(dataset), 'float32', which_sources=('rows',)), stream_of],
+    ids=['stage', 'data set'])
+def test_array_that_somebody_keeps_is_not_shared(build):
+    """What is written into a batch does not reach it."""
+    dataset = KeepingRows(DATA, sources=('rows', 'numbers'))
+    stream = build(dataset)
+    owner = stream if isinstance(stream, KeepingCast) else dataset
+    for rows, _ in read(stream)[1:]:
+        assert isinstance(rows, torch.Tensor)
+        assert not rows.is_shared()
+    iterator = stream.get_epoch_iterator()
+    batches = SharedBatches(stream, stream.sources)
+    batches.read(iterator)
+    rows, _ = batches.read(iterator)
+    expected = owner.kept.copy()
+    rows[...] = -1
+    assert numpy.array_equal(expected, owner.kept)
+
+
+def test_memory_that_no_batch_needs_is_not_offered_again():
+    """As by a stage whose result has another size."""
+    class Halves(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            rows, numbers = super().get_data(state, request)
+            return rows * 2, numbers
+
+    stream = stream_of(Halves(DATA, sources=('rows', 'numbers')))
+    batches = SharedBatches(stream, stream.sources)
+    iterator = stream.get_epoch_iterator()
+    for _ in range(3):
+        batches.read(iterator)
+    assert not batches.expected
