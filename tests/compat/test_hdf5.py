@@ -336,6 +336,16 @@ class Hooked(H5PYDataset):
         super().load()
 
 
+def test_hdf5_own_load_leaves_nothing_in_memory(path):
+    """It need not say so."""
+    class Lazy(H5PYDataset):
+        def load(self):
+            pass
+
+    dataset = Lazy(path, ('train',))
+    assert (None, None) == (dataset.data_sources, dataset.source_shapes)
+
+
 @each_memory
 def test_hdf5_hooks_of_a_subclass_are_called(path, load_in_memory):
     """Each through `self`; requests are lists of Python's integers."""

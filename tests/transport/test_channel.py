@@ -1,5 +1,6 @@
 """Messages arrive whole, in order, and to the last."""
 import os
+import subprocess
 import threading
 
 import pytest
@@ -53,6 +54,61 @@ def test_messages_of_a_dead_process_are_received_to_the_last(is_watched):
                for message in messages)
     os.waitpid(child, 0)
     channel.close()
+
+
+@pytest.fixture
+def watching(monkeypatch, ends):
+    """Return the ends of a channel, of which one watches a process that has
+    no descriptor, and a function that ends the process."""
+    monkeypatch.delattr(os, 'pidfd_open', raising=False)
+    child = subprocess.Popen(['sleep', '600'])
+    ends[0].watch(Peer(child.pid))
+
+    def end():
+        child.kill()
+        child.wait()
+
+    yield *ends, end
+    end()
+
+
+def test_silence_of_a_living_process_ends_nothing(watching):
+    """Nothing is received, and then something is."""
+    ours, theirs, _ = watching
+    assert ours.receive(1.5) is None
+    assert not ours.is_cut(0)
+    theirs.send(Message(1, 7))
+    assert 7 == ours.receive(20).epoch
+    assert [] == ours.drain()
+
+
+def test_process_without_a_descriptor_is_found_dead(watching):
+    """After what it sent; whoever else has its end open."""
+    ours, theirs, end = watching
+    theirs.send(Message(1, 7))
+    end()
+    assert ours.is_cut(0)
+    assert [7] == [message.epoch for message in receive_all(ours)]
+
+
+def test_messages_are_drained_after_the_other_side_is_gone(ends):
+    """Then it is said that it is."""
+    ours, theirs = ends
+    theirs.send(Message(1, 7), Message(1, 8))
+    theirs.close()
+    ours.wait(20)
+    assert [7, 8] == [message.epoch for message in ours.drain()]
+    with pytest.raises(ChannelClosed):
+        for _ in range(3):
+            ours.drain()
+
+
+def test_sending_ends_with_a_process_that_does_not_read(watching):
+    """It waits for room only while the process lives."""
+    ours, _, end = watching
+    end()
+    with pytest.raises(ChannelClosed, match='process is gone'):
+        ours.send(Message(1, 7, payload=bytes(1 << 24)))
 
 
 def test_large_messages_of_two_threads_do_not_mix(ends):

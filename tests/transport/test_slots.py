@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import numpy
 import pytest
-from hypothesis import settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -16,6 +16,8 @@ from hypothesis.stateful import (
 
 from fuel.kernels.outputs import Placement, empty, placed
 from fuel.transport import SlotPool
+from fuel.transport.slots import align
+from fuel.workers.batch_maker import write_into
 
 MB = 1 << 20
 
@@ -141,3 +143,43 @@ def test_slot_is_aligned_memory_of_uint8(size):
     memory = SlotPool(32 * MB).acquire(size).bytes
     assert numpy.uint8 == memory.dtype
     assert 0 == memory.ctypes.data % 64
+
+
+PARTS = st.lists(st.tuples(
+    # Bytes, and whether the array was made in the slot, is held by a stage.
+    st.integers(1, 6000), st.booleans(), st.booleans()), max_size=6)
+
+
+@settings(max_examples=200)
+@given(PARTS, st.randoms(use_true_random=False))
+@example([(64, False, False)] * 3 + [(64, True, True)], None)
+@example([(100, True, True), (64, False, False), (200, True, True),
+          (64, False, False), (192, False, False)], None)
+def test_arrays_in_a_slot_never_share_a_byte(parts, rng):
+    """Neither with each other, nor with what a stage holds there."""
+    slot = SlotPool(32 * MB).acquire(16 << 10)
+    places, start = [], 0
+    for size, inside, _ in parts:
+        if inside:
+            places.append((start, size))
+            start = align(start + size)
+    placement = Placement(slot.bytes, places)
+    arrays, held = [], []
+    with placed(placement):
+        for number, (size, inside, is_held) in enumerate(parts, 1):
+            array = (empty if inside else numpy.empty)(size, 'u1')
+            array[...] = number
+            (held if is_held else arrays).append(array)
+            del array
+    if rng is not None:
+        rng.shuffle(arrays)
+    before = [array.tobytes() for array in arrays]
+    kept = [(array, array.tobytes()) for array in held]
+    extents = write_into(slot, arrays, placement)
+    if extents is None:
+        assert sum(align(part[0]) for part in parts) > slot.capacity
+        return
+    assert before == [slot.bytes[offset:offset + size].tobytes()
+                      for offset, size in extents]
+    assert all(array.tobytes() == content for array, content in kept)
+    assert all(0 == offset % 64 for offset, _ in extents)
