@@ -173,10 +173,17 @@ def test_hdf5_answers_requests_without_being_opened(
 
 
 def test_hdf5_source_named_twice_comes_twice(path):
-    """The same data under one name."""
-    dataset = H5PYDataset(path, ('train',), sources=('targets', 'targets'))
-    one, other = dataset.get_data(None, [3, 1])
-    assert [[3], [1]] == one.tolist() == other.tolist()
+    """The same data under one name, and no more examples."""
+    for sources in [('targets', 'targets'),
+                    ('targets', 'features', 'targets')]:
+        dataset = H5PYDataset(path, ('train',), sources=sources)
+        assert 15 == dataset.num_examples
+        one, *_, other = dataset.get_data(None, [3, 1])
+        assert [[3], [1]] == one.tolist() == other.tolist()
+    with h5py.File(path) as file:
+        assert [15, 15] == [subset.num_examples for subset in
+                            H5PYDataset.get_subsets(
+                                file, ('train',), ('targets', 'targets'))]
 
 
 def test_hdf5_subsets_may_be_assigned(path):
