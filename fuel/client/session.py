@@ -22,6 +22,8 @@ class ServerSession(RemoteSession['ServerDataStream']):
     """One epoch of a server, as far as this client is concerned.
 
     `left`: whether nobody reads it any more.
+    `epoch`: number of the epoch at the server; 0 before it has joined one.
+    `generation`: the connection over which it has joined; 0 for none.
     """
 
     def __init__(self, resume: State | None = None,
@@ -31,14 +33,14 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self.left = False
         self._final: State | None = None
         self._run = ''
-        self._epoch = 0
+        self.epoch = 0
         # The name under which the server has what was delivered here.
         self._client = ''
         self._delivered = IndexSet()
         # All batches below it were delivered by some client.
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
-        self._generation = 0
+        self.generation = 0
 
     def receive(self, stream: ServerDataStream) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
@@ -47,16 +49,16 @@ class ServerSession(RemoteSession['ServerDataStream']):
             connection = None
             try:
                 connection = self._connect(stream)
-                self._open(connection, connection.take(self._generation),
+                self._open(connection, connection.take(self.generation),
                            len(stream.sources))
             except LostError:
                 # Ask its successor for what was not delivered.
-                self._generation = 0
+                self.generation = 0
             except BaseException:
                 # Ctrl-C, say, when a batch had come and was not yet held: it
                 # is asked for again.
                 if connection is None or not connection.is_waiting:
-                    self._generation = 0
+                    self.generation = 0
                 raise
 
     def take(self, stream: ServerDataStream) -> Batch:
@@ -73,12 +75,12 @@ class ServerSession(RemoteSession['ServerDataStream']):
 
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
-            self._generation = 0
+            self.generation = 0
             self.connection = stream._connection_for(self)
         connection = self.connection
-        if not self._generation:
+        if not self.generation:
             joined = connection.join(self.state())
-            self._generation = joined['generation']
+            self.generation = joined['generation']
             if 'epoch' in joined:
                 self._on_joined(connection, joined)
         return connection
@@ -89,11 +91,11 @@ class ServerSession(RemoteSession['ServerDataStream']):
         epoch = get_field(joined, 'epoch', int)
         start = get_field(joined, 'start', int)
         base = get_field(joined, 'base', dict, None)
-        if (run, epoch) != (self._run, self._epoch) or base is None:
+        if (run, epoch) != (self._run, self.epoch) or base is None:
             self.states.clear()
             self._first = start, base
         self.states.add(start, base)
-        self._run, self._epoch = run, epoch
+        self._run, self.epoch = run, epoch
         self._client = connection.client
         self._floor = get_field(joined, 'floor', int, 0)
         self._delivered = from_ranges(joined.get('done', []))
@@ -141,12 +143,12 @@ class ServerSession(RemoteSession['ServerDataStream']):
 
     def state(self) -> State | None:
         """Return where another client, or another server, may continue."""
-        if not self._epoch:
+        if not self.epoch:
             resume: State | None = self.resume
             return resume
         self.commit_delivered()
         saved: State = {
-            'run': self._run, 'epoch': self._epoch, 'client': self._client,
+            'run': self._run, 'epoch': self.epoch, 'client': self._client,
             'over': self.is_over,
             # For people who read it: servers do not believe it.
             'floor': self._front(), 'index': 0, 'state': None, 'done': []}
@@ -171,5 +173,5 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self.left = True
         connection = self.connection
         if connection is not None and connection.is_usable() \
-                and self._generation:
+                and self.generation:
             connection.mention(type='leave', join=connection.join_number)

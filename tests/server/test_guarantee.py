@@ -280,10 +280,10 @@ def test_server_without_a_journal_loses_nothing_after_any_history(sharing):
         world.start_server()
         for _ in range(100):
             for client in [clients[place] for place in rng.permutation(2)]:
-                if client.has_ended and client.session._epoch == 1:
+                if client.has_ended and client.session.epoch == 1:
                     client.next_epoch()
                 client.next()
-            if all(client.has_ended and client.session._epoch == 2
+            if all(client.has_ended and client.session.epoch == 2
                    for client in clients):
                 break
             world.pass_time(1)

@@ -146,7 +146,6 @@ def test_state_continues_after_what_was_handed_out(
     epoch = client.get_epoch_iterator()
     for _ in range(taken):
         assert_same([next(expected)], [next(epoch)])
-    time.sleep(0.02)
     state = json.loads(json.dumps(client.state_dict()))
     restored = connect(serve(), shared_memory=shared_memory)
     restored.load_state_dict(state)
@@ -371,7 +370,6 @@ def test_client_that_does_not_ask_does_not_keep_the_others(serve, connect):
     first, second = connect(server), connect(server)
     one, other = first.get_epoch_iterator(), second.get_epoch_iterator()
     got = [next(one), next(other)]
-    time.sleep(0.1)
     got += list(one)
     got += list(other)
     assert targets_of(got) == list(range(80))
@@ -454,7 +452,8 @@ def test_all_clients_begin_each_epoch_together(serve, connect):
         results = [[], []]
 
         def read(rank, results=results):
-            time.sleep(0.1 * rank)
+            if rank:
+                wait_until(server.service.scheduler.admission.has_waiting)
             results[rank] += clients[rank].get_epoch_iterator()
 
         threads = [threading.Thread(target=read, args=(rank,))
@@ -507,7 +506,7 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
                     hwm=hwm[1]).get_epoch_iterator()
     for handed in range(1, 5):
         next(epoch)
-        time.sleep(0.1)
+        wait_until(server.service.pipeline.is_idle)
         assert handed <= len(made) <= handed + min(hwm) + 1
         assert len(epoch.epoch.attributes['session'].connection.queue
                    ) <= min(hwm)

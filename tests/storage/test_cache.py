@@ -211,12 +211,12 @@ def test_forked_child_reads_what_its_parent_had_open(file):
     reader = open_reader(file['x'])
     mapped = open_reader(file['x'], 0)
     whole = file['x'][...]
-    busy = threading.Event()
+    busy, forked = threading.Event(), threading.Event()
 
     def hold():
         with reader.store.cache.lock:
             busy.set()
-            time.sleep(0.5)
+            forked.wait(20)
 
     holder = threading.Thread(target=hold)
     holder.start()
@@ -230,6 +230,7 @@ def test_forked_child_reads_what_its_parent_had_open(file):
             code = 0 if right else 2
         finally:
             os._exit(code)
+    forked.set()
     holder.join()
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert (whole == reader.read(slice(None))).all()

@@ -32,7 +32,7 @@ class History:
         for place in range(num_clients):
             self.start(place)
         while sharing != 'split' and not all(
-                client.session._epoch for client in self.world.clients):
+                client.session.epoch for client in self.world.clients):
             for client in self.world.clients:
                 self.advance(client)
 
@@ -68,11 +68,11 @@ class History:
         that it lives: a new epoch, or run, would begin.
         """
         if client.session.state() is None and self.has_begun and not any(
-                other.link is not None and other.session._epoch == 1
+                other.link is not None and other.session.epoch == 1
                 and not other.has_ended for other in self.world.clients):
             return False
         result = client.next()
-        self.has_begun = self.has_begun or client.session._epoch > 0
+        self.has_begun = self.has_begun or client.session.epoch > 0
         server = self.world.server
         epoch = server and server.admission.epoch
         self.has_moved_on |= bool(epoch) and epoch.ledger.number > 1
@@ -81,13 +81,13 @@ class History:
     def save(self, number):
         """Let a client save its state."""
         client = self.pick(number)
-        if client is not None and client.session._epoch:
+        if client is not None and client.session.epoch:
             self.saved[client] = client.save()
 
     def kill(self, number, received):
         """Kill a client with what it has sent, or a part of that."""
         client = self.pick(number)
-        if client is None or not client.session._epoch:
+        if client is None or not client.session.epoch:
             return
         # One that never saved a state is a test of its own.
         self.saved.setdefault(client, client.save())
@@ -138,7 +138,7 @@ class History:
         while idle < 2 * HOLD and not all(
                 client.has_ended for client in self.world.clients):
             self.start_server()
-            if not any(client.session._epoch or client.session.resume
+            if not any(client.session.epoch or client.session.resume
                        for client in self.world.clients):
                 self.has_begun = False
             moved = [self.advance(client) for client in self.world.clients]

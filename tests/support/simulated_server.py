@@ -235,7 +235,7 @@ class Client:
         if not self.queue and self.joined is None:
             self.is_waiting = False
             raise Blocked
-        if not self.queue and self.session._generation:
+        if not self.queue and self.session.generation:
             self.is_waiting = True
             raise Blocked
 
@@ -290,7 +290,7 @@ class Client:
         except Blocked:
             return False
         self.session.commit_delivered()
-        self.history.append((self.session._epoch, int(numpy.ravel(data)[0])))
+        self.history.append((self.session.epoch, int(numpy.ravel(data)[0])))
         return True
 
     def next_epoch(self):

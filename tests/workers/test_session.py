@@ -16,6 +16,7 @@ from support.process_pipelines import Slow, assert_same, build
 from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset
+from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
@@ -188,6 +189,14 @@ def test_state_of_a_copy_that_did_not_start_is_that_of_its_epoch(parallel):
     again.close()
 
 
+def is_held(lock):
+    """Return whether another thread has a lock."""
+    if lock.acquire(blocking=False):
+        lock.release()
+        return False
+    return True
+
+
 def test_close_in_a_fork_does_not_wait_for_a_thread_of_the_parent(parallel):
     """The child has no thread that could release the stream's lock."""
     stream = parallel(Slow(build().data_stream, 1.0))
@@ -195,7 +204,7 @@ def test_close_in_a_fork_does_not_wait_for_a_thread_of_the_parent(parallel):
     reader = threading.Thread(target=next, args=(epoch,), daemon=True)
     reader.start()
     wait_until(lambda: epoch.epoch.pending_item.is_asked)
-    time.sleep(0.1)
+    wait_until(lambda: is_held(runtime_of(stream).lock))
     child = os.fork()
     if not child:
         signal.alarm(20)
