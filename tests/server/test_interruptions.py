@@ -1,6 +1,5 @@
 """Ctrl-C, long batches and failures at the end: nobody waits for ever."""
 import threading
-import time
 from operator import itemgetter
 
 import numpy

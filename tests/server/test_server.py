@@ -502,8 +502,8 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
     made = []
     stream = Mapping(build(num_examples=400).data_stream,
                      lambda data: made.append(1) or data)
-    epoch = connect(serve(stream, hwm=hwm[0]),
-                    hwm=hwm[1]).get_epoch_iterator()
+    server = serve(stream, hwm=hwm[0])
+    epoch = connect(server, hwm=hwm[1]).get_epoch_iterator()
     for handed in range(1, 5):
         next(epoch)
         wait_until(server.service.pipeline.is_idle)
