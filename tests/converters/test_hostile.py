@@ -68,7 +68,7 @@ class Evil:
 @pytest.mark.parametrize('protocol', range(6))
 def test_pickles_of_anything_else_are_refused(tmp_path, monkeypatch, value,
                                               text, protocol):
-    """R51: a pickle holds text, numbers, lists and arrays; nothing runs."""
+    """A pickle holds text, numbers, lists and arrays; nothing runs."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInputFile, match=f'(?i){text}'):
         load_arrays(pickle.dumps(value, protocol), 'a')
@@ -130,7 +130,7 @@ def test_pickle_with_a_forged_shape_is_refused():
 
 
 def test_cifar10_with_an_evil_batch_runs_nothing(tmp_path, monkeypatch):
-    """R51, end to end."""
+    """A hostile pickle runs nothing when it is converted."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'cifar-10-python.tar.gz').write_bytes(raw_data.tar([
         ('cifar-10-batches-py/data_batch_1',

@@ -11,7 +11,7 @@ from fuel.datasets import H5PYDataset
     [(2, 3), (2, 3), (2, 3)], [(2, 3)], [(2, 3), (3, 2)], [(0, 4)],
     [(1, 1), (1, 1)], [(2, 3), (4, 5)]])
 @pytest.mark.parametrize('start', [0, 3])
-def test_ragged_batch_of_equal_lengths_is_written_a21(tmp_path, shapes,
+def test_ragged_batch_of_equal_lengths_is_written(tmp_path, shapes,
                                                       start):
     """All elements of equal length, or only one, are no special case
     of the last batch of a converter."""
@@ -33,7 +33,7 @@ def test_ragged_batch_of_equal_lengths_is_written_a21(tmp_path, shapes,
         assert (expected == image).all()
 
 
-def test_ragged_rows_of_equal_lengths_are_written_anywhere_a21(tmp_path):
+def test_ragged_rows_of_equal_lengths_are_written_anywhere(tmp_path):
     """For rows that are given one by one."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
         source = h5file.create_dataset('x', (4,), h5py.vlen_dtype('int32'))

@@ -69,7 +69,7 @@ def test_h5pydataset_split_gives_sources_in_alphabetical_order(dataset):
 
 
 @IN_MEMORY
-def test_h5pydataset_sources_order_is_the_users_a19(path, load_in_memory):
+def test_h5pydataset_sources_order_is_the_users(path, load_in_memory):
     """Targets asked for first come first, under their own name."""
     dataset = H5PYDataset(path, ('train',), sources=('targets', 'features'),
                           load_in_memory=load_in_memory)
@@ -107,7 +107,7 @@ def test_h5pydataset_axis_labels_argument_wins(path):
 
 
 @pytest.mark.parametrize('form', [NEW_FORM, OLD_FORM])
-def test_h5pydataset_reads_both_forms_of_the_split_attribute_r40(
+def test_h5pydataset_reads_both_forms_of_the_split_attribute(
         tmp_path, form):
     """Fields of shape (1,), as NumPy writes them today from the old
     recipe, are read like scalar ones."""
@@ -125,7 +125,7 @@ def test_h5pydataset_reads_both_forms_of_the_split_attribute_r40(
         assert_array_equal(list(expected), data)
 
 
-def test_create_split_array_has_scalar_fields_r40():
+def test_create_split_array_has_scalar_fields():
     """Files written today have the same split attribute as old ones:
     seven fields, byte strings, scalar start and stop."""
     array = H5PYDataset.create_split_array({
@@ -173,7 +173,7 @@ def test_static_methods_list_splits_and_sources_the_same_each_time(tmp_path):
     assert H5PYDataset.interface_version == '0.3'
 
 
-def test_provided_sources_stay_empty_once_empty_a7(tmp_path):
+def test_provided_sources_stay_empty_once_empty(tmp_path):
     """The intersection over splits does not start again after it was
     empty; the error names the splits."""
     path = write(tmp_path / 'x.hdf5', [
@@ -192,7 +192,7 @@ def test_provided_sources_stay_empty_once_empty_a7(tmp_path):
 # --- pairs stay pairs ------------------------------------------------
 
 @IN_MEMORY
-def test_splits_pair_sources_by_position_r29(tmp_path, load_in_memory):
+def test_splits_pair_sources_by_position(tmp_path, load_in_memory):
     """Train features (0, 10) with targets (10, 20), test the other way
     round; both splits together still pair feature 0 with target 10."""
     path = write(tmp_path / 'x.hdf5', [
@@ -209,7 +209,7 @@ def test_splits_pair_sources_by_position_r29(tmp_path, load_in_memory):
 
 
 @IN_MEMORY
-def test_index_splits_of_different_order_keep_it_r29(
+def test_index_splits_of_different_order_keep_it(
         tmp_path, load_in_memory):
     """Indices [7, 1, 4] and [1, 4, 7] give the pairs 7-100, 1-400 and
     4-700; `subsets` stays the sorted view."""
@@ -226,7 +226,7 @@ def test_index_splits_of_different_order_keep_it_r29(
     dataset.close(None)
 
 
-def test_index_split_beside_a_range_keeps_its_order_r29(tmp_path):
+def test_index_split_beside_a_range_keeps_its_order(tmp_path):
     """A source with a range and one with indices are paired by
     position as well."""
     path = write(tmp_path / 'x.hdf5', [
@@ -265,7 +265,7 @@ def test_order_does_not_depend_on_the_sources_asked_for(tmp_path):
 
 
 @IN_MEMORY
-def test_which_sets_concatenates_in_the_order_given_a7(path, load_in_memory):
+def test_which_sets_concatenates_in_the_order_given(path, load_in_memory):
     """('test', 'train') begins with the test examples."""
     dataset = H5PYDataset(path, ('test', 'train'),
                           load_in_memory=load_in_memory)
@@ -276,7 +276,7 @@ def test_which_sets_concatenates_in_the_order_given_a7(path, load_in_memory):
 
 
 @IN_MEMORY
-def test_overlapping_splits_are_concatenated_a7(tmp_path, load_in_memory):
+def test_overlapping_splits_are_concatenated(tmp_path, load_in_memory):
     """Two splits that share rows are put after each other, not
     merged."""
     path = write(tmp_path / 'x.hdf5', [
@@ -343,7 +343,7 @@ def test_subset_counts_positions_of_the_concatenated_splits(path):
 @pytest.mark.parametrize('empty', [
     [], (), numpy.array([], dtype=int), slice(0, 0), slice(7, 7),
     slice(None, 0)], ids=repr)
-def test_subset_empty_raises_valueerror_r30_a7(path, empty):
+def test_subset_empty_raises_valueerror(path, empty):
     """`subset=[]` does not mean everything."""
     with pytest.raises(ValueError, match='subset must name at least one'):
         H5PYDataset(path, ('train',), subset=empty)
@@ -372,7 +372,7 @@ REQUESTS = [
 @IN_MEMORY
 @pytest.mark.parametrize('sort_indices', [True, False])
 @pytest.mark.parametrize('request_', REQUESTS, ids=repr)
-def test_list_requests_give_rows_in_order_r37_r38(
+def test_list_requests_give_rows_in_order(
         path, load_in_memory, sort_indices, request_):
     """Duplicates, any order and index arrays of any type give the
     rows asked for, with sort_indices or without."""
@@ -423,7 +423,7 @@ def test_integer_request_gives_one_example(path, load_in_memory, index):
     (slice('a', None), 'expected start to be an integer'),
     (slice(0, True), 'expected stop to be an integer')],
     ids=lambda value: repr(value)[:20])
-def test_requests_out_of_range_or_of_another_kind_raise_valueerror_r38(
+def test_requests_out_of_range_or_of_another_kind_raise_valueerror(
         path, load_in_memory, request_, text):
     """Whatever is no request is refused with what to do."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)
@@ -446,7 +446,7 @@ def test_get_data_hooks_refuse_impossible_requests(path):
 
 # --- files and handles ----------------------------------------------------
 
-def test_get_data_works_without_open_and_close_twice_is_harmless_r32(path):
+def test_get_data_works_without_open_and_close_twice_is_harmless(path):
     """Closing a stream twice neither breaks nor closes another one."""
     first = DataStream(H5PYDataset(path, ('train',)),
                        iteration_scheme=SequentialScheme(80, 40))
@@ -465,7 +465,7 @@ def test_get_data_works_without_open_and_close_twice_is_harmless_r32(path):
         assert 'features' in file
 
 
-def test_handle_is_kept_from_one_epoch_to_the_next_r39(path):
+def test_handle_is_kept_from_one_epoch_to_the_next(path):
     """The file stays open between epochs."""
     stream = DataStream(H5PYDataset(path, ('train',)),
                         iteration_scheme=ShuffledScheme(80, 40))
@@ -548,7 +548,7 @@ def test_private_open_and_close_may_be_called_by_subclasses(path):
 @IN_MEMORY
 @pytest.mark.parametrize('request_', [3, slice(2, 5), [4, 2], [4, 4],
                                       numpy.arange(3)], ids=repr)
-def test_data_are_the_users_own_a20(path, load_in_memory, request_):
+def test_data_are_the_users_own(path, load_in_memory, request_):
     """Overwriting what came changes neither the data set nor the file
     nor what comes next."""
     dataset = H5PYDataset(path, ('train',), load_in_memory=load_in_memory)

@@ -197,7 +197,7 @@ def test_pickle_leaves_the_data_out_and_loads_them_when_read(path):
         dataset.close(None)
 
 
-def test_unpickled_data_set_searches_the_data_path_r35(
+def test_unpickled_data_set_searches_the_data_path(
         path, own_home, caplog):
     """On a machine where the recorded path is gone, the file is found
     by its name in the data path."""
@@ -213,7 +213,7 @@ def test_unpickled_data_set_searches_the_data_path_r35(
         pickle.loads(state).get_data(None, [4])
 
 
-def test_pickle_holds_the_original_path_not_the_cached_one_r35(
+def test_pickle_holds_the_original_path_not_the_cached_one(
         path, tmp_path):
     """With a local cache, the copy is read and the original is what
     the pickle remembers."""
@@ -326,7 +326,7 @@ def test_working_directory_may_change(path, monkeypatch, tmp_path):
 # --- fork and threads -----------------------------------------------------
 
 @needs_fork
-def test_forked_child_uses_a_handle_of_its_own_r36(large):
+def test_forked_child_uses_a_handle_of_its_own(large):
     """Parent and children read at once, each through its own handle,
     and all get the right rows."""
     dataset = H5PYDataset(large, ('train',))
@@ -409,7 +409,7 @@ def test_closed_stream_of_chunks_leaves_the_file_to_others(
 
 
 @needs_fork
-def test_forked_child_that_closes_leaves_the_parents_file_open_r36(path):
+def test_forked_child_that_closes_leaves_the_parents_file_open(path):
     """What a child closes or loses is not the parent's handle."""
     dataset = H5PYDataset(path, ('train',))
     dataset.open()

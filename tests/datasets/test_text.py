@@ -80,7 +80,7 @@ def test_text_file_preprocess_gets_lines_with_their_ends(write):
 
 @pytest.mark.parametrize('suffix', sorted(OPENERS))
 @pytest.mark.parametrize('encoding', [None, 'utf-8', 'latin-1', 'utf-16'])
-def test_text_file_compressed_words_are_known_r44_a11(
+def test_text_file_compressed_words_are_known(
         write, suffix, encoding):
     """Compressed text is decoded before words are looked up."""
     path = write('a.txt' + suffix, 'é a\nb\n', encoding or 'utf-8')

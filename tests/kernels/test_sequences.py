@@ -75,7 +75,7 @@ def test_pad_sequences_arrays_equals_the_loop(batch, mask_dtype):
     assert_array_equal(pad_twin(batch, '?')[0], pad_sequences(ragged)[0])
 
 
-def test_pad_sequences_floats_after_integers_are_not_cut_r18():
+def test_pad_sequences_floats_after_integers_are_not_cut():
     """The type is that of the batch, not of its first sequence."""
     padded, _ = pad_sequences([[1, 2], [1.5, 2.5, 3.5]])
     assert_array_equal([[1, 2, 0], [1.5, 2.5, 3.5]], padded)

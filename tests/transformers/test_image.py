@@ -34,6 +34,8 @@ from fuel.transformers.image import (
     MinimumImageDimensions,
     Random2DRotation,
     RandomFixedSizeCrop,
+    RandomHorizontalFlip,
+    Resize,
 )
 from fuel.transformers.image.minimum_size import enlarged
 from fuel.transformers.image.resampling import resize_image, rotate_image
@@ -86,7 +88,7 @@ def test_images_from_bytes_batch_gives_list_with_labels():
 
 @pytest.mark.parametrize('labels', [None, LABELS])
 @pytest.mark.parametrize('which', [None, ('image',), 'image'])
-def test_images_from_bytes_without_labels_a13(labels, which):
+def test_images_from_bytes_without_labels(labels, which):
     """A subset of the sources of an unlabelled stream is fine."""
     stream = batches([encode(pixels(2, 2, 3))], labels=labels)
     images = first(ImagesFromBytes(stream, which_sources=which))
@@ -305,7 +307,7 @@ def test_enlarged_is_the_smallest_similar_shape(shape, minimum):
 @pytest.mark.parametrize('channels', [1, 2, 3, 4])
 @pytest.mark.parametrize('dtype', ['u1', 'f4', 'f8'])
 @pytest.mark.parametrize('labels', [None, LABELS])
-def test_minimum_dimensions_any_channels_r25(channels, dtype, labels):
+def test_minimum_dimensions_any_channels(channels, dtype, labels):
     """One channel is fine, and so is a stream without labels."""
     images = [pixels(channels, 3, 4, dtype=dtype),
               pixels(channels, 9, 9, dtype=dtype)]
@@ -318,7 +320,7 @@ def test_minimum_dimensions_any_channels_r25(channels, dtype, labels):
     assert {numpy.dtype(dtype)} == {image.dtype for image in result}
 
 
-def test_minimum_dimensions_honours_resample_r23_a3():
+def test_minimum_dimensions_honours_resample():
     """Each filter gives what Pillow gives, and they differ."""
     image = pixels(3, 4, 4)
     results = {}
@@ -372,7 +374,7 @@ def test_minimum_dimensions_bad_input_raises():
 @pytest.mark.parametrize('dtype', ['u1', '<f2', 'f4', 'f8', '>i2', 'i8',
                                    '?'])
 @pytest.mark.parametrize('labels', [None, LABELS])
-def test_random_crop_of_array_draws_columns_then_rows_a18(dtype, labels):
+def test_random_crop_of_array_draws_columns_then_rows(dtype, labels):
     """Any type, read-only too; columns are drawn before rows."""
     images = pixels(7, 3, 9, 8, dtype=dtype)
     images.flags.writeable = False
@@ -466,7 +468,7 @@ def test_random_crop_bad_input_raises():
             labels=('batch', 'height', 'width', 'channel')), (2, 2)))
 
 
-def test_image_stages_after_mapping_without_labels_r24(caplog):
+def test_image_stages_after_mapping_without_labels(caplog):
     """A stream without labels is warned about once, and works."""
     stream = Mapping(batches(pixels(4, 1, 6, 6), 2), lambda data: data)
     stream.axis_labels = None
@@ -476,6 +478,24 @@ def test_image_stages_after_mapping_without_labels_r24(caplog):
         caplog.clear()
         assert 2 == len(list(stage.get_epoch_iterator()))
         assert 1 == len(caplog.records)
+
+
+@pytest.mark.parametrize('make', [
+    lambda stream: RandomFixedSizeCrop(stream, (3, 3)),
+    lambda stream: MinimumImageDimensions(stream, (8, 8)),
+    lambda stream: Resize(stream, (4, 4)), RandomHorizontalFlip],
+    ids=['crop', 'minimum', 'resize', 'flip'])
+def test_images_without_labels_whose_channels_seem_to_be_last(make):
+    """One warning says so; labels, or few rows, show that it is meant."""
+    transposed = batches(pixels(4, 9, 9, 3), 2, labels=None)
+    with pytest.warns(UserWarning, match=r'shape \(9, 9, 3\), which looks '
+                                         'like .* transpose') as caught:
+        assert 2 == len(list(make(transposed).get_epoch_iterator()))
+    assert 1 == len(caught)
+    for shape, labels in (
+            ((4, 9, 9, 3), ('batch', 'channel', 'height', 'width')),
+            ((4, 3, 9, 3), None), ((4, 9, 9, 9), None)):
+        list(make(batches(pixels(*shape), 2, labels)).get_epoch_iterator())
 
 
 def test_window_batch_bchw_writes_windows():

@@ -44,7 +44,7 @@ def test_window_any_arguments_gives_all_pairs_inside(
     assert expected == list(stream.get_epoch_iterator())
 
 
-def test_window_left_overs_stay_in_their_epoch_r17_a5():
+def test_window_left_overs_stay_in_their_epoch():
     """An abandoned epoch leaves nothing for the next."""
     stream = Window(1, 2, 2, True, stream_of(SEQUENCES))
     expected = list(stream.get_epoch_iterator())

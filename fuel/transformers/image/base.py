@@ -6,6 +6,7 @@ return the form that they got.
 """
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
@@ -22,6 +23,8 @@ from fuel.utils.threads import map_chunks
 
 IMAGE_AXES = ('channel', 'height', 'width')
 BATCH_AXES = ('batch', *IMAGE_AXES)
+# How many channels images have: grey, colour, colour with transparency.
+COLOURS = (1, 3, 4)
 
 #: An image with the axes (channel, height, width).
 Image: TypeAlias = 'NDArray[Any]'
@@ -48,10 +51,30 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         self.num_threads = None if num_threads is None else positive(
             'num_threads', num_threads)
 
-    def _verify(self, axes: tuple[str, ...], source: str) -> None:
-        """Check the labels of a source, as far as there are any."""
+    def _verify(self, axes: tuple[str, ...], source: str,
+                images: Images) -> None:
+        """Check the labels of a source; without labels, warn of images that
+        look transposed."""
         labels = getattr(self.data_stream, 'axis_labels', None) or {}
+        is_first = source not in vars(self).get('_verified_sources', ())
         self.verify_axis_labels(axes, labels.get(source), source)
+        if is_first and labels.get(source) is None:
+            shape = getattr(next(iter(images), None), 'shape', ())
+            if has_channels_last(shape):
+                warnings.warn(
+                    f'the images of source {source!r} have the shape {shape}, '
+                    'which looks like (height, width, channel), but '
+                    f'{type(self).__name__} takes the axes for (channel, '
+                    'height, width): transpose the images, or give the '
+                    'data set axis_labels if the shape is right',
+                    stacklevel=2)
+
+
+def has_channels_last(shape: tuple[int, ...]) -> bool:
+    """Return whether the last axis, not the first, is as long as colours
+    are many."""
+    return len(shape) == 3 and shape[2] in COLOURS and min(
+        shape[:2]) > max(COLOURS)
 
 
 def as_shape(name: str, shape: Sequence[int]) -> tuple[int, int]:

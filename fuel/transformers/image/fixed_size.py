@@ -37,13 +37,13 @@ class FixedSizeStage(ImageStage):
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image of the fixed size."""
-        self._verify(IMAGE_AXES, source_name)
+        self._verify(IMAGE_AXES, source_name, [source_example])
         return self._transform([check_image(source_example)])[0]
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images of the fixed size, in one array."""
-        self._verify(BATCH_AXES, source_name)
+        self._verify(BATCH_AXES, source_name, source_batch)
         return self._transform(images_of(source_batch))
 
     def _transform(self, images: Images) -> Any:

@@ -62,14 +62,14 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, flipped or not."""
-        self._verify(IMAGE_AXES, source_name)
+        self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
         return mirror_images(image[numpy.newaxis], self._draw(1))[0]
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, some of them flipped."""
-        self._verify(BATCH_AXES, source_name)
+        self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
         flipped = self._draw(len(images))
         if is_stacked(source_batch):

@@ -68,27 +68,27 @@ class MinimumImageDimensions(ImageStage):
                                  source_name: str) -> Any:
         """Return an image that is large enough."""
         example = numpy.asarray(source_example)
-        self._verify_image((), example.ndim, source_name)
+        self._verify_image((), [example], source_name)
         return self._enlarge(example)
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> list[Any]:
         """Return a list of images that are large enough."""
         images = [numpy.asarray(image) for image in source_batch]
-        self._verify_image(
-            ('batch',), images[0].ndim if images else 3, source_name)
+        self._verify_image(('batch',), images, source_name)
         return map_images(
             lambda place: self._enlarge(images[place]), len(images),
             self.num_threads)
 
-    def _verify_image(self, before: tuple[str, ...], axes: int,
+    def _verify_image(self, before: tuple[str, ...], images: list[Image],
                       source: str) -> None:
         """Check labels, which may name a channel that images lack."""
+        axes = images[0].ndim if images else 3
         labels = (getattr(self.data_stream, 'axis_labels', None) or {})
         if axes == 2 and as_labels(labels.get(source)) == (
                 *before, *IMAGE_AXES):
             axes = 3
-        self._verify((*before, *IMAGE_AXES[-axes:]), source)
+        self._verify((*before, *IMAGE_AXES[-axes:]), source, images)
 
     def _enlarge(self, image: Image) -> Any:
         if image.ndim not in (2, 3):

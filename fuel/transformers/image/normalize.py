@@ -87,13 +87,13 @@ class Normalize(ImageStage):
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, normalized."""
-        self._verify(IMAGE_AXES, source_name)
+        self._verify(IMAGE_AXES, source_name, [source_example])
         return self._normalize(check_image(source_example)[numpy.newaxis])[0]
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, normalized."""
-        self._verify(BATCH_AXES, source_name)
+        self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
         if is_stacked(source_batch):
             return self._normalize(images)

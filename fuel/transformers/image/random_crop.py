@@ -88,7 +88,7 @@ class RandomFixedSizeCrop(ImageStage):
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return a random window of an image."""
-        self._verify(IMAGE_AXES, source_name)
+        self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
         top, left = self._draw_one(image, 'the image')
         return crop_windows(
@@ -97,7 +97,7 @@ class RandomFixedSizeCrop(ImageStage):
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a random window of each image."""
-        self._verify(BATCH_AXES, source_name)
+        self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
         if is_stacked(source_batch):
             rows, columns = self._slack(images[0], 'each image') if len(

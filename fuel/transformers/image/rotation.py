@@ -76,7 +76,7 @@ class Random2DRotation(ImageStage):
     def transform_source_example(self, source_example: Image,
                                  source_name: str) -> Any:
         """Return an image, rotated."""
-        self._verify(IMAGE_AXES, source_name)
+        self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
         return rotate_image(
             image, float(draw_uniform(self.rng, self._most())), self.resample)
@@ -84,7 +84,7 @@ class Random2DRotation(ImageStage):
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, rotated."""
-        self._verify(BATCH_AXES, source_name)
+        self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
         angles = draw_uniform(self.rng, self._most(), len(images))
         return in_form_of(source_batch, map_images(
