@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +37,8 @@ SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CONTRIBUTING.rst',
            '.fuelrc.example', 'constraints-oldest.txt', 'docs', 'tests',
            'examples', 'bin', 'benchmarks']
 DISTRIBUTIONS = 'fuel-distributions'
+# Seconds between signs of life of a command that prints nothing.
+HEARTBEAT = 30
 GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
 
 
@@ -91,7 +94,8 @@ def prepare(name, extras, constraints=None, fresh=False, before=(),
         found = read_stamp(directory)
         wheel = find_wheel(directory, version, stamp) if share_wheel else None
         if fresh or found.get('requirements') != stamp['requirements']:
-            say(f'Making {directory.name} (this takes a minute or two) ...')
+            say(f'Making {directory.name}: packages are fetched and kernels '
+                'compiled (a few minutes) ...')
             shutil.rmtree(directory, ignore_errors=True)
             run(base, '-m', 'venv', str(directory))
             options = ['-c', str(files[-1])] if constraints else []
@@ -232,20 +236,20 @@ def pip(python, *arguments):
 
 
 def run(*command):
-    """Run a command; end with its status if it fails."""
-    if call([str(part) for part in command]):
+    """Run a quiet command; end with its status if it fails."""
+    if call([str(part) for part in command], quiet=True):
         sys.exit(f'failed: {" ".join(map(str, command))}')
 
 
-def call(command):
+def call(command, quiet=False):
     """Run a command and return its status.
 
-    Ctrl-C ends it with all that it started, and without their tracebacks:
+    One that is quiet is reported now and then while it runs. Ctrl-C ends it with all that it started, and without their tracebacks:
     it is in a session of its own, which the terminal does not interrupt.
     """
     with subprocess.Popen(command, start_new_session=True) as process:
         try:
-            return process.wait()
+            return wait(process) if quiet else process.wait()
         except BaseException:
             if os.name == 'nt':
                 process.kill()
@@ -254,6 +258,17 @@ def call(command):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
             raise
+
+
+def wait(process):
+    """Wait for a process that prints nothing, and return its status."""
+    began = time.monotonic()
+    while True:
+        try:
+            return process.wait(HEARTBEAT)
+        except subprocess.TimeoutExpired:
+            say(f'  ... still at it after '
+                f'{round(time.monotonic() - began)} s')
 
 
 def say(text):

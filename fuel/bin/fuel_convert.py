@@ -2,7 +2,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
 from fuel.bin.listing import about, add_list_option
@@ -15,7 +15,7 @@ from fuel.converters.staging import convert, made_by
 from fuel.exceptions import FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
 
-__all__ = ['main']
+__all__ = ['main', 'make_parser']
 
 EXTENSIONS = ('.hdf5', '.hdf', '.h5')
 
@@ -64,7 +64,8 @@ def _compression(text: str) -> tuple[str, int | None]:
     return name, int(level) if level else None
 
 
-def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
+def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
+    """Return the parser of the command."""
     parser = CommandParser(
         prog='fuel-convert',
         description='Convert the raw files of a data set to HDF5.',
@@ -132,7 +133,7 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if the data set was converted.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = _parser(registered(
+    parser = make_parser(registered(
         'fuel-convert', 'fuel.converters', 'converters'))
     arguments = vars(parser.parse_args(argv))
     dataset = arguments.pop('which_dataset')

@@ -3,7 +3,7 @@ import argparse
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fuel.bin.listing import about, add_list_option
@@ -13,7 +13,7 @@ from fuel.bin.registries import Filler, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
 
-__all__ = ['main']
+__all__ = ['main', 'make_parser']
 
 
 def _common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +87,8 @@ def _option_arguments(parser: argparse.ArgumentParser) -> None:
             continue
 
 
-def _parser(datasets: dict[str, Filler]) -> argparse.ArgumentParser:
+def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
+    """Return the parser of the command."""
     parser = CommandParser(
         prog='fuel-download', description='Download the raw files of a data '
         'set, or delete them.',
@@ -172,7 +173,7 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if all files are there.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = _parser(registered(
+    parser = make_parser(registered(
         'fuel-download', 'fuel.downloaders', 'downloaders'))
     arguments = vars(parser.parse_args(argv))
     arguments.pop('which_dataset')

@@ -22,7 +22,7 @@ from fuel.datasets.hdf5.open_files import open_hdf5
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ['main']
+__all__ = ['main', 'make_parser']
 
 PROVENANCE = """
 {title}
@@ -164,7 +164,7 @@ def main(args: Sequence[str] | None = None) -> int:
     int
         The exit status: 0 if the file could be read.
     """
-    parser = _make_parser()
+    parser = make_parser()
     arguments = parser.parse_args(args)
     check_settings(parser.prog)
     if arguments.config:
@@ -229,7 +229,8 @@ def _value(name: str) -> object:
     return getattr(config, name)
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
+    """Return the parser of the command."""
     parser = CommandParser(
         prog='fuel-info',
         description='Show how converted files were made and what they hold.',

@@ -10,10 +10,11 @@ from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.suggestions import did_you_mean
 
-__all__ = ['main']
+__all__ = ['main', 'make_parser']
 
 
-def _make_parser() -> argparse.ArgumentParser:
+def make_parser() -> CommandParser:
+    """Return the parser of the command."""
     parser = CommandParser(
         prog='fuel-server',
         description='Serve the batches of a data stream to other processes, '
@@ -147,7 +148,7 @@ def main(args: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if args is None else args)
     if given[:1] == ['keys']:
         return _make_keys(given[1:])
-    parser = _make_parser()
+    parser = make_parser()
     options = parser.parse_args(given)
     if (options.stream is None) == (options.status is None):
         parser.error('give either module:function or --status ADDRESS')

@@ -41,6 +41,17 @@ class CommandParser(argparse.ArgumentParser):
         self.add_argument('--version', action='version',
                           version=f'Fuel {version}')
 
+    def options(self) -> list[str]:
+        """Return the long names of the options."""
+        return [name for action in self._actions
+                for name in action.option_strings if name.startswith('--')]
+
+    def subparsers(self) -> dict[str, 'CommandParser']:
+        """Return the parsers of the data sets, by name."""
+        return {name: parser for action in self._actions
+                if isinstance(action.choices, dict)
+                for name, parser in action.choices.items()}
+
     def parse_known_args(  # type: ignore[override]
             self, args: Sequence[str] | None = None,
             namespace: argparse.Namespace | None = None,

@@ -86,7 +86,8 @@ def test_completion_knows_commands_and_data_sets(shell, capsys):
     """As a script for the shell."""
     assert 0 == fuel_main.main(['completion', shell])
     shown = capsys.readouterr().out
-    for word in ('download', 'cifar10', 'image_folder', 'fuel-convert'):
+    for word in ('download', 'cifar10', 'image_folder', 'fuel-convert',
+                 'url-prefix', 'no-journal'):
         assert word in shown
     assert 2 == fuel_main.main(['completion', 'tcsh'])
 
@@ -94,7 +95,13 @@ def test_completion_knows_commands_and_data_sets(shell, capsys):
 @pytest.mark.parametrize('words, expected', [
     (['fuel', 'inf'], ['info']), (['fuel', 'download', 'cif'],
                                   ['cifar10', 'cifar100']),
-    (['fuel-convert', 'image'], ['image_folder'])])
+    (['fuel-convert', 'image'], ['image_folder']),
+    (['fuel', 'convert', 'svhn', '--outp'],
+     ['--output-directory', '--output_filename', '--output-filename']),
+    (['fuel-convert', 'image_folder', '--strat'], ['--stratify']),
+    (['fuel-convert', 'mnist', '--strat'], []),
+    (['fuel-convert', '--li'], ['--list']),
+    (['fuel', 'info', 'a.hdf5', '--prev'], ['--preview'])])
 def test_completion_completes_in_bash(words, expected):
     """The script itself is run."""
     bash = shutil.which('bash')

@@ -270,6 +270,18 @@ def test_link_to_the_checkout_is_built_in_place_and_once(environment):
     assert ['make', 'install'] == steps(environment)
 
 
+def test_quiet_command_gives_signs_of_life(environment, capsys):
+    """Compilers take minutes; what ends soon is not reported."""
+    environment.HEARTBEAT = .05
+    nap = [sys.executable, '-c', 'import time; time.sleep(.5)']
+    assert 0 == environment.call(nap, quiet=True)
+    assert '... still at it after' in capsys.readouterr().out
+    environment.HEARTBEAT = 60
+    assert 3 == environment.call(
+        [sys.executable, '-c', 'raise SystemExit(3)'], quiet=True)
+    assert '' == capsys.readouterr().out
+
+
 def test_no_lock_file_is_left(environment):
     """The checkout holds what it held, and the environment."""
     before = set(os.listdir(environment.ROOT))
