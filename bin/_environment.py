@@ -244,8 +244,9 @@ def run(*command):
 def call(command, quiet=False):
     """Run a command and return its status.
 
-    One that is quiet is reported now and then while it runs. Ctrl-C ends it with all that it started, and without their tracebacks:
-    it is in a session of its own, which the terminal does not interrupt.
+    One that is quiet is reported now and then while it runs. Ctrl-C ends it
+    with all that it started, and without their tracebacks: it is in a session
+    of its own, which the terminal does not interrupt.
     """
     with subprocess.Popen(command, start_new_session=True) as process:
         try:

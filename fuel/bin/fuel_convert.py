@@ -170,7 +170,9 @@ def main(args: Sequence[str] | None = None) -> int:
             f'Did you forget to run fuel-download {dataset}?')
         if isinstance(error, FileNotFoundError) and error.filename is None:
             parser.error(str(error))  # no input file: it says what to do
-        parser.error(f'{error}. {advice}')
+        missing = (f'there is no file {error.filename!r}'
+                   if isinstance(error, FileNotFoundError) else str(error))
+        parser.error(f'{missing}. {advice}')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')
     except (FuelError, OSError, ValueError, RuntimeError) as error:

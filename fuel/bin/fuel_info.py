@@ -69,11 +69,17 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> Iterable[str]:
     if not rows:
         return
     yield f'{title}\n'
+    for line in _aligned(rows):
+        yield f'    {line}'
+    yield ''
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    """Yield a line for each row, its cells in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield '    ' + '  '.join(cell.ljust(width) for cell, width in
-                                 zip(row, widths, strict=True)).rstrip()
-    yield ''
+        yield '  '.join(cell.ljust(width) for cell, width in
+                        zip(row, widths, strict=True)).rstrip()
 
 
 def _layout(layout: Mapping[str, Any]) -> str:
@@ -215,11 +221,9 @@ def _settings(as_json: bool) -> str:
              for name in sorted(config.config)}
     if as_json:
         return json.dumps(found, indent=2, default=str)
-    width = max(map(len, found))
-    values = {name: str(setting['value']) for name, setting in found.items()}
-    return '\n'.join(
-        f'{name:{width}}  {values[name]:24}  {setting["origin"]}'
-        for name, setting in found.items())
+    rows = [(name, str(setting['value']), setting['origin'])
+            for name, setting in found.items()]
+    return '\n'.join(_aligned(rows))
 
 
 def _value(name: str) -> object:

@@ -75,7 +75,9 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
     """Return what the user's function makes."""
     module_name, colon, function_name = name.partition(':')
     if not colon:
-        parser.error(f'expected module:function, got {name!r}')
+        parser.error(f'expected module:function, got {name!r}: write '
+                     f'{name}:build_stream for a function build_stream of '
+                     f'the module {name!r}')
     # As with `python -m`, modules beside the user are found.
     sys.path.insert(0, os.getcwd())
     try:

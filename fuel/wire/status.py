@@ -27,7 +27,8 @@ def ask_status(address: str, timeout: float = 5.0,
         socket.send(pack_header({'type': 'status'}))
         if not socket.poll(int(timeout * 1000)):
             raise ServerError(
-                f'no server answers at {address} after {timeout} seconds')
+                f'no server answers at {address} after {timeout} seconds: '
+                'is it running there, and on this port?')
         fields = unpack_header(socket.recv_multipart()[0])
         status: dict[str, Any] = get_field(fields, 'status', dict)
         return status
