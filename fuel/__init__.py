@@ -1,4 +1,5 @@
 """Fuel feeds training loops: data sets, iteration schemes, streams."""
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,5 +24,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand.
-    return sorted({*globals(), *__all__})
+    # With what is loaded on demand, and without what is imported for it.
+    return sorted({name for name in globals() if name.startswith('__')
+                   or f'{__name__}.{name}' in sys.modules} | {*__all__})

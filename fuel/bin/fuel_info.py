@@ -154,6 +154,7 @@ def _save_preview(picture: Image.Image, path: str) -> None:
     except OSError as error:
         raise OSError(f'cannot draw into {path!r}: '
                       f'{error.strerror or error}') from error
+    print(f'wrote {path}', file=sys.stderr)
 
 
 @pipe_friendly

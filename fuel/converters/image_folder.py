@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import threading
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -275,11 +275,14 @@ def _write(features: h5py.Dataset, arrays: Iterator[Any],
 
 
 def _size(text: str) -> Size:
-    height, _, width = text.lower().partition('x')
+    height, by, width = text.lower().partition('x')
+    if not by:
+        width = height
     if not (height.isdecimal() and width.isdecimal() and int(height) and
             int(width)):
         raise ArgumentTypeError(
-            f'expected HEIGHTxWIDTH, such as 32x32, got {text!r}')
+            f'expected HEIGHTxWIDTH, such as 32x48, or one number for '
+            f'squares, got {text!r}')
     if int(height) * int(width) > MAX_PIXELS:
         raise ArgumentTypeError(
             f'expected at most {MAX_PIXELS} pixels, got {text!r}')
@@ -288,11 +291,15 @@ def _size(text: str) -> Size:
 
 def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert image_folder``."""
+    subparser.add_argument(
+        'directory', nargs='?', default=SUPPRESS, metavar='FOLDER',
+        help='the folder, instead of -d')
     subparser.add_argument('--color-mode', choices=tuple(COLOURS),
                            default='RGB', help='colours (RGB) or shades of '
                            'grey (L) (default: RGB)')
     subparser.add_argument('--size', type=_size, default=None,
                            metavar='HEIGHTxWIDTH',
-                           help='resize all images (default: do not)')
+                           help='resize all images, such as 32x48, or 32 for '
+                           'squares (default: do not)')
     add_split_options(subparser)
     return convert_image_folder

@@ -39,9 +39,11 @@ class TextFile(Dataset):
     files : list of str
         The text files, in the order in which to read them, with a sentence
         a line. What ends in ``.gz``, ``.bz2`` or ``.xz`` is decompressed.
-    dictionary : dict or str
-        Maps tokens to integers, or names the file of such a dictionary: a
-        JSON object, a text file with a token a line, or a pickled dict; see
+    dictionary : dict, Vocabulary or str
+        Maps tokens to integers, or is what
+        :func:`~fuel.datasets.vocabulary.build_vocabulary` returned, or names
+        the file of such a dictionary: a JSON object, a text file with a token
+        a line, or a pickled dict; see
         :func:`~fuel.datasets.vocabulary.load_vocabulary`.
     bos_token : str or None, optional
         The token put before each sentence. Defaults to ``'<S>'``; None

@@ -18,9 +18,6 @@ from fuel.utils.progress import progress
 __all__ = ['Vocabulary', 'build_vocabulary', 'load_vocabulary',
            'save_vocabulary']
 
-#: Numbers of tokens, or the name of a file that holds them.
-Dictionary: TypeAlias = 'Mapping[str, int] | str | os.PathLike[str]'
-
 SPECIAL_TOKENS = ('<S>', '</S>', '<UNK>')
 
 
@@ -49,6 +46,11 @@ class Vocabulary(NamedTuple):
         return (f'<Vocabulary: {len(self.dictionary)} tokens in the '
                 f'dictionary; {self.num_unknown} of {self.num_tokens} in the '
                 'files are not>')
+
+
+#: Numbers of tokens, what they were counted in, or the name of a file.
+Dictionary: TypeAlias = (
+    'Mapping[str, int] | Vocabulary | str | os.PathLike[str]')
 
 
 def build_vocabulary(
@@ -288,6 +290,8 @@ def _check(found: object, name: str) -> dict[str, int]:
 
 def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:
     """Return a dictionary of tokens, loaded if it is the name of a file."""
+    if isinstance(dictionary, Vocabulary):
+        return dictionary.dictionary
     if isinstance(dictionary, (str, os.PathLike)):
         return load_vocabulary(dictionary)
     if isinstance(dictionary, dict):

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fuel.describe.pipeline import HERE
+from fuel.describe.pipeline import HERE, ask
 from fuel.profiling.report import StageProfile
+from fuel.utils.overrides import covers
 
 # A smaller share of the time in waiting for data, and they are no
 # bottleneck.
@@ -42,12 +43,14 @@ def remedy(stream: object) -> str:
 
 
 def _remedy_of_reading(dataset: object) -> str:
-    layout = ' '.join(map(str, getattr(dataset, 'details', list)()))
+    layout = ' '.join(map(str, ask(dataset, 'details', ())))
     if 'chunks' in layout:
         return ('smaller chunks, or none, suit a random order (fuel-convert '
                 '--chunk-rows), BlockShuffledScheme reads chunk by chunk, '
                 'and load_in_memory=True reads them once')
-    if 'in memory' in layout:
+    if 'in memory' in layout or (
+            not layout and ask(dataset, 'has_rows_at_hand')
+            and covers(dataset, 'takes_requests', ('get_data',))):
         return ('the rows are copied at memory speed, so smaller types, or '
                 'fewer sources, help')
     if getattr(dataset, 'takes_requests', None):

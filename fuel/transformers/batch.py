@@ -15,6 +15,7 @@ from fuel.transformers.plans import ExamplePlan
 from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Request, SchemeLike, StreamLike
+from fuel.utils.checks import positive
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -27,18 +28,22 @@ class Batch(Transformer):
     ----------
     data_stream : AbstractDataStream
         Produces examples.
-    iteration_scheme : BatchSizeScheme
+    iteration_scheme : BatchSizeScheme, optional
         Says how many examples make a batch.
     strictness : {0, 1, 2}, optional
         What to do if too few examples are left for the last batch: return
         it all the same (0, the default), discard it (1), or raise
         ValueError (2).
+    batch_size : int, optional
+        How many examples make a batch, instead of an `iteration_scheme`.
     **kwargs
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, with ``'batch'`` in front.
 
     Raises
     ------
+    TypeError
+        Unless either `iteration_scheme` or `batch_size` is given.
     ValueError
         If `data_stream` produces batches, if `iteration_scheme` requests
         examples, or if `strictness` is anything else.
@@ -51,10 +56,9 @@ class Batch(Transformer):
     Examples
     --------
     >>> from fuel.datasets import IterableDataset
-    >>> from fuel.schemes import ConstantScheme
     >>> from fuel.streams import DataStream
     >>> stream = DataStream(IterableDataset([1, 2, 3]))
-    >>> batches = Batch(stream, iteration_scheme=ConstantScheme(2))
+    >>> batches = Batch(stream, batch_size=2)
     >>> list(batches.get_epoch_iterator())
     [(array([1, 2]),), (array([3]),)]
     """
@@ -63,13 +67,22 @@ class Batch(Transformer):
     _pending: Any = None
     _size = 0
 
-    def __init__(self, data_stream: StreamLike, iteration_scheme: SchemeLike,
-                 strictness: int = 0, **kwargs: Any) -> None:
+    def __init__(self, data_stream: StreamLike,
+                 iteration_scheme: SchemeLike | None = None,
+                 strictness: int = 0, *, batch_size: int | None = None,
+                 **kwargs: Any) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'Batch makes batches of examples, but its data stream '
                 f'({type(data_stream).__name__}) produces batches already: '
                 'use Cache to change their size')
+        if (iteration_scheme is None) == (batch_size is None):
+            raise TypeError(
+                'Batch needs either batch_size, such as batch_size=128, or '
+                'an iteration_scheme, such as ConstantScheme(128)')
+        if iteration_scheme is None:
+            iteration_scheme = ConstantScheme(
+                positive('batch_size', batch_size))
         if iteration_scheme.requests_examples:
             raise ValueError(
                 'iteration_scheme must request batch sizes, such as '

@@ -102,6 +102,18 @@ def test_images_may_be_resized_and_grey(here):
     assert (6, 1, 7, 3) == load('own.hdf5', 'train', 'features').shape
 
 
+@pytest.mark.parametrize('arguments', [
+    ['elsewhere'], ['elsewhere', '--size', '4'],
+    ['--size', '4', 'elsewhere'], ['-d', 'elsewhere']], ids=' '.join)
+def test_folder_of_images_may_be_named_alone(here, arguments, monkeypatch):
+    """With or without -d; a size of one number makes squares."""
+    write_images(here / 'elsewhere')
+    monkeypatch.chdir(here)
+    assert 0 == fuel_convert.main(['image_folder', *arguments])
+    size = (4, 4) if '--size' in arguments else (6, 5)
+    assert size == load('elsewhere.hdf5', 'train', 'features').shape[2:]
+
+
 def test_images_in_folders_of_splits_keep_them(here):
     """Folders named train, val and test are splits."""
     for seed, name in enumerate(('train', 'val', 'test')):

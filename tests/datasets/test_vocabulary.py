@@ -56,8 +56,9 @@ def test_build_vocabulary_of_characters(sentences):
 
 def test_build_vocabulary_knows_every_token_of_its_files(sentences):
     """What it makes is what a TextFile takes."""
-    dataset = TextFile(sentences, build_vocabulary(sentences).dictionary,
-                       unk_token=None)
+    found = build_vocabulary(sentences)
+    assert found.dictionary == TextFile(sentences, found).dictionary
+    dataset = TextFile(sentences, found.dictionary, unk_token=None)
     with_markers = [sentence for sentence, in
                     dataset.get_example_stream().get_epoch_iterator()]
     assert [[0, 4, 6, 4, 1], [0, 3, 5, 7, 1], [0, 3, 8, 3, 1], [0, 1]] == (

@@ -443,6 +443,14 @@ def test_remedies_of_reading(layout, text):
     assert text in remedy(Stream())
 
 
+def test_remedy_of_reading_from_memory_is_not_to_load_it():
+    """It is there."""
+    assert 'smaller types' in remedy(build())
+    assert 'load_in_memory' not in remedy(build())
+    assert 'convert it to HDF5' in remedy(
+        DataStream(IterableDataset([1])))
+
+
 @pytest.mark.parametrize('name, text', [
     ('Cast', 'right on the DataStream'),
     ('ImagesFromBytes', 'config.num_threads'), ('Own', 'MultiProcessing')])

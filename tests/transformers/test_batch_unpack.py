@@ -105,6 +105,20 @@ def test_batch_puts_batch_before_the_labels():
     assert Batch(stream, ConstantScheme(1)).axis_labels is None
 
 
+def test_batch_takes_a_size_instead_of_a_scheme():
+    """One of the two is needed."""
+    stream = DataStream(IterableDataset([1, 2, 3]))
+    assert [[1, 2], [3]] == [
+        part.tolist() for part, in Batch(stream, batch_size=2)]
+    assert '2 batches of 2' in repr(Batch(stream, batch_size=2))
+    for kwargs in ({}, {'batch_size': 2,
+                        'iteration_scheme': ConstantScheme(2)}):
+        with pytest.raises(TypeError, match='either batch_size, such as'):
+            Batch(stream, **kwargs)
+    with pytest.raises(ValueError, match='batch_size must be a positive'):
+        Batch(stream, batch_size=0)
+
+
 def test_batch_of_batches_raises():
     """It needs examples."""
     stream = DataStream(IndexableDataset([1, 2]),
