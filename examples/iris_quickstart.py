@@ -191,7 +191,7 @@ def main(args=None):
                  "print(Iris(('all',)).num_examples)")
     print(f'Try next:\n   FUEL_DATA_PATH={shlex.quote(str(directory))} '
           f'{shlex.quote(sys.executable)} -c "{statement}"\n'
-          f'   and docs/overview.rst, which starts from arrays of yours.')
+          f'   and docs/tour.rst, which starts from arrays of yours.')
     return 0 if same and accuracy >= NEEDED_ACCURACY else 1
 
 

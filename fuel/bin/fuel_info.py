@@ -222,7 +222,7 @@ def _settings(as_json: bool) -> str:
              for name in sorted(config.config)}
     if as_json:
         return json.dumps(found, indent=2, default=str)
-    rows = [(name, str(setting['value']), setting['origin'])
+    rows = [(name, str(setting['value']), str(setting['origin']))
             for name, setting in found.items()]
     return '\n'.join(_aligned(rows))
 
