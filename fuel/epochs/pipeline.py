@@ -66,7 +66,7 @@ def _why_not_one_to_one(stream: Any) -> str:
                 'order: give it an iteration scheme')
     if rng_state.is_generator(getattr(stream, 'rng', None)):
         return (f'what the stage {name} draws depends on the batches before: '
-                'use a stage that takes seed=')
+                'give it seed= instead, or use a stage that takes seed=')
     return (f'the stage {name} does not make one item of each that it reads, '
             'or keeps things from one item to the next')
 

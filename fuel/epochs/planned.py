@@ -43,8 +43,8 @@ class ItemPlan:
         """Return how many examples an item has; None if it is one."""
         return None
 
-    def full_size(self) -> int:
-        """Return how many examples an item has that is not short."""
+    def full_size(self, item: int) -> int:
+        """Return how many examples an item has if it is not short."""
         return 1
 
     def read(self, item: int) -> Batch:
@@ -56,7 +56,10 @@ class ItemPlan:
         raise NotImplementedError
 
     def end(self) -> None:
-        """Do what the stage does at the end of an epoch."""
+        """Do what the stage does when all items were read."""
+
+    def finish(self) -> None:
+        """Leave the streams that are read where the whole epoch ends."""
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""
@@ -74,6 +77,7 @@ class PlannedReader:
         self.plan = plan
         self.shard = shard
         self._repeats = False
+        self._is_over = False
 
     @property
     def epoch(self) -> Any:
@@ -125,11 +129,11 @@ class PlannedReader:
         real = self.plan.rows(item)
         assert real is not None
         total = real
-        if real < self.plan.full_size():
+        if real < self.plan.full_size(item):
             if self.shard.uneven == 'drop':
                 return None
             if self.shard.uneven == 'pad':
-                total = self.plan.full_size()
+                total = self.plan.full_size(item)
         return Rows(self.shard.part(total), total, real)
 
     def padding(self, count: int | None) -> Any:
@@ -146,12 +150,15 @@ class PlannedReader:
     def _end(self, first: int) -> None:
         if first >= self.plan.num_items:
             self.plan.end()
+        self.plan.finish()
+        self._is_over = True
         raise StopIteration
 
     def standing(self) -> Standing:
         """Return where the stage stands."""
+        items = self.plan.num_items
         return self.plan.standing(
-            min(self.epoch.requested, self.plan.num_items))
+            items if self._is_over else min(self.epoch.requested, items))
 
     def skip(self, count: int) -> None:
         """Leave out the rank's next items."""
@@ -214,8 +221,14 @@ def _narrowed(iterator: DataIterator) -> RowRequests:
     return requests
 
 
+# How many items an epoch has that never ends.
+ENDLESS = 2 ** 62
+
+
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
+    if hasattr(iterator.data_stream, 'count_items'):
+        return int(iterator.data_stream.count_items(iterator.epoch))
     below = child_iterators_of(iterator)
     if below:
         return min(map(items_of, below))

@@ -87,6 +87,7 @@ def _sharded(stream: Any, shard: Shard) -> Any:
     check_draws(stream)
     if can_plan(stream):
         check_split(stream, shard)
+        check_padding(stream, shard)
         ours = copied_pipeline(stream)
         ours.sharding = shard
         return ours
@@ -122,7 +123,8 @@ def check_split(stream: Any, shard: Shard) -> None:
         raise ValueError(
             f"by='example' splits batches, but {name} gives single examples: "
             "use by='batch', which gives a rank every n-th example")
-    size = getattr(stream.iteration_scheme, 'batch_size', None)
+    size = (stream.split_size() if hasattr(stream, 'split_size') else
+            getattr(stream.iteration_scheme, 'batch_size', None))
     if size is None:
         raise ValueError(
             f"by='example' cannot split the batches of {name}: split those "
@@ -134,6 +136,19 @@ def check_split(stream: Any, shard: Shard) -> None:
             "ranks or by='batch'")
 
 
+def check_padding(stream: Any, shard: Shard) -> None:
+    """Refuse to repeat items where an epoch cannot go back to them."""
+    if shard.uneven != 'pad':
+        return
+    if not getattr(stream, 'can_go_back', True):
+        raise ValueError(
+            "uneven='pad' repeats items from the start of an epoch, to which "
+            f"{type(stream).__name__} with stop='forever' cannot go back: "
+            "use uneven='drop' or 'uneven', or stop='last'")
+    for child in child_streams(stream):
+        check_padding(child, shard)
+
+
 def can_plan(stream: Any) -> bool:
     """Return whether a stage can make any of its items from indices."""
     return bool(hasattr(stream, 'open_plan')
@@ -142,26 +157,40 @@ def can_plan(stream: Any) -> bool:
                 and stream.can_plan)
 
 
-def can_seek(stream: Any) -> bool:
-    """Return whether an epoch can go to any of its items at once."""
+def can_seek(stream: Any, forward: bool = False) -> bool:
+    """Return whether an epoch can go to any of its items at once.
+
+    `forward`: whether it is enough if it can go to those that follow.
+    """
     if hasattr(stream, 'dataset'):
         return bool(is_one_to_one(stream)
                     and _is_known(stream.iteration_scheme))
     children = child_streams(stream)
-    # A stage of several streams, such as Mix, may only go forward.
     return bool(children and is_one_to_one(stream)
-                and not hasattr(stream, '_take_share')
-                and all(map(can_seek, children)))
+                and (forward or getattr(stream, 'can_go_back', True))
+                and all(can_seek(child, forward) for child in children))
 
 
 def can_seek_rows(stream: Any) -> bool:
     """Return whether an epoch can give some rows of any of its batches."""
-    if stream.produces_examples or not can_seek(stream):
+    if stream.produces_examples or not can_seek(stream) or hasattr(
+            stream, 'data_streams'):
         return False
     if hasattr(stream, 'dataset'):
         return isinstance(getattr(
             stream.iteration_scheme, 'batch_size', None), int)
     return bool(stream.keeps_rows) and can_seek_rows(stream.data_stream)
+
+
+def batch_size_of(stream: Any) -> int | None:
+    """Return the size of the batches of a stream some rows of which can be
+    read, None of any other."""
+    if not can_seek_rows(stream):
+        return None
+    while hasattr(stream, 'data_stream'):
+        stream = stream.data_stream
+    size: int = stream.iteration_scheme.batch_size
+    return size
 
 
 def _is_known(scheme: Any) -> bool:
@@ -175,8 +204,7 @@ def _is_known(scheme: Any) -> bool:
 
 def shares_items(stream: Any) -> bool:
     """Return whether a rank's share is taken of a stream's own items."""
-    return vars(stream).get('sharding') is not None and not hasattr(
-        stream, '_take_share')
+    return vars(stream).get('sharding') is not None
 
 
 def open_share(stream: Any, epoch: Epoch) -> EpochReader:
@@ -254,6 +282,8 @@ def copied_pipeline(stream: Any, known: dict[int, Any] | None = None,
 def copied(stream: Any) -> Any:
     """Return a copy of a stream, with the data but own generators."""
     ours = copy.copy(stream)
+    # The epochs that a mixture would go on with are not its own.
+    vars(ours).pop('_carried', None)
     _copy_generators(ours)
     if getattr(ours, 'iteration_scheme', None) is not None:
         ours.iteration_scheme = _copied_scheme(ours.iteration_scheme)
@@ -283,8 +313,8 @@ def begin_sharded(stream: Any, epoch: Epoch) -> None:
 
 
 def take_leftover(stream: Any, leftover: object) -> None:
-    """Give a stage its left-overs, of which a plan needs the key alone."""
-    if stream.sharding is None or not hasattr(stream, 'open_plan'):
+    """Give a stage its left-overs, of which a plan needs less."""
+    if not (shares_items(stream) and hasattr(stream, 'open_plan')):
         stream.set_leftover(leftover)
-    elif getattr(stream, 'draws_by_seed', False):
-        stream.set_key(leftover)
+    elif hasattr(stream, 'resume_plan'):
+        stream.resume_plan(leftover)

@@ -140,7 +140,7 @@ class Batch(Transformer):
     def can_plan(self) -> bool:
         """Whether any batch can be made without those before it (bool)."""
         return (type(self.iteration_scheme) is ConstantScheme
-                and can_seek(self.data_stream))
+                and can_seek(self.data_stream, forward=True))
 
     def open_plan(self, epoch: Epoch) -> ExamplePlan:
         """Return what makes any batch of an epoch."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy
@@ -15,7 +16,7 @@ from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, SchemeLike, StreamLike
+from fuel.typing import Batch, Request, SchemeLike, StreamLike
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
@@ -172,10 +173,7 @@ class Cache(Transformer):
         sources = self.data_stream.sources
 
         def make(batches: list[Any]) -> tuple[Any, ...]:
-            chunks = [PartialBatch(batch, sources, None)
-                      for batch in batches]
-            return tuple([join(list(pieces)) for pieces in zip(
-                *[chunk.parts for chunk in chunks], strict=True)])
+            return join_batches(batches, sources)
 
         return RowPlan(
             epoch.attributes['child_epoch_iterator'], requests.batch_size,
@@ -211,6 +209,13 @@ def as_size(stage: StreamLike, request: Any) -> int:
             f'request, got {request!r}: use a BatchSizeScheme such as '
             'ConstantScheme') from None
     return size
+
+
+def join_batches(batches: Iterable[Batch], sources: Sequence[str]) -> Batch:
+    """Return several batches as one new batch."""
+    chunks = [PartialBatch(batch, sources, None) for batch in batches]
+    return tuple([join(list(pieces)) for pieces in zip(
+        *[chunk.parts for chunk in chunks], strict=True)])
 
 
 def join(pieces: list[Any]) -> Any:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from fuel.config_parser import config
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import copied_pipeline
+from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import RUNNING, as_state, position_of
 from fuel.kernels.mixing import MixReader
-from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.mixing import MixingScheme
-from fuel.schemes.shard import Shard
-from fuel.streams import AbstractDataStream
 from fuel.transformers.base import common_types, length_of
 from fuel.transformers.mixture import Mixture, Stop
+from fuel.transformers.mixture_plan import MixturePlan
 from fuel.transformers.mixture_reader import Finish, MixtureReader
+from fuel.transformers.mixture_sharding import SharedMixture
 from fuel.transformers.mixture_streams import (
     check_streams,
     common_labels,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
 
 
-class Mix(AbstractDataStream):
+class Mix(SharedMixture):
     """Mixes several streams by weights.
 
     Each item, a batch or an example, comes from one of the streams.
@@ -127,12 +126,6 @@ class Mix(AbstractDataStream):
     {'small': 8, 'large': 3}
 
     """
-
-    epoch_attributes = ('child_epoch_iterators', '_mixture')
-    child_epoch_iterators: Any
-    _mixture: Mixture | None = None
-    # With 'forever', the iterators that the next epoch goes on with.
-    _carried: list[Any] | None = None
 
     def __init__(self, data_streams: Streams, weights: Weights | None = None,
                  *, stop: Stop = 'first', epoch_size: int | None = None,
@@ -299,6 +292,14 @@ class Mix(AbstractDataStream):
         return MixReader(requests, slow, iterators, mixture.thresholds,
                          mixture.taken, self._finish())
 
+    def open_plan(self, epoch: Epoch) -> MixturePlan:
+        """Return what makes any item of an epoch."""
+        mixture: Any = epoch.attributes['_mixture']
+        iterators = epoch.attributes['child_epoch_iterators']
+        return MixturePlan(
+            mixture, self._reader(mixture, iterators), iterators,
+            self._finish(), self.count_items(epoch))
+
     @property
     def one_to_one(self) -> bool:
         """Whether items can be skipped without reading them (bool).
@@ -306,31 +307,21 @@ class Mix(AbstractDataStream):
         They can if the lengths of all streams are known.
         """
         return covers(self, 'one_to_one', ('get_data',)) and all(
-            length_of(stream) is not None for stream in self.data_streams)
+            length_of(stream) is not None or can_seek(stream, forward=True)
+            for stream in self.data_streams)
 
     def skip(self, count: int) -> None:
         """Do nothing: the next read skips what the requests left out."""
-
-    def _take_share(self, shard: Shard) -> None:
-        """Take a rank's share of the items; the streams are its own."""
-        if shard.splits or shard.uneven == 'pad':
-            raise ValueError(
-                "Mix gives a rank every n-th item, by='batch', and cannot "
-                "read the first items again: use uneven='uneven' or "
-                f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}")
-        copies: dict[int, Any] = {}
-        # One stream may be mixed with itself.
-        self.data_streams = tuple([
-            copied_pipeline(stream, copies)
-            for stream in self.data_streams])
-        self.iteration_scheme = ShardedScheme(self.iteration_scheme, shard)
-        self.sharding, self._carried = shard, None
 
     def known_types(self) -> SourceTypes:
         """Return the types that all streams have."""
         return common_types(self.data_streams)
 
     def _length(self) -> int | None:
+        return self._share_of(self._total())
+
+    def _total(self) -> int | None:
+        """Return how many items an epoch of all ranks has, if known."""
         if self.stop == 'forever':
             return self.epoch_size
         lengths = [length_of(stream) for stream in self.data_streams]

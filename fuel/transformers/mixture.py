@@ -1,6 +1,7 @@
 """The position of one epoch of a mixture: who has given what, who is left."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias
 
 import numpy
@@ -10,6 +11,8 @@ from fuel.exceptions import StateMismatchError
 from fuel.schemes.mixing import MixingRequests, as_thresholds
 from fuel.typing import State
 
+#: How many items of each stream.
+Counts: TypeAlias = 'NDArray[numpy.int64]'
 Stop: TypeAlias = Literal['first', 'last', 'forever']
 
 
@@ -46,6 +49,9 @@ class Mixture:
         self.restarts = [0] * count
         self.ended = [False] * count
         self.thresholds = as_thresholds(self.points.weights)
+        # From here on no stream has ended or begun anew.
+        self.since = 0
+        self._total: int | None = None
 
     def choose(self, point: int) -> int:
         """Return the stream whose interval a point lies in.
@@ -65,9 +71,46 @@ class Mixture:
         """Return the number of the next item, of those of all ranks."""
         return int(self.taken.sum())
 
-    def counts(self, start: int, stop: int) -> NDArray[numpy.int64]:
+    def counts(self, start: int, stop: int) -> Counts:
         """Return how many of some items each of the present streams has."""
         return self.points.counts(start, stop, self.thresholds)
+
+    def first_beyond(self, start: int, stop: int, left: Counts,
+                     thresholds: Counts | None = None) -> int:
+        """Return the position of the first item that some stream has not.
+
+        Parameters
+        ----------
+        start, stop : int
+            The range of positions, of which it is one.
+        left : numpy.ndarray, shape (streams,), dtype int64
+            How many items each stream has left.
+        thresholds : numpy.ndarray, optional
+            Defaults to those of the present streams.
+
+        """
+        if thresholds is None:
+            thresholds = self.thresholds
+        last = stop - 1
+        while start < last:
+            middle = (start + last) // 2
+            counts = self.points.counts(start, middle + 1, thresholds)
+            if (counts > left).any():
+                last = middle
+            else:
+                start, left = middle + 1, left - counts
+        return start
+
+    def count_all(self, find_lengths: Callable[[], list[int]]) -> int:
+        """Return how many items the epoch has, if no stream begins anew."""
+        if self._total is None:
+            weights = self.points.weights
+            left = numpy.where(weights > 0, find_lengths(), 0)
+            self._total = int(left.sum())
+            if self.stop == 'first':
+                self._total = self.first_beyond(
+                    0, self._total + 1, left, as_thresholds(weights))
+        return self._total
 
     def is_over(self) -> bool:
         """Return whether no stream is left."""
@@ -78,8 +121,37 @@ class Mixture:
         if self.stop == 'forever':
             return True
         self.ended[place] = True
+        self.since = self.position()
         self._update()
         return False
+
+    def restart(self, place: int) -> None:
+        """Record that a stream begins its next epoch."""
+        self.restarts[place] += 1
+        self.since = self.position()
+
+    def go_back(self, position: int) -> Counts:
+        """Go to a position passed before, after which it may be less.
+
+        Returns
+        -------
+        numpy.ndarray, shape (streams,), dtype int64
+            How many items each stream has to go back.
+
+        """
+        if position < self.since:
+            if self.stop == 'forever':
+                raise ValueError(
+                    "a mixture with stop='forever' cannot go back to items "
+                    'that its streams had before: read it in order')
+            counts = self.taken.copy()
+            self.ended[:] = [False] * len(self.ended)
+            self.since = 0
+            self._update()
+        else:
+            counts = self.counts(position, self.position())
+        self.taken -= counts
+        return counts
 
     def _update(self) -> None:
         """Let the streams that are left share the points."""
@@ -115,4 +187,6 @@ class Mixture:
         self.taken[:] = state['taken']
         self.restarts[:] = state['restarts']
         self.ended[:] = state['ended']
+        self.since = self.position() if any(
+            [*self.ended, *self.restarts]) else 0
         self._update()

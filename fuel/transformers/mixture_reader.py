@@ -1,20 +1,21 @@
 """Reads the items of a mixture, and skips those that are left out."""
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy
-from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import is_skippable, skip
+from fuel.epochs.planned import items_of
+from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import length_of
-from fuel.transformers.mixture import Mixture
+from fuel.transformers.mixture import Counts, Mixture
 from fuel.typing import Batch
 
 #: Takes an item and the number of the stream that it is from.
 Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
-Counts: TypeAlias = 'NDArray[numpy.int64]'
 
 
 class MixtureReader:
@@ -41,10 +42,31 @@ class MixtureReader:
         self._iterators = iterators
         self._names = names
         self._finish = finish
+        self._places = range(len(streams))
+
+    @functools.cached_property
+    def _lengths(self) -> list[int | None]:
+        """How long all epochs of each stream are; None if they differ."""
+        return [length_of(stream) for stream in self._streams]
+
+    @functools.cached_property
+    def _is_known(self) -> bool:
+        """Whether items can be skipped without reading them."""
+        return all(map(is_skippable, self._streams)) and all(
+            length is not None or can_seek(stream, forward=True)
+            for length, stream in zip(
+                self._lengths, self._streams, strict=True))
 
     def read(self) -> Batch:
         """Return the item of the next request."""
-        return self.read_request(next(self._mixture.requests))
+        try:
+            request = next(self._mixture.requests)
+        except StopIteration:
+            if self._mixture.stop == 'forever':
+                # The next epoch goes on there, on all ranks.
+                self.skip_to(int(self._mixture.points.num_requests))
+            raise
+        return self.read_request(request)
 
     def read_request(self, request: tuple[int, int]) -> Batch:
         """Return the item of a request, and skip those before it."""
@@ -58,6 +80,33 @@ class MixtureReader:
             if self._mixture.position() < end:
                 raise StopIteration
         return data
+
+    def read_at(self, position: int) -> Batch:
+        """Return an item of streams that can be sought."""
+        self.skip_to(position)
+        return self._take(self._mixture.points.request_at(position)[1])
+
+    def find(self, position: int) -> int:
+        """Return the stream of an item, of streams that can be sought.
+
+        That one stands before the item then.
+        """
+        self.skip_to(position)
+        point = self._mixture.points.request_at(position)[1]
+        while True:
+            place = self._mixture.choose(point)
+            if self._left(place):
+                return place
+            if self._mixture.end(place):
+                self._restart(place)
+                if not self._left(place):
+                    raise self._empty(place)
+
+    def _left(self, place: int) -> int:
+        """Return how many items a stream has left in its epoch."""
+        iterator, length = self._iterators[place], self._lengths[place]
+        return (items_of(iterator) if length is None else length
+                ) - int(iterator.epoch.requested)
 
     def skip(self, count: int) -> None:
         """Skip requests: the next read skips what they are."""
@@ -88,7 +137,7 @@ class MixtureReader:
 
     def _restart(self, place: int) -> None:
         """Begin the next epoch of a stream."""
-        self._mixture.restarts[place] += 1
+        self._mixture.restart(place)
         # Released first, so that the stream has one epoch at a time.
         self._iterators[place] = None
         self._iterators[place] = self._streams[place].get_epoch_iterator()
@@ -103,13 +152,18 @@ class MixtureReader:
 
         They are other ranks', or were left out by hand. Where an item of a
         stream has to be read to be skipped, an error is not raised here.
+        Streams that can be sought are put back to an earlier position.
         """
         start = self._mixture.position()
+        if position < start and all(map(can_seek, self._streams)):
+            for place, count in enumerate(
+                    self._mixture.go_back(position).tolist()):
+                skip(self._iterators[place], -count)
+            start = self._mixture.position()
         if position <= start:
             return
-        lengths = self._known_lengths()
-        if lengths is not None:
-            self._skip_unread(start, position, lengths)
+        if self._is_known:
+            self._skip_unread(start, position)
             return
         for number in range(start, position):
             try:
@@ -119,53 +173,32 @@ class MixtureReader:
             except Exception:  # noqa: BLE001, S112 (the rank's that has it)
                 continue
 
-    def _known_lengths(self) -> list[int] | None:
-        """Return the lengths of the streams, if items can be skipped."""
-        lengths = [length_of(stream) for stream in self._streams]
-        known = [length for length in lengths if length is not None]
-        return known if len(known) == len(lengths) and all(
-            map(is_skippable, self._streams)) else None
-
-    def _skip_unread(self, start: int, stop: int, lengths: list[int]) -> None:
+    def _skip_unread(self, start: int, stop: int) -> None:
         """Skip items without reading them; epochs have known lengths."""
         mixture = self._mixture
         while start < stop and not mixture.is_over():
-            left = numpy.array([
-                length - iterator.epoch.requested for length, iterator
-                in zip(lengths, self._iterators, strict=True)])
+            left = numpy.array(list(map(self._left, self._places)))
             counts = mixture.counts(start, stop)
             longer = numpy.flatnonzero(counts > left)
             if mixture.stop == 'forever' or not longer.size:
                 for place in longer.tolist():
-                    self._skip_epochs(place, counts, left, lengths[place])
+                    self._skip_epochs(place, counts, left)
                 self._skip_counts(counts)
                 return
-            end = self._first_beyond(start, stop, left)
+            end = mixture.first_beyond(start, stop, left)
             self._skip_counts(mixture.counts(start, end))
             mixture.end(int(mixture.counts(end, end + 1).argmax()))
             start = end
 
-    def _skip_epochs(self, place: int, counts: Counts, left: Counts,
-                     length: int) -> None:
+    def _skip_epochs(self, place: int, counts: Counts, left: Counts) -> None:
         """Skip a stream to the epoch that the last of some items is in."""
-        if not length:
-            raise self._empty(place)
         while counts[place] > left[place]:
             self._mixture.taken[place] += left[place]
             counts[place] -= left[place]
             self._restart(place)
-            left[place] = length
-
-    def _first_beyond(self, start: int, stop: int, left: Counts) -> int:
-        """Return the position of the first item that some stream has not."""
-        low, high = start, stop - 1
-        while low < high:
-            middle = (low + high) // 2
-            if (self._mixture.counts(start, middle + 1) > left).any():
-                high = middle
-            else:
-                low = middle + 1
-        return low
+            left[place] = self._left(place)
+            if not left[place]:
+                raise self._empty(place)
 
     def _skip_counts(self, counts: Counts) -> None:
         for place, count in enumerate(counts.tolist()):

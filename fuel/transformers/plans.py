@@ -41,6 +41,8 @@ class ExamplePlan(ItemPlan):
         self.num_items = int(min(most, num_requests))
         self.last = (int(num_requests) - 1 if num_requests <= most
                      else None, last_size)
+        # Whether the stage finds that its stream has ended.
+        self._reads_all = num_requests > most
 
     def _count_examples(self) -> int:
         return items_of(self.child)
@@ -54,8 +56,8 @@ class ExamplePlan(ItemPlan):
         """Return how many examples an item has."""
         return len(self._places(item))
 
-    def full_size(self) -> int:
-        """Return how many examples an item has that is not short."""
+    def full_size(self, item: int) -> int:
+        """Return how many examples an item has if it is not short."""
         return self.size
 
     def read(self, item: int) -> Batch:
@@ -73,6 +75,13 @@ class ExamplePlan(ItemPlan):
     def _make(self, parts: Iterable[range]) -> Batch:
         return self.make([read_at(self.child, place)
                           for part in parts for place in part])
+
+    def finish(self) -> None:
+        """Leave the stream where the stage does."""
+        seek(self.child, self.total if self._reads_all
+             else self._places(self.num_items - 1).stop)
+        # A mixture goes there when it is asked where it stands.
+        position_of(self.child)
 
     def standing(self, item: int) -> Standing:
         """Return where the stage stands before an item."""
@@ -106,6 +115,9 @@ class RowPlan(ExamplePlan):
             stop = min(first + places.stop - place, self.below)
             yield batch, slice(first, stop)
             place += stop - first
+
+    def finish(self) -> None:
+        """Do nothing: the streams of rows begin each epoch anew."""
 
     def _read_rows(self, batch: int, rows: slice) -> Batch:
         return read_rows_at(self.child, batch, rows)

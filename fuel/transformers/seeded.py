@@ -17,7 +17,7 @@ from fuel.epochs.planned import rows_at
 from fuel.epochs.sharding import sharding_of
 from fuel.schemes.row_requests import Rows
 from fuel.transformers.base import Transformer, length_of
-from fuel.typing import Request
+from fuel.typing import RandomGenerator, Request
 from fuel.utils.checks import not_negative, saved_count
 
 #: Takes a generator and a number of rows, and returns an array of so many.
@@ -82,15 +82,16 @@ class SeededTransformer(Transformer):
 
     def __init__(self, *args: Any, seed: int | None = None,
                  **kwargs: Any) -> None:
-        self.seed = config.default_seed if seed is None else seed
+        self.seed: int | None = (
+            config.default_seed if seed is None else seed)
         kind = zlib.crc32(type(self).__name__.encode())
-        self.rng = numpy.random.default_rng([self.seed, kind])
+        self.rng: Any = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)
 
     def _start_epoch(self) -> None:
         # An epoch that is taken up has a key already, and this
         # generator has drawn it.
-        if self._pending_running() is None:
+        if self.draws_by_seed and self._pending_running() is None:
             self._key = int(self.rng.integers(2 ** 63))
         self._item = 0
         shard = sharding_of(self.data_stream)
@@ -118,7 +119,7 @@ class SeededTransformer(Transformer):
     @property
     def one_to_one(self) -> bool:
         """Whether each item is made of one of `data_stream` alone (bool)."""
-        return set(self.epoch_attributes) <= {
+        return self.draws_by_seed and set(self.epoch_attributes) <= {
             *SeededTransformer.epoch_attributes}
 
     def skip(self, count: int) -> None:
@@ -230,11 +231,44 @@ class SeededTransformer(Transformer):
                 'stage that changes their number')
         return rows
 
-    def get_leftover(self) -> dict[str, int]:
+    def get_leftover(self) -> Any:
         """Return the epoch's key and the number of the next item."""
+        if not self.draws_by_seed:
+            return None
         return {'key': self._key, 'item': self._item}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
         """Take up an epoch's key and the number of the next item."""
         self._key = not_negative('key', leftover['key'])
         self._item = saved_count(leftover, 'item')
+
+
+class RandomTransformer(SeededTransformer):
+    """Base of the stages that draw from an `rng`, as in Fuel 0.2.0, or by a
+    `seed`, as other stages do.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        See :class:`SeededTransformer`.
+    rng : numpy.random.RandomState, optional
+        Where random numbers come from.
+    seed : int, optional
+        Of what is drawn by :meth:`draw_rows`.
+    """
+
+    draws_by_seed = False
+
+    def __init__(self, *args: Any, rng: RandomGenerator | None = None,
+                 seed: int | None = None, **kwargs: Any) -> None:
+        if rng is not None and seed is not None:
+            raise ValueError(
+                f'{type(self).__name__} takes rng, which draws as Fuel 0.2.0 '
+                'did, or seed, which workers and ranks can share: pass one '
+                'of them')
+        super().__init__(*args, seed=seed, **kwargs)
+        self.draws_by_seed = seed is not None
+        if seed is None:
+            self.seed = None
+            self.rng = numpy.random.RandomState(
+                config.default_seed) if rng is None else rng

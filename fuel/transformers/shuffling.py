@@ -175,7 +175,7 @@ class ShuffleBuffer(SeededTransformer):
         return _BufferPlan(
             self, kept['child_epoch_iterator'], kept['_held'])
 
-    def set_key(self, leftover: dict[str, Any]) -> None:
+    def resume_plan(self, leftover: dict[str, Any]) -> None:
         """Go on from left-overs without reading examples."""
         super().set_leftover(leftover)
         self._held = _held_from(leftover)

@@ -7,9 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import sharded_pipelines as pipelines
 
-NOISY = {'stages', 'Batch', 'Unpack', 'Cache', 'ShuffleBuffer', 'Merge',
-         'Chain'}
-
 CASES = {
     'name': st.sampled_from(sorted(pipelines.PIPELINES)),
     'count': st.integers(1, 30),
@@ -31,15 +28,21 @@ def check(name, count, size, before, after, epoch, step, by, uneven):
             by = 'batch'
         elif name == 'Cache':
             before, after = min(before, 5), min(after, 5)
-    if name == 'IterableDataset' and uneven == 'pad':
+    if name in pipelines.ONLY_FORWARD and uneven == 'pad':
         uneven = 'drop'
     plain = pipelines.build(name, count, size)
     orders = [(pipelines.rows if by == 'example' else pipelines.items)(plain)
               for _ in range(epoch + 2)]
     order, following = orders[epoch:]
-    (check_split if by == 'example' else check_dealt)(
-        lambda: pipelines.build(name, count, size), order, following,
-        before, after, epoch, step, uneven, name in NOISY)
+    def build():
+        return pipelines.build(name, count, size)
+
+    if by == 'example':
+        check_split(build, order, following, before, after, epoch, step,
+                    uneven, 5 if name == 'Cache' else size)
+    else:
+        check_dealt(build, order, following, before, after, epoch, step,
+                    uneven, name in pipelines.NOISY)
 
 
 def streams(build, ranks, epoch=0, state=None, **how):
@@ -99,47 +102,41 @@ def check_dealt(build, order, following, before, after, epoch, step, uneven,
 
 
 def check_split(build, order, following, before, after, epoch, step, uneven,
-                is_noisy):
+                size):
     """Each batch of all ranks together is the one of the plain order."""
-    full = len(order[0]) if order else 0
     got = [pipelines.rows(stream) for stream in streams(
         build, before, epoch, by='example', uneven=uneven)]
-    whole = [batch for batch in order if len(batch) == full]
     if uneven == 'uneven':
-        joined = [joined_rows(parts) for parts in zip(*[
-            items[:len(whole)] for items in got], strict=True)] if (
-                full >= before) else whole
-        assert whole == joined
-        assert sorted(sum(order, [])) == sorted(
-            row for items in got for part in items for row in part)
-    elif len(order) > 1 and uneven == 'drop':
-        assert whole == [joined_rows(parts)
-                         for parts in zip(*got, strict=True)]
-    elif len(order) > 1:
-        joined = [joined_rows(parts) for parts in zip(*got, strict=True)]
-        assert order[:-1] == joined[:-1]
-        assert [full] * len(order) == list(map(len, joined))
-        if not is_noisy:
-            last = order[-1] + sum(order, [])
-            assert last[:full] == joined[-1]
+        assert [shares(order, rank, before) for rank in range(before)] == got
+    elif uneven == 'drop':
+        whole = [batch for batch in order if len(batch) == size]
+        assert [shares(whole, rank, before) for rank in range(before)] == got
+    else:
+        joined = [sum(parts, []) for parts in zip(*got, strict=True)]
+        assert [size] * len(order) == list(map(len, joined))
+        assert order == [padded[:len(batch)] for padded, batch in zip(
+            joined, order, strict=True)]
     step = min(step, max(0, len(order) - 1))
-    if full < before:
+    if any(len(batch) < before for batch in order[:step]):
+        # Ranks without a row of it are a batch ahead.
         return
     seen, state = saved(
         build, before, epoch, step, pipelines.rows, by='example')
-    found = [row for items in seen for part in items for row in part]
-    assert sorted(sum(order[:step], [])) == sorted(found)
+    assert [shares(order[:step], rank, before)
+            for rank in range(before)] == seen
     rests = [(pipelines.rows(stream), pipelines.rows(stream))
-             for stream in streams(
-                 build, after, state=state, by='example')]
+             for stream in streams(build, after, state=state, by='example')]
     for expected, place in ((order[step:], 0), (following, 1)):
-        assert sorted(sum(expected, [])) == sorted(
-            row for pair in rests for part in pair[place] for row in part)
+        assert [shares(expected, rank, after or 1)
+                for rank in range(after or 1)] == [
+                    pair[place] for pair in rests]
 
 
-def joined_rows(parts):
-    """Return the rows of all ranks' parts of a batch."""
-    return sum(parts, [])
+def shares(batches, rank, count):
+    """Return a rank's rows of each batch of which it has any."""
+    parts = [batch[rank * len(batch) // count:
+                   (rank + 1) * len(batch) // count] for batch in batches]
+    return [part for part in parts if part]
 
 
 @given(**CASES)

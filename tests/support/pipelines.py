@@ -481,8 +481,12 @@ PIPELINES = {
         stacked(), (3, 4), which_sources='image'),
     'RandomFixedSizeCrop of images': lambda f: RandomFixedSizeCrop(
         images(), (3, 4), which_sources='image'),
+    'RandomFixedSizeCrop seeded': lambda f: RandomFixedSizeCrop(
+        images(), (3, 4), seed=3, which_sources='image'),
     'Random2DRotation': lambda f: Random2DRotation(
         images(), which_sources='image'),
+    'Random2DRotation seeded': lambda f: Random2DRotation(
+        stacked(), seed=3, which_sources='image'),
     'RandomResizedCrop': lambda f: RandomResizedCrop(
         images(), (4, 4), which_sources='image'),
     'RandomHorizontalFlip': lambda f: RandomHorizontalFlip(

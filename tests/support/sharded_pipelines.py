@@ -10,7 +10,8 @@ from fuel.schemes import (
     ConstantScheme, SequentialScheme, ShuffledExampleScheme, ShuffledScheme)
 from fuel.streams import DataStream
 from fuel.transformers import (
-    Batch, Cache, Cast, Chain, Merge, Rename, Take, Unpack)
+    Batch, Cache, Cast, Chain, Merge, Mix, Rename, Take, Unpack)
+from fuel.transformers.image import Random2DRotation, RandomFixedSizeCrop
 from fuel.transformers.noise import GaussianNoise
 from fuel.transformers.shuffling import ShuffleBuffer
 
@@ -50,9 +51,25 @@ def noisy(stream):
     return GaussianNoise(stream, .5, which_sources=('x',))
 
 
+def images(count, size):
+    """Return a stream of batches of images."""
+    pixels = numpy.arange(count * 25, dtype='uint8').reshape(count, 1, 5, 5)
+    return DataStream(
+        IndexableDataset({'x': pixels, 'y': numpy.arange(count)}, axis_labels={
+            'x': ('batch', 'channel', 'height', 'width'), 'y': ('batch',)}),
+        iteration_scheme=ShuffledScheme(count, size))
+
+
 def halves(stream):
     """Return a stream of another type."""
     return Cast(stream, 'float32', which_sources=('x',))
+
+
+def mixed(count, make, **how):
+    """Return a mixture of three streams of different lengths."""
+    return Mix({name: make(length) for name, length in (
+        ('large', count), ('small', count // 3 + 1), ('last', 3))},
+        {'large': 3, 'small': 2, 'last': 1}, seed=count, **how)
 
 
 # By name: a pipeline of so many examples, in batches of a size; and whether
@@ -68,6 +85,9 @@ PIPELINES = {
     'examples': (lambda n, b: examples(n), False),
     'stages': (lambda n, b: Rename(
         noisy(halves(batches(n, b))), {'x': 'z'}), True),
+    'images': (lambda n, b: Random2DRotation(RandomFixedSizeCrop(
+        images(n, b), (3, 3), seed=n, which_sources=('x',)), seed=b,
+        which_sources=('x',)), True),
     'Batch': (lambda n, b: noisy(Batch(
         noisy(examples(n)), ConstantScheme(b))), True),
     'Batch strict': (lambda n, b: Batch(
@@ -86,9 +106,38 @@ PIPELINES = {
     'Take': (lambda n, b: Take(halves(batches(n, b)), 5), False),
     'Chain': (lambda n, b: Chain(
         [noisy(batches(n, b)), batches(n, b, SequentialScheme)]), False),
+    'Mix': (lambda n, b: noisy(mixed(n, examples, origin_source='z')), False),
+    'Mix to the last': (lambda n, b: mixed(
+        n, lambda length: noisy(batches(length, b)), stop='last',
+        origin_source='z'), True),
+    'Mix of batches': (lambda n, b: noisy(mixed(
+        n, lambda length: batches(length, b))), True),
+    'Mix for ever': (lambda n, b: mixed(
+        n, lambda length: noisy(batches(length, b)), stop='forever',
+        epoch_size=n), True),
+    'Batch of Mix': (lambda n, b: noisy(Batch(
+        noisy(mixed(n, examples)), ConstantScheme(b))), True),
+    'Batch of Mix to the last': (lambda n, b: Batch(
+        mixed(n, examples, stop='last'), ConstantScheme(b),
+        strictness=1), True),
+    'Batch of Mix for ever': (lambda n, b: Batch(
+        mixed(n, examples, stop='forever', epoch_size=n),
+        ConstantScheme(b)), True),
+    'ShuffleBuffer of Mix': (lambda n, b: ShuffleBuffer(
+        mixed(n, examples, stop='last'), b), False),
+    'Take of Mix': (lambda n, b: Take(mixed(n, examples), 5), False),
+    'Mix in order': (lambda n, b: mixed(n, lambda length: DataStream(
+        IterableDataset({'y': range(length)}))), False),
     'IterableDataset': (lambda n, b: DataStream(IterableDataset(
         {'y': range(n)})), False),
 }
+# Those that cannot go back to the start of an epoch, to pad its end.
+ONLY_FORWARD = {'Mix for ever', 'Batch of Mix for ever', 'Mix in order',
+                'IterableDataset'}
+# Those that draw anew for what is repeated.
+NOISY = {'stages', 'images', 'Batch', 'Unpack', 'Cache', 'ShuffleBuffer',
+         'Merge', 'Chain', 'Mix', 'Mix to the last', 'Mix of batches',
+         'Batch of Mix'}
 
 
 def build(name, count, size):

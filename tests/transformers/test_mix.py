@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.epochs import planned
 from fuel.epochs.pipeline import skip
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (
@@ -224,10 +225,70 @@ def test_ranks_may_drop_the_last_round(case, count):
 
 @pytest.mark.parametrize('share', [
     {'uneven': 'pad'}, {'by': 'example'}])
-def test_shares_that_a_mixture_cannot_take_are_refused(share):
-    """With those that it can."""
-    with pytest.raises(ValueError, match="use uneven='uneven' or 'drop'"):
-        Mix([pictures(8)]).shard(0, 2, **share)
+def test_shares_of_streams_in_order_are_refused_by_the_streams_name(share):
+    """With the shares that can be taken, and what to do instead."""
+    mixed = Mix({'whole': pictures(8),
+                 'filtered': Filter(pictures(8), bool)})
+    with pytest.raises(ValueError, match=(
+            "the stream 'filtered', of which no item is known.*"
+            "uneven='uneven' or 'drop'.*behind the mixture")):
+        mixed.shard(0, 2, **share)
+
+
+def test_mixture_that_cannot_go_back_is_not_padded():
+    """Its streams may be in another epoch at the end."""
+    mixed = Mix([pictures(8)], stop='forever', epoch_size=3)
+    for stream in mixed, Batch(
+            Mix([numbers(0, 8)], stop='forever', epoch_size=3),
+            iteration_scheme=ConstantScheme(2)):
+        with pytest.raises(ValueError, match="Mix with stop='forever' cann"):
+            stream.shard(0, 2, uneven='pad')
+
+
+@pytest.mark.parametrize('streams, text', [
+    (lambda: [pictures(8, 4), pictures(8, 2)],
+     'split batches of 2 examples over num_shards=3'),
+    (lambda: [Mix([pictures(8)]), pictures(8)], 'the batches of Mix'),
+    (lambda: [Slow([pictures(8)]), pictures(8)], "the stream '0', of which"),
+    (lambda: [numbers(0, 4)], 'Mix gives single examples'),
+])
+def test_batches_that_cannot_be_split_are_refused(streams, text):
+    """Also where they are only some of those of the mixture."""
+    with pytest.raises(ValueError, match=text):
+        Mix(streams(), stop='last').shard(0, 3, by='example')
+
+
+def test_rank_of_a_mixture_reads_only_its_own_rows():
+    """Not those of the others, nor those of a batch of its own."""
+    class Counting(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            read.extend(numpy.atleast_1d(request).tolist())
+            return super().get_data(state, request)
+
+    def build(by):
+        def stream(offset):
+            data = Counting({'x': numpy.arange(30)})
+            scheme = SequentialScheme if by == 'example' \
+                else SequentialExampleScheme
+            return DataStream(data, iteration_scheme=scheme(
+                range(offset, offset + 15), *[3] * (by == 'example')))
+        mixed = Mix([stream(0), stream(15)], stop='last')
+        return mixed if by == 'example' else Batch(
+            mixed, iteration_scheme=ConstantScheme(3))
+
+    for by in 'batch', 'example':
+        read = []
+        expected = sorted(list(part) for batch in build(by)
+                          for part in batch)
+        read = []
+        found = [[part.tolist() for batch in build(by).shard(rank, 3, by=by)
+                  for part in batch] for rank in range(3)]
+        assert sorted(read) == list(range(30))
+        if by == 'batch':
+            assert expected == sorted(sum(found, []))
+        else:
+            assert expected == sorted(
+                sum(parts, []) for parts in zip(*found, strict=True))
 
 
 def test_ranks_of_a_stream_mixed_with_itself():
@@ -242,16 +303,19 @@ def test_ranks_of_a_stream_mixed_with_itself():
     assert expected[1::2] == list(twice().shard(1, 2).get_epoch_iterator())
 
 
-@given(mixtures(), st.integers(1, 4), st.integers(1, 5))
-def test_batches_of_a_mixture_are_shared_by_its_items(case, count, size):
-    """Together the ranks have every example once."""
+@given(mixtures(), st.data())
+def test_mixture_goes_to_any_of_its_items(case, data):
+    """Forward and back, over the ends of its streams."""
+    if case[2] == 'forever':
+        return
     expected = items_of(build(case).get_epoch_iterator())
-    found = []
-    for rank in range(count):
-        stream = Batch(build(case), iteration_scheme=ConstantScheme(size))
-        for batch, in stream.shard(rank, count).get_epoch_iterator():
-            found += map(tuple, batch.tolist())
-    assert sorted(expected) == sorted(found)
+    epoch = build(case).get_epoch_iterator()
+    assert len(expected) == planned.items_of(epoch)
+    for place in data.draw(st.lists(st.integers(
+            0, len(expected) - 1), max_size=4)) if expected else ():
+        assert [expected[place]] == items_of([planned.read_at(epoch, place)])
+    planned.seek(epoch, 0)
+    assert expected == items_of(epoch)
 
 
 def test_requests_that_are_advanced_by_hand_are_left_out():

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy
 
-from fuel.config_parser import config
 from fuel.kernels import draws
-from fuel.typing import RandomGenerator
 
 
 def draw_integers(rng: Any, slack: int,
@@ -31,10 +29,3 @@ def draw_uniform(rng: Any, most: float,
             rng, 'integers'):
         return rng.uniform(-most, most, *(() if count is None else (count,)))
     return numpy.array([rng.uniform(-most, most) for _ in range(count)])
-
-
-def default_rng(rng: RandomGenerator | None) -> Any:
-    """Return a generator: the one given, or one with the default seed."""
-    if rng is None:
-        return numpy.random.RandomState(config.default_seed)
-    return rng

@@ -19,14 +19,14 @@ from fuel.transformers.image.base import (
     check_image, images_of, is_stacked, map_images, new_stack)
 from fuel.transformers.image.center_crop import copy_window
 from fuel.transformers.image.fixed_size import FixedSizeStage
-from fuel.transformers.image.legacy_draws import default_rng, draw_integers
+from fuel.transformers.image.legacy_draws import draw_integers
 from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
                                                 resize_image)
-from fuel.transformers.seeded import SeededTransformer
+from fuel.transformers.seeded import RandomTransformer, SeededTransformer
 from fuel.typing import RandomGenerator, StreamLike
 
 
-class RandomFixedSizeCrop(ImageStage):
+class RandomFixedSizeCrop(RandomTransformer, ImageStage):
     """Crops images to a fixed size, each at a random place.
 
     Parameters
@@ -39,15 +39,20 @@ class RandomFixedSizeCrop(ImageStage):
     rng : numpy.random.RandomState, optional
         Where random numbers come from. A :class:`numpy.random.Generator` or
         a :class:`random.Random` will do. Default is a new
-        ``RandomState(config.default_seed)``.
+        ``RandomState(config.default_seed)``, unless there is a `seed`.
+    seed : int, optional
+        Of what is drawn instead, for whole batches, so that it depends on
+        the seed, the epoch and the number of the batch alone: then workers
+        and ranks can share the stage.
     num_threads, **kwargs
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `window_shape` is invalid; when data are asked for, if an image
-        is smaller than the window, or no image.
+        If `window_shape` is invalid, or both `rng` and `seed` are given;
+        when data are asked for, if an image is smaller than the window, or
+        no image.
 
     Notes
     -----
@@ -55,6 +60,8 @@ class RandomFixedSizeCrop(ImageStage):
     one array becomes one array; the columns of all windows are drawn first,
     then the rows. A list, or an array of objects, becomes a list; row and
     column are drawn image by image, and nothing where there is no choice.
+    With a `seed` the form of a batch makes no difference, and sources of one
+    stage get the same draws.
 
     Examples
     --------
@@ -73,11 +80,10 @@ class RandomFixedSizeCrop(ImageStage):
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
                  stack: bool = False, rng: RandomGenerator | None = None,
-                 **kwargs: Any) -> None:
+                 seed: int | None = None, **kwargs: Any) -> None:
         self.window_shape = as_shape('window_shape', window_shape)
         self.stack = stack
-        self.rng = default_rng(rng)
-        super().__init__(data_stream, **kwargs)
+        super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of images of the size of the window."""
@@ -90,7 +96,7 @@ class RandomFixedSizeCrop(ImageStage):
         """Return a random window of an image."""
         self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
-        top, left = self._draw_one(image, 'the image')
+        top, left = self._draw_one(image, 'the image', self._draw_shares(1))
         return crop_windows(
             image[numpy.newaxis], [top], [left], self.window_shape)[0]
 
@@ -99,22 +105,32 @@ class RandomFixedSizeCrop(ImageStage):
         """Return a random window of each image."""
         self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
+        shares = self._draw_shares(len(images))
         if is_stacked(source_batch):
             rows, columns = self._slack(images[0], 'each image') if len(
                 images) else (0, 0)
-            lefts = draw_integers(self.rng, columns, len(images))
-            tops = draw_integers(self.rng, rows, len(images))
+            if self.draws_by_seed:
+                tops, lefts = (shares * (rows + 1, columns + 1)).astype(int).T
+            else:
+                lefts = draw_integers(self.rng, columns, len(images))
+                tops = draw_integers(self.rng, rows, len(images))
             return crop_windows(images, tops, lefts, self.window_shape,
                                 num_threads=self.num_threads)
         offsets = []
         for place, image in enumerate(images):
             try:
                 offsets.append(self._draw_one(
-                    image, f'image {place} of the batch'))
+                    image, f'image {place} of the batch', shares[place:]))
             except ValueError as error:
                 at_place(error, place)
                 raise
         return self._crop_each(images, offsets)
+
+    def _draw_shares(self, count: int) -> Any:
+        """Draw where in their range the top and the left of windows lie;
+        with an `rng` they are drawn image by image."""
+        return self.draw_rows(count, lambda generator, total: (
+            generator.random((total, 2)))) if self.draws_by_seed else ()
 
     def _crop_each(self, images: list[Any],
                    offsets: list[tuple[int, int]]) -> Any:
@@ -140,8 +156,13 @@ class RandomFixedSizeCrop(ImageStage):
                 'or put MinimumImageDimensions before this stage')
         return rows, columns
 
-    def _draw_one(self, image: Image, which: str) -> tuple[int, int]:
+    def _draw_one(self, image: Image, which: str,
+                  shares: Any) -> tuple[int, int]:
+        """Return where the window of an image lies."""
         rows, columns = self._slack(image, which)
+        if self.draws_by_seed:
+            top, left = shares[0]
+            return int(top * (rows + 1)), int(left * (columns + 1))
         top = int(draw_integers(self.rng, rows)) if rows else 0
         left = int(draw_integers(self.rng, columns)) if columns else 0
         return top, left

@@ -10,13 +10,14 @@ from fuel.describe.source_types import SourceType
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
                                           Images, ImageStage, check_image,
                                           images_of, in_form_of, map_images)
-from fuel.transformers.image.legacy_draws import default_rng, draw_uniform
+from fuel.transformers.image.legacy_draws import draw_uniform
 from fuel.transformers.image.resampling import (ROTATION_FILTERS,
                                                 check_filter, rotate_image)
+from fuel.transformers.seeded import RandomTransformer
 from fuel.typing import RandomGenerator, StreamLike
 
 
-class Random2DRotation(ImageStage):
+class Random2DRotation(RandomTransformer, ImageStage):
     """Rotates images about their centre, each by a random angle.
 
     Parameters
@@ -27,14 +28,17 @@ class Random2DRotation(ImageStage):
         The filter.
     rng : numpy.random.RandomState, optional
         Where random numbers come from; see :class:`RandomFixedSizeCrop`.
+    seed : int, optional
+        Of what is drawn instead; see :class:`RandomFixedSizeCrop`.
     num_threads, **kwargs
         See :mod:`fuel.transformers`.
 
     Raises
     ------
     ValueError
-        If `maximum_rotation` is not above 0 and at most pi, or `resample`
-        is not known; when data are asked for, if something is no image.
+        If `maximum_rotation` is not above 0 and at most pi, `resample` is
+        not known, or both `rng` and `seed` are given; when data are asked
+        for, if something is no image.
 
     Notes
     -----
@@ -59,15 +63,15 @@ class Random2DRotation(ImageStage):
 
     def __init__(self, data_stream: StreamLike,
                  maximum_rotation: float = math.pi, resample: str = 'nearest',
-                 rng: RandomGenerator | None = None, **kwargs: Any) -> None:
+                 rng: RandomGenerator | None = None, seed: int | None = None,
+                 **kwargs: Any) -> None:
         if not 0 < maximum_rotation <= math.pi:
             raise ValueError(
                 'maximum_rotation must be an angle in radians, above 0 and '
                 f'at most pi, got {maximum_rotation!r}')
         self.maximum_rotation = maximum_rotation
         self.resample = check_filter(resample, ROTATION_FILTERS)
-        self.rng = default_rng(rng)
-        super().__init__(data_stream, **kwargs)
+        super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the same: type and shape do not change."""
@@ -79,19 +83,25 @@ class Random2DRotation(ImageStage):
         self._verify(IMAGE_AXES, source_name, [source_example])
         image = check_image(source_example)
         return rotate_image(
-            image, float(draw_uniform(self.rng, self._most())), self.resample)
+            image, float(self._draw_angles()), self.resample)
 
     def transform_source_batch(self, source_batch: Images,
                                source_name: str) -> Any:
         """Return a batch of images, rotated."""
         self._verify(BATCH_AXES, source_name, source_batch)
         images = images_of(source_batch)
-        angles = draw_uniform(self.rng, self._most(), len(images))
+        angles = self._draw_angles(len(images))
         return in_form_of(source_batch, map_images(
             lambda place: rotate_image(
                 images[place], float(angles[place]), self.resample),
             len(images), self.num_threads))
 
-    def _most(self) -> float:
-        """Return the largest angle in degrees."""
-        return float(numpy.rad2deg(self.maximum_rotation))
+    def _draw_angles(self, count: int | None = None) -> Any:
+        """Draw the angles of so many images, or of one, in degrees."""
+        most = float(numpy.rad2deg(self.maximum_rotation))
+        if not self.draws_by_seed:
+            return draw_uniform(self.rng, most, count)
+        angles = self.draw_rows(
+            1 if count is None else count,
+            lambda generator, total: generator.uniform(-most, most, total))
+        return angles[0] if count is None else angles
