@@ -269,6 +269,8 @@ def copied_pipeline(stream: Any, known: dict[int, Any] | None = None,
     if not may_draw:
         check_draws(stream)
     ours = known[id(stream)] = copied(stream)
+    if hasattr(stream, 'is_sought'):
+        ours.is_sought = can_plan(stream)
     if hasattr(stream, 'data_stream'):
         ours.data_stream = copied_pipeline(
             stream.data_stream, known, may_draw)

@@ -259,7 +259,7 @@ class Mix(SharedMixture):
                 ) -> MixtureReader:
         """Return what reads an epoch, item by item."""
         return MixtureReader(mixture, self.data_streams, iterators,
-                             self.names, self._finish())
+                             self.names, self._finish(), self.is_sought)
 
     def _finish(self) -> Finish | None:
         """Return what adds the number of the stream, if anything does."""
@@ -287,7 +287,7 @@ class Mix(SharedMixture):
             return None
         iterators = epoch.attributes['child_epoch_iterators']
         slow = self._reader(mixture, iterators)
-        if requests is not mixture.points:
+        if requests is not mixture.points or self.is_sought:
             return slow
         return MixReader(requests, slow, iterators, mixture.thresholds,
                          mixture.taken, self._finish())

@@ -32,16 +32,20 @@ class MixtureReader:
     finish : callable, optional
         Is called with an item and the number of its stream, and returns what
         is delivered.
+    is_sought : bool, optional
+        Whether items come in any order, of streams that can be sought.
+        Defaults to False.
     """
 
     def __init__(self, mixture: Mixture, streams: tuple[Any, ...],
                  iterators: list[Any], names: tuple[str, ...],
-                 finish: Finish | None) -> None:
+                 finish: Finish | None, is_sought: bool = False) -> None:
         self._mixture = mixture
         self._streams = streams
         self._iterators = iterators
         self._names = names
         self._finish = finish
+        self._is_sought = is_sought
         self._places = range(len(streams))
 
     @functools.cached_property
@@ -92,15 +96,31 @@ class MixtureReader:
         That one stands before the item then.
         """
         self.skip_to(position)
-        point = self._mixture.points.request_at(position)[1]
+        return self._choose(self._mixture.points.request_at(position)[1])
+
+    def _choose(self, point: int) -> int:
+        """Return the stream that a point chooses of those with items left.
+
+        None is read to its end, after which it could not go back.
+        """
+        restarted = -1
         while True:
             place = self._mixture.choose(point)
             if self._left(place):
                 return place
-            if self._mixture.end(place):
-                self._restart(place)
-                if not self._left(place):
-                    raise self._empty(place)
+            restarted = self._end(place, restarted)
+
+    def _end(self, place: int, restarted: int) -> int:
+        """Begin a stream that has ended anew, or leave it out.
+
+        Returns: which stream began anew, to be passed the next time.
+        """
+        if place == restarted:
+            raise self._empty(place)
+        if not self._mixture.end(place):
+            return restarted
+        self._restart(place)
+        return place
 
     def _left(self, place: int) -> int:
         """Return how many items a stream has left in its epoch."""
@@ -119,15 +139,12 @@ class MixtureReader:
         """Return the next item of the stream that a point chooses."""
         mixture, restarted = self._mixture, -1
         while True:
-            place = mixture.choose(point)
+            place = (self._choose(point) if self._is_sought
+                     else mixture.choose(point))
             try:
                 data: Batch = next(self._iterators[place])
             except StopIteration:
-                if place == restarted:
-                    raise self._empty(place) from None
-                if mixture.end(place):
-                    restarted = place
-                    self._restart(place)
+                restarted = self._end(place, restarted)
                 continue
             except Exception:
                 mixture.taken[place] += 1

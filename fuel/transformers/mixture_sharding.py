@@ -29,6 +29,8 @@ class SharedMixture(AbstractDataStream):
     stop: Stop
     epoch_size: int | None
     _mixture: Mixture | None = None
+    # Whether a plan reads the items, in any order.
+    is_sought = False
     # With 'forever', the iterators that the next epoch goes on with.
     _carried: list[Any] | None = None
 
