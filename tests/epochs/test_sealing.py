@@ -44,7 +44,7 @@ def test_checksum_is_that_of_the_state_as_it_is_read(name):
                            if key != 'crc'},
                           sort_keys=True, separators=(',', ':'))
         assert zlib.crc32(text.encode()) == state['crc']
-        next(iterator)
+        next(iterator, None)
 
 
 def test_states_share_nothing_that_can_be_changed():
