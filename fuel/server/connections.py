@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.server.dispatch import Item
 from fuel.server.ledger import RANK
-from fuel.transport.slots import SlotPool, align
+from fuel.transport.slots import Slot, SlotPool, align
 from fuel.typing import StreamLike
 from fuel.wire.header import VERSION, get_field
 from fuel.wire.same_host import make_probe, prove
@@ -90,7 +90,8 @@ class ClientConnection:
         size = sum(align(extent[1]) for extent in item.extents) + sum(
             align(len(memoryview(buffer))) for buffer in item.buffers)
         if not self.is_local or size <= self.SMALL:
-            self._take_out(item, pool)
+            if item.slot is not None:
+                self._take_out(item, item.slot, pool)
             return fields, item.buffers, size
         slot, extents = item.slot, item.extents
         if slot is None:
@@ -112,14 +113,12 @@ class ClientConnection:
                 os.getpid(), slot.segment.descriptor, slot.segment.size]
         return {**fields, 'slot': described}, [], size
 
-    def _take_out(self, item: Item, pool: SlotPool) -> None:
+    def _take_out(self, item: Item, slot: Slot, pool: SlotPool) -> None:
         """Give a batch that lies in a slot memory of its own."""
-        if item.slot is not None:
-            memory = item.slot.bytes
-            item.buffers = [memory[offset:offset + size].copy()
-                            for offset, size in item.extents]
-            pool.release(item.slot.number)
-            item.slot, item.extents = None, []
+        item.buffers = [slot.bytes[offset:offset + size].copy()
+                        for offset, size in item.extents]
+        pool.release(slot.number)
+        item.slot, item.extents = None, []
 
     def keep(self, item: Item) -> None:
         """Note that the client's user now has a batch, and its slot."""

@@ -71,6 +71,7 @@ class Member:
 class Epoch:
     """One epoch of the served stream, as far as it is in memory.
 
+    `is_shared`: whether each batch goes to all clients.
     `cursor`: index of the batch that the pipeline makes next.
     `is_exhausted`: whether it has made the last.
     `free`: batches in memory that somebody is to be sent, by index.
@@ -86,6 +87,7 @@ class Epoch:
 
     def __init__(self, ledger: Ledger, free: Callable[[Item], None]) -> None:
         self.ledger = ledger
+        self.is_shared = ledger.sharing == ALL
         self._free = free
         self.cursor = 0
         self.is_exhausted = False
@@ -108,7 +110,7 @@ class Epoch:
         if (account is not None and account.has_left) or not self.members:
             # Nobody is there to share with: a new epoch is wanted.
             return False
-        return self.ledger.sharing != ALL or (
+        return not self.is_shared or (
             not self.ledger.is_adopted and self.cursor == 0)
 
     def join(self, client: str, credit: int, rank: int | None = None,
@@ -163,15 +165,14 @@ class Epoch:
     def drop_unneeded(self) -> None:
         """Sort the items in memory anew, after clients came or went."""
         ledger = self.ledger
-        is_for_all = ledger.sharing == ALL
         for index, item in [*self.under_way.items()]:
             if not ledger.is_pending(index) or (
-                    is_for_all and ledger.lacking(index)):
+                    self.is_shared and ledger.lacking(index)):
                 del self.under_way[index]
                 self.free[index] = item
         for index in [*self.free]:
             is_needed = (ledger.lacking(index) or ledger.is_pending(index)
-                         if is_for_all else index not in ledger.delivered)
+                         if self.is_shared else index not in ledger.delivered)
             if not is_needed:
                 self._free(self.free.pop(index))
 
@@ -179,7 +180,7 @@ class Epoch:
         """Take a batch that was made, for those who need it."""
         index, ledger = item.index, self.ledger
         is_pending = ledger.is_pending(index)
-        if ledger.sharing == ALL:
+        if self.is_shared:
             is_free = bool(ledger.lacking(index))
         else:
             is_free = not is_pending and index not in ledger.delivered
@@ -196,7 +197,7 @@ class Epoch:
         member.is_waiting = False
         member.first_sent = member.first_sent or now
         member.last_sent = now
-        if self.ledger.sharing != ALL or not self.ledger.lacking(item.index):
+        if not self.is_shared or not self.ledger.lacking(item.index):
             self.under_way[item.index] = self.free.pop(item.index)
 
     def discard(self) -> None:
@@ -238,7 +239,7 @@ class Epoch:
             return []
         wanting = [self.members[account.client]
                    for account in ledger.lacking(index)]
-        if ledger.sharing == ALL:
+        if self.is_shared:
             # Those who are awaited go on with the others.
             return wanting if not ledger.awaited() and all(
                 member.has_credit() for member in wanting) else None
@@ -254,7 +255,7 @@ class Epoch:
 
     def is_held(self, index: int) -> bool:
         """Return whether a batch is held that is not in memory."""
-        return (self.ledger.sharing != ALL and index not in self.under_way
+        return (not self.is_shared and index not in self.under_way
                 and self.ledger.is_pending(index))
 
     def _choose(self, wanting: list[Member]) -> Member | None:

@@ -3,12 +3,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch, Item, Member
-from fuel.server.ledger import ALL
 from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
                                   MEASURED, Pipeline, Result)
 from fuel.transport.slots import SlotPool
@@ -216,7 +215,7 @@ class Scheduler:
         for member in reserved:
             member.reserved += 1
         slot = None
-        if len(for_whom) == 1 and self._need and self._is_placed(epoch):
+        if len(for_whom) == 1 and self._need and not epoch.is_shared:
             connection = self.connection_of(for_whom[0].client)
             if connection is not None and connection.is_local:
                 slot = self.pool.acquire(self._need)
@@ -228,10 +227,6 @@ class Scheduler:
             epoch.making.add(index)
         epoch.cursor += 1
         self._outstanding += 1
-
-    def _is_placed(self, epoch: Epoch) -> bool:
-        """Return whether a batch may be made in the memory of one client."""
-        return epoch.ledger.sharing != ALL
 
     def take(self, result: Result) -> None:
         """Take what the pipeline has made."""
@@ -309,11 +304,10 @@ class Scheduler:
         frames = item.buffers
         if item.fields['type'] != FAILURE:
             fields, frames, size = connection.address(
-                item, fields, self.pool,
-                is_shared=not self._is_placed(epoch))
+                item, fields, self.pool, epoch.is_shared)
             self.counts['bytes'] += size
             self._need = size if size > connection.SMALL else 0
-        self._send_to(member, fields, frames)
+        self.post(connection, {**fields, 'join': connection.join}, frames)
 
     def connection_of(self, client: str) -> ClientConnection | None:
         """Return the connection of a client, if it has one."""
@@ -322,12 +316,10 @@ class Scheduler:
                 return connection
         return None
 
-    def _send_to(self, member: Member, fields: Fields,
-                 frames: Sequence[object] = ()) -> None:
+    def _send_to(self, member: Member, fields: Fields) -> None:
         connection = self.connection_of(member.client)
         if connection is not None:
-            self.post(connection, {**fields, 'join': connection.join},
-                       frames)
+            self.post(connection, {**fields, 'join': connection.join})
 
     def is_mute(self, connection: ClientConnection) -> bool:
         """Return whether a client makes others wait without an answer."""

@@ -404,6 +404,23 @@ def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
     assert list(range(COUNT)) == numbers(stranger)
 
 
+def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
+    """Only for one that names it, however alike the two servers are."""
+    world = World(tmp_path / 'journal', COUNT)
+    one = world.add_client()
+    for _ in range(3):
+        one.next()
+    run = world.server.admission.run
+    world.kill_server()
+    world.start_server()
+    stranger = world.add_client()
+    stranger.next()
+    assert run != world.server.admission.run
+    assert (tmp_path / 'journal.old').exists()
+    finish(world, stranger)
+    assert list(range(COUNT)) == numbers(stranger)
+
+
 FORGED = {
     'floor': {'floor': 10 ** 6}, 'done': {'done': [[0, 10 ** 6]]},
     'future': {'done': [[0, 3], [COUNT - 1, COUNT]]},
