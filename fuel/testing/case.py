@@ -1,14 +1,17 @@
 """A stream under examination, and what it gives when nothing interferes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from fuel.testing.data import Frozen, freeze_all
-from fuel.testing.promises import expect
+from fuel.testing.promises import expect, expect_made
 from fuel.testing.replay import Followed, ReplayProcess, Saved, replay
+
+#: Items that an epoch may have: one that never ends would not be noticed.
+MOST_ITEMS = 10_000
 
 Replay: TypeAlias = Callable[
     [Callable[[], Any], Sequence[Saved]], list[Followed]]
@@ -37,6 +40,7 @@ class StreamCase:
     def stream(self) -> Iterator[Any]:
         """Make a stream, and close it at the end of the block."""
         stream = self.build()
+        expect_made(stream, 'stream', 'get_epoch_iterator')
         try:
             yield stream
         finally:
@@ -46,7 +50,7 @@ class StreamCase:
     def epochs(self) -> list[list[Frozen]]:
         """The first two epochs of a stream, each read to its end."""
         with self.stream() as stream:
-            return [freeze_all(stream.get_epoch_iterator())
+            return [freeze_all(up_to_end(stream.get_epoch_iterator()))
                     for _ in range(2)]
 
     def expect_epoch(self, expected: list[Frozen], got: list[Frozen],
@@ -59,6 +63,16 @@ class StreamCase:
         expect(len(expected) == len(got),
                f'{where}, {len(expected)} items should come, but '
                f'{len(got)} came.')
+
+
+def up_to_end(epoch: Iterable[Any]) -> Iterator[Any]:
+    """Yield the items of an epoch, which has to end."""
+    for place, item in enumerate(epoch):
+        expect(place < MOST_ITEMS,
+               f'An epoch goes on after {MOST_ITEMS} items: get_data() has to '
+               'raise StopIteration at its end, or the iteration scheme has '
+               'to; of a large data set, check a few examples.')
+        yield item
 
 
 @contextmanager

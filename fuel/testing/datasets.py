@@ -9,7 +9,13 @@ from typing import Any
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
-from fuel.testing.promises import Promises, expect, keep
+from fuel.testing.promises import (
+    Promises,
+    expect,
+    expect_builder,
+    expect_made,
+    keep,
+)
 from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import DatasetLike, SchemeLike
@@ -62,6 +68,8 @@ def check_dataset(build: Callable[[], DatasetLike], *,
     order of the request, which stays as it was. Source 'data' has
     [0, 1, 2] for [0, 1, 2], but [0, 1, 2] for [2, 1, 0].
     """
+    expect_builder(build, 'data set')
+    expect_made(build(), 'data set', 'get_data')
     case = DatasetCase(build, schemes, another_process)
     keep(DATASET_PROMISES, promises, case)
 
@@ -181,7 +189,9 @@ def check_states(case: DatasetCase) -> None:
             got = [[freeze(dataset.get_data(each, request))
                     for request in requests[:2 if each is None else 1]]
                    for requests in case.requests()]
-            expect(expected == got, f'Expected {expected}, got {got}.')
+            expect(expected == got,
+                   f'With one state {expected} came, and with two {got}: keep '
+                   'what changes in what open() returns.')
         for _ in range(2):
             dataset.close(second)
 

@@ -31,6 +31,23 @@ def expect(condition: object, text: str) -> None:
         raise BrokenPromiseError(text)
 
 
+def expect_builder(build: object, kind: str) -> None:
+    """Refuse what is examined in the place of a function that makes it."""
+    if not callable(build):
+        raise TypeError(
+            f'build must be a function that makes a new {kind} each time, got '
+            f'{type(build).__name__}: write it as lambda: {kind}, with all '
+            'that makes one inside')
+
+
+def expect_made(made: object, kind: str, method: str) -> None:
+    """Refuse what a function made, if it lacks a method."""
+    if not hasattr(made, method):
+        raise TypeError(
+            f'build must return a {kind}, but it returned {made!r:.80} '
+            f'({type(made).__name__}), which has no {method}()')
+
+
 def keep(promises: Promises[Case], names: Iterable[str] | None,
          case: Case) -> None:
     """Check some promises of one object.

@@ -80,7 +80,8 @@ class ReplayProcess:
         context = multiprocessing.get_context('spawn')
         connection, other = context.Pipe()
         # No daemon: those may have no worker processes of their own.
-        self.process = context.Process(target=serve, args=(other,))
+        self.process = context.Process(target=serve, args=(
+            other, multiprocessing.get_start_method()))
         self.process.start()
         other.close()
         return connection
@@ -112,12 +113,16 @@ class ReplayProcess:
             self.connection = self._start()
         self.connection.send_bytes(message)
         if not self.connection.poll(TIMEOUT):
+            # Its answer, if it comes, is not that to the next question.
+            self.process.kill()
+            self.close()
             raise BrokenPromiseError(
                 f'the other process has not answered in {TIMEOUT} s.')
         try:
             followed, text = pickle.loads(
                 self.connection.recv_bytes())
         except EOFError:
+            self.close()
             raise BrokenPromiseError('the other process died.') from None
         if text:
             raise BrokenPromiseError(
@@ -143,8 +148,10 @@ class ReplayProcess:
         self.close()
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, start_method: str) -> None:
     """Answer until the other side closes the connection."""
+    # Workers start as in the caller's program, not as this process did.
+    multiprocessing.set_start_method(start_method, force=True)
     while True:
         try:
             message = connection.recv_bytes()

@@ -8,7 +8,13 @@ from itertools import islice
 from typing import Any
 
 from fuel.testing.data import Frozen, freeze, overwrite
-from fuel.testing.promises import Promises, expect, keep
+from fuel.testing.promises import (
+    Promises,
+    expect,
+    expect_builder,
+    expect_made,
+    keep,
+)
 from fuel.typing import SchemeLike
 
 #: Requests that are read of an epoch, which may be endless.
@@ -49,6 +55,8 @@ def check_scheme(build: Callable[[], SchemeLike], *,
     iterator pickles in mid-epoch, and goes on there. Its check ended with
     TypeError: cannot pickle 'generator' object
     """
+    expect_builder(build, 'iteration scheme')
+    expect_made(build(), 'iteration scheme', 'get_request_iterator')
     keep(SCHEME_PROMISES, promises, build)
 
 
@@ -60,14 +68,16 @@ def read(requests: Iterator[object]) -> list[Frozen]:
 def check_kind(build: Builder) -> None:
     """A scheme says whether its requests are for examples or for batches."""
     kind = getattr(build(), 'requests_examples', None)
-    expect(isinstance(kind, bool), f'requests_examples is {kind!r}.')
+    expect(isinstance(kind, bool), f'requests_examples is {kind!r}: set True '
+           'or False in the class.')
 
 
 def check_iterator(build: Builder) -> None:
     """A scheme returns an iterator, which stays at its end."""
     requests = build().get_request_iterator()
     expect(hasattr(requests, '__next__'),
-           f'get_request_iterator() returned a {type(requests).__name__}.')
+           f'get_request_iterator() returned a {type(requests).__name__}: '
+           'return iter(...) of it.')
     if len(read(requests)) < MOST_REQUESTS:
         expect(next(requests, None) is None, 'It went on after its end.')
 
@@ -113,7 +123,8 @@ def check_ownership(build: Builder) -> None:
             seen.append(freeze(request))
             overwrite(request)
         expect(expected == seen,
-               f'In epoch {epoch}, {seen} came for {expected}.')
+               f'In epoch {epoch}, {seen} came for {expected}: return copies '
+               'of what the scheme keeps.')
 
 
 def check_length(build: Builder) -> None:

@@ -10,7 +10,14 @@ import numpy
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.testing.promises import Promises, expect, keep
+from fuel.testing.data import freeze
+from fuel.testing.promises import (
+    Promises,
+    expect,
+    expect_builder,
+    expect_made,
+    keep,
+)
 from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import StreamLike
@@ -93,6 +100,7 @@ def check_stage(build: StageBuilder, *,
     Traceback (most recent call last):
     fuel.testing.promises.BrokenPromiseError: stream: ... interleaved ...
     """
+    expect_builder(build, 'stage')
     found = [stream for stream in (over or (batches, examples))
              if over or takes(build, stream)]
     if not found:
@@ -128,8 +136,10 @@ class StageCase:
 
 def takes(build: StageBuilder, over: Builder) -> bool:
     """Return whether a stage is made for batches, or for examples."""
+    stage = build(over())
+    expect_made(stage, 'stage', 'get_epoch_iterator')
     try:
-        next(build(over()).get_epoch_iterator(), None)
+        next(stage.get_epoch_iterator(), None)
     except NotImplementedError:
         return False
     return True
@@ -144,7 +154,8 @@ def check_requests(case: StageCase) -> None:
             data = stage.get_data(3)
         except ValueError:
             return
-        expect(False, f'get_data(3) returned {data}.')
+        expect(False, f'get_data(3) returned {freeze(data)}: get_data() of a '
+               'stage without a scheme raises ValueError for a request.')
 
 
 def check_closing(case: StageCase) -> None:
@@ -156,7 +167,8 @@ def check_closing(case: StageCase) -> None:
                 stage.data_stream]:
             setattr(child, method, partial(called.append, child))
         getattr(stage, method)()
-        expect(called, f'{method}() of the stage called none.')
+        expect(called, f'{method}() of the stage called none: call that of '
+               'data_stream.')
 
 
 def check_one_to_one(case: StageCase) -> None:

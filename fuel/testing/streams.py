@@ -9,7 +9,7 @@ import numpy
 
 from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream, DataStream
-from fuel.testing.case import StreamCase, replaying
+from fuel.testing.case import StreamCase, replaying, up_to_end
 from fuel.testing.data import (
     Frozen,
     arrays_in,
@@ -17,7 +17,7 @@ from fuel.testing.data import (
     freeze_all,
     overwrite,
 )
-from fuel.testing.promises import Promises, expect, keep
+from fuel.testing.promises import Promises, expect, expect_builder, keep
 from fuel.testing.replay import ReplayProcess
 from fuel.testing.resuming import RESUMING_PROMISES
 from fuel.transformers import Transformer
@@ -72,6 +72,7 @@ def check_stream(build: Callable[[], StreamLike], *,
     Traceback (most recent call last):
     fuel.testing.promises.BrokenPromiseError: ownership: An item can be ...
     """
+    expect_builder(build, 'stream')
     with replaying(another_process) as replay:
         keep(STREAM_PROMISES, promises, StreamCase(build, draws, replay))
 
@@ -80,9 +81,10 @@ def check_items(case: StreamCase) -> None:
     """Each item has one part for each source, equally long in a batch."""
     with case.stream() as stream:
         sources = tuple(stream.sources)
-        for place, data in enumerate(stream.get_epoch_iterator()):
+        for place, data in enumerate(up_to_end(stream.get_epoch_iterator())):
             expect(isinstance(data, (tuple, list)),
-                   f'Item {place} is of {type(data).__name__}.')
+                   f'Item {place} is of {type(data).__name__}: return a tuple '
+                   f'with one part for each of {sources}.')
             expect(len(data) == len(sources),
                    f'Item {place} has {len(data)} parts for the sources '
                    f'{sources}.')
@@ -92,6 +94,17 @@ def check_items(case: StreamCase) -> None:
                 expect(None not in lengths and len(set(lengths)) <= 1,
                        f'Item {place} has parts of lengths {lengths} for '
                        f'the sources {sources}.')
+
+
+def check_equal(case: StreamCase) -> None:
+    """Streams that are built alike give the same items."""
+    epochs = case.epochs
+    with case.stream() as stream:
+        for number, expected in enumerate(epochs):
+            case.expect_epoch(
+                expected, freeze_all(stream.get_epoch_iterator()),
+                f'In epoch {number} of the second stream that was built '
+                '(random numbers come from a generator with a seed)')
 
 
 def check_types(case: StreamCase) -> None:
@@ -314,6 +327,7 @@ def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
 #: What is checked of a stream, by name.
 STREAM_PROMISES: Promises[StreamCase] = {
     'items': check_items,
+    'equal': check_equal,
     'types': check_types,
     'labels': check_labels,
     'names': check_names,

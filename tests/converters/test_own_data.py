@@ -505,13 +505,16 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
     decode = image_folder.decode
 
     def noted(*arguments):
-        used.add(threading.get_ident())
-        time.sleep(.02)
+        if threading.get_ident() not in used:
+            used.add(threading.get_ident())
+            # The first image of each thread waits for those of the others.
+            together.wait(30)
         return decode(*arguments)
 
     monkeypatch.setattr(image_folder, 'decode', noted)
     for count in (1, 3):
         used.clear()
+        together = threading.Barrier(count)
         fuel.config.num_threads = count
         convert('image_folder')
         assert count == len(used)

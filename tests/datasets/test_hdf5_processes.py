@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import threading
-import time
 import traceback
 import warnings
 
@@ -92,15 +91,20 @@ def can_be_written(path):
 
 def wait_for(child):
     """Return the exit status of a child, which is ended if it hangs."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return 'hung'
+    statuses = []
+
+    def has_ended():
+        pid, status = os.waitpid(child, os.WNOHANG)
+        statuses[:] = [status]
+        return pid
+
+    try:
+        wait_until(has_ended, 'the end of the child', 60)
+    except AssertionError:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    return os.waitstatus_to_exitcode(statuses[0])
 
 
 # --- pickles --------------------------------------------------------------

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import h5py
@@ -14,6 +13,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import wait_until
 
 from fuel import config
 from fuel.storage import chunk_cache, open_reader
@@ -112,15 +112,16 @@ def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
     decode = DecodedReader._decode
 
     def slow(self, chunk):
-        time.sleep(0.05)
+        wait_until(lambda: len(started) == 6)
         return decode(self, chunk)
 
     monkeypatch.setattr(DecodedReader, '_decode', slow)
     reader = open_reader(file['x'])
     whole = file['x'][...]
-    right = []
+    right, started = [], []
 
     def read():
+        started.append(threading.get_ident())
         right.append((whole[:16] == reader.read(slice(0, 16))).all())
 
     threads = [threading.Thread(target=read) for _ in range(6)]

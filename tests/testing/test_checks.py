@@ -1,6 +1,9 @@
 """The checks of users' objects find what breaks a promise, and name it."""
 import itertools
 import logging
+import multiprocessing
+import os
+import threading
 
 import numpy
 import pytest
@@ -181,6 +184,7 @@ class Odd(Stage):
 
 BROKEN_STREAMS = {
     'items': (OnePart, '1 parts for the sources'),
+    'equal': (ByTheClock, 'In epoch 0 of the second stream that was built'),
     'types': (TypeOfTheDay, "Source 'x' came as"),
     'labels': (Flattened, 'but item 0 has 2 axes'),
     'names': (Nameless, r"Expected the names .* got <class 'tuple'>"),
@@ -352,7 +356,7 @@ BROKEN_DATASETS = {
     'labels': (lambda: Numbers(axis_labels={'data': (1, 2)}),
                r"The labels of 'data' are \(1, 2\)"),
     'requests': (Sorting, "Source 'data' has"),
-    'states': (Sequential, 'Expected'),
+    'states': (Sequential, 'With one state .* came, and with two'),
     'pickle': (Sequential, 'pickle'),
     'streams': (View, 'ownership: '),
 }
@@ -469,6 +473,59 @@ def test_failure_in_another_process_is_shown(monkeypatch):
     monkeypatch.setattr(logging.getLogger('support'), 'disabled', True)
     with pytest.raises(BrokenPromiseError, match='not here'):
         check_stream(fails_elsewhere, promises=['state in another process'])
+
+
+@pytest.mark.parametrize('check, built', [
+    (check_stream, pipelines.batches()), (check_stage, 3),
+    (check_dataset, pipelines.arrays()), (check_scheme, None)])
+def test_build_must_be_a_function(check, built):
+    """One that makes what is checked."""
+    with pytest.raises(TypeError, match='build must be a function that makes'):
+        check(built)
+    with pytest.raises((TypeError, BrokenPromiseError),
+                       match='build must return a .* returned 3'):
+        check(lambda *_: 3)
+
+
+class Endless(Stage):
+    def get_data(self, request=None):
+        return (numpy.zeros((1, 3, 2)), numpy.zeros(1))
+
+
+def test_epoch_without_end_is_noticed():
+    """Not waited for."""
+    with pytest.raises(BrokenPromiseError, match='has to raise StopIteration'):
+        check_stream(lambda: Endless(pipelines.batches()))
+
+
+def slow_batches():
+    """Return a stream that another process is slow to build."""
+    if multiprocessing.parent_process() is not None:
+        threading.Event().wait(60)
+    return pipelines.batches()
+
+
+def dies_elsewhere():
+    """Return a stream, but end another process."""
+    if multiprocessing.parent_process() is not None:
+        os._exit(3)
+    return pipelines.batches()
+
+
+def test_answer_that_is_late_is_not_that_to_the_next_question(monkeypatch):
+    """The next check has another process, as after one that died."""
+    promises = ['state in another process']
+    with ReplayProcess() as process:
+        with pytest.raises(BrokenPromiseError, match='process died'):
+            check_stream(dies_elsewhere, promises=promises,
+                         another_process=process)
+        with monkeypatch.context() as patch:
+            patch.setattr('fuel.testing.replay.TIMEOUT', .1)
+            with pytest.raises(BrokenPromiseError, match='not answered in'):
+                check_stream(slow_batches, promises=promises,
+                             another_process=process)
+        check_stream(pipelines.batches, promises=promises,
+                     another_process=process)
 
 
 def test_stream_over_a_dataset_that_is_shared_can_be_checked():

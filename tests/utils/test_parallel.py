@@ -5,7 +5,6 @@ import signal
 import socket as socket_module
 import subprocess
 import sys
-import time
 
 import numpy
 import pytest
@@ -199,13 +198,19 @@ def test_producer_that_raises_raises_here(sent):
 
 def test_producer_that_fails_after_the_consumer_is_done_raises():
     """An error in the producer's last checks raises too."""
+    consumed = multiprocessing.get_context('fork').Event()
+
     def produce(socket):
         produce_numbers(socket)
-        time.sleep(0.3)
+        assert consumed.wait(30)
         raise LookupError('not all patch images used')
 
+    def consume(socket):
+        consume_ten(socket)
+        consumed.set()
+
     with pytest.raises(LookupError, match='not all patch'):
-        producer_consumer(produce, consume_ten)
+        producer_consumer(produce, consume)
 
 
 @pytest.mark.parametrize('wait', [
@@ -218,13 +223,16 @@ def test_producer_that_fails_after_the_consumer_is_done_raises():
 ], ids=['recv', 'multipart', 'string', 'pyobj', 'frame', 'poll'])
 def test_killed_producer_is_noticed_in_every_way_of_waiting(wait):
     """A consumer does not wait for a producer that was killed."""
+    waits = multiprocessing.get_context('fork').Event()
+
     def produce(socket):
         socket.send_pyobj('first')
-        time.sleep(0.2)
+        waits.wait(30)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def consume(socket):
         assert 'first' == socket.recv_pyobj()
+        waits.set()
         return wait(socket)
 
     with pytest.raises(WorkerError, match='killed by signal 9'):
@@ -316,8 +324,10 @@ def test_producer_consumer_busy_port_raises():
 
 def test_producer_consumer_bounded_waits_stay_bounded():
     """Time limits that the consumer sets are its own."""
+    waited = multiprocessing.get_context('fork').Event()
+
     def produce(socket):
-        time.sleep(0.5)
+        waited.wait(30)
 
     def consume(socket):
         assert 0 == socket.poll(10)
@@ -325,6 +335,7 @@ def test_producer_consumer_bounded_waits_stay_bounded():
         for flags in (0, zmq.NOBLOCK):
             with pytest.raises(zmq.Again, match='temporarily'):
                 socket.recv(flags)
+        waited.set()
         return 'done'
 
     assert 'done' == producer_consumer(produce, consume)
