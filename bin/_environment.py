@@ -39,7 +39,9 @@ SOURCES = [*BUILD_INPUTS, 'CHANGELOG.rst', 'CONTRIBUTING.rst',
 DISTRIBUTIONS = 'fuel-distributions'
 # Seconds between signs of life of a command that prints nothing.
 HEARTBEAT = 30
-GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__']
+# The last three are of the manual.
+GENERATED = ['*.c', '*.cpp', '*.so', '*.pyd', '*.pyc', '__pycache__',
+             '_build', 'generated', 'tutorials']
 
 
 def prepare(name, extras, constraints=None, fresh=False, before=(),

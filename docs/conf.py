@@ -5,16 +5,16 @@ from pathlib import Path
 
 from fuel.version import version
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+from inventories import write_inventories  # noqa: E402 (beside this)
 
 project = 'Fuel'
 author = 'The Fuel contributors'
 copyright = '2026, ' + author
 release = version
 html_title = f'Fuel {release}'
-# The extra `docs` brings both; without them, as where only the tests of other
-# parts run, the pages are built plainly.
-html_theme = 'furo' if find_spec('furo') else 'alabaster'
+html_theme = 'furo'
 html_static_path = ['_static']
 html_css_files = ['fuel.css']
 html_copy_source = True
@@ -22,10 +22,14 @@ html_show_sphinx = False
 
 extensions = [
     'sphinx.ext.autodoc',
+    'sphinx.ext.autosummary',
+    'sphinx.ext.intersphinx',
     'sphinx.ext.napoleon',
     'sphinx.ext.viewcode',
+    'api_pages',
     'dataset_cards',
-    *(['sphinx_copybutton'] if find_spec('sphinx_copybutton') else []),
+    'sphinx_copybutton',
+    'sphinx_gallery.gen_gallery',
 ]
 # Prompts are not copied, nor what is printed.
 copybutton_prompt_text = r'>>> |\.\.\. |\$ '
@@ -48,7 +52,29 @@ autodoc_member_order = 'bysource'
 autodoc_typehints = 'none'
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-# In a type such as `array, shape (batch,)`, `shape` is a word, no reference.
-suppress_warnings = ['ref.python']
 # Attributes are lists of names with a type, not objects with a page.
 napoleon_use_ivar = True
+
+templates_path = ['_templates']
+# Each reference must be found, here or in what other projects have.
+nitpicky = True
+intersphinx_mapping = write_inventories(HERE / '_build' / 'inventories')
+
+# The tutorials are programs: run once for each build, shown with their output
+# and offered as notebooks. The others need arguments.
+sphinx_gallery_conf = {
+    'examples_dirs': '../examples',
+    'gallery_dirs': 'tutorials',
+    'filename_pattern': r'(photographs|sentences)\.py$',
+    'ignore_pattern': r'(digits_pytorch|iris_quickstart|many_ranks)\.py$',
+    'within_subsection_order': 'FileNameSortKey',
+    'capture_repr': ('_repr_html_', '__repr__'),
+    'image_scrapers': (),
+    'reset_modules': (),
+    'download_all_examples': False,
+    'remove_config_comments': True,
+    'show_signature': False,
+    'show_memory': False,
+    'write_computation_times': False,
+    'abort_on_example_error': True,
+}

@@ -2,6 +2,7 @@
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
+from dataset_pictures import draw
 
 from fuel.bin.listing import human_size
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
@@ -9,9 +10,13 @@ from fuel.loading import CLASSES
 
 __all__ = ['DatasetCards', 'card', 'setup']
 
+# Classes of data that `fuel.load` does not open by a name alone.
+OTHERS = {'one_billion_word': 'OneBillionWord',
+          'youtube_audio': 'youtube_audio.YouTubeAudio'}
+
 
 def card(name):
-    """Return the lines of one card.
+    """Return the lines of one card, without its picture.
 
     Parameters
     ----------
@@ -24,23 +29,56 @@ def card(name):
         reStructuredText.
     """
     facts = dataset_facts(name)
-    sizes = [file.size for file in raw_files(name)]
+    about = facts['about']
+    fields = {'Name': f'``{name}``', 'Class': _class_of(name),
+              'Examples': _splits(facts), 'One example': _example(facts),
+              'Classes': facts['classes'] and f'{facts["classes"]:,}',
+              'Raw files': _raw(name),
+              'Converted': ', '.join(f'``{output}``'
+                                     for output in facts['outputs']),
+              'Licence': facts['terms'] or 'unknown: see its home page',
+              'Cite': facts['citation']}
+    return [f'**{facts["title"]}**', '', f'{about[0].upper()}{about[1:]}.',
+            '', *(f':{field}: {value}' for field, value in fields.items()
+                  if value), '']
+
+
+def _class_of(name):
+    known = OTHERS.get(name)
+    if known is None:
+        module, _, known = CLASSES[name].rpartition('.')
+        if module == 'imagenet':
+            known = f'imagenet.{known}'
+    return f':class:`~fuel.datasets.{known}`'
+
+
+def _splits(facts):
+    if not facts['splits']:
+        return None
+    text = ', '.join(f'{name} {count:,}'
+                     for name, count in facts['splits'].items())
+    return text + (f' (``{facts["described"]}``)' if 'described' in facts
+                   else '')
+
+
+def _example(facts):
+    """Return the shape of one example, in words."""
+    if facts['example'] is None:
+        return 'of any size' if facts['kind'] == 'images' else None
+    shape = ' x '.join(map(str, facts['example']))
+    return f'{shape} features' if facts['kind'] == 'table' else shape
+
+
+def _raw(name):
+    files = raw_files(name)
+    if not files:
+        return None
+    sizes = [file.size for file in files]
     known = sum(size or 0 for size in sizes)
     size = human_size(known) + (' or more' if None in sizes else '')
-    verified = sum(file.verifiable for file in raw_files(name))
-    lines = [f'**{facts["title"]}**', '',
-             facts['about'][0].upper() + facts['about'][1:] + '.', '',
-             f':Name: ``{name}``']
-    if name in CLASSES:
-        lines.append(':Class: :class:`~fuel.datasets.'
-                     f'{CLASSES[name].rpartition(".")[2]}`')
-    if not known:
-        size = 'size unknown'
-    outputs = ', '.join(f'``{output}``' for output in facts['outputs'])
-    terms = facts['terms'] or 'unknown: look at its home page'
-    return [*lines,
-            f':Raw files: {len(sizes)}, {size}, {verified} with known digests',
-            f':Terms: {terms}', f':Converted: {outputs}', '']
+    verified = sum(file.verifiable for file in files)
+    return (f'{len(files)}, {size if known else "size unknown"}, '
+            f'{verified} with known digests')
 
 
 class DatasetCards(Directive):
@@ -51,6 +89,7 @@ class DatasetCards(Directive):
         grid = nodes.container(classes=['cards'])
         for name in dataset_names():
             box = nodes.container(classes=['card'])
+            box += nodes.raw('', draw(dataset_facts(name)), format='html')
             self.state.nested_parse(
                 StringList(card(name), source='registry.json'), 0, box)
             grid += box

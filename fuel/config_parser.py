@@ -85,7 +85,7 @@ class Configuration:
     ----------
     load_on_first_use : bool, optional
         Read the configuration file when a setting first needs it. By
-        default it is read by :meth:`load_yaml` alone.
+        default it is read by `load_yaml` alone.
 
     Examples
     --------
@@ -108,9 +108,10 @@ class Configuration:
 
     @property
     def config(self) -> dict[str, dict[str, Any]]:
-        """For each setting, what is known of it: ``type``, and, as far as
-        they exist, ``default``, ``yaml``, ``env_var`` and ``value`` (what
-        was assigned)."""
+        """What is known of each setting, by its name.
+
+        A dict with ``type`` and, as far as they exist, ``default``,
+        ``yaml``, ``env_var`` and ``value`` (what was assigned)."""
         self._load_if_needed()
         return self._settings
 
@@ -323,6 +324,7 @@ def _parse(text: str) -> object:
         raise ValueError(error) from error
 
 
+#: The settings of this process.
 config = Configuration(load_on_first_use=True)
 
 for _key, _type, _default in (

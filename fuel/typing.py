@@ -25,23 +25,23 @@ Item_co = TypeVar('Item_co', covariant=True)
 #: Names of sources, in the order in which their data come.
 Sources: TypeAlias = tuple[str, ...]
 
-#: The data of one request: for each source a batch or an example.
+#: The data of one request, for each source a batch or an example.
 Batch: TypeAlias = tuple[Any, ...]
 
 #: The data of one request by name of source, as ``as_dict=True`` gives them.
 NamedBatch: TypeAlias = dict[str, Any]
 
-#: Which examples: a list of indices, an index array, or a slice.
+#: Which examples to read, as a list of indices, an index array or a slice.
 Indices: TypeAlias = 'Sequence[int] | NDArray[numpy.integer[Any]] | slice'
 
-#: What a scheme asks a data set for: an example, examples, or, from a scheme
-#: of the user's own, any object that the data set takes.
+#: The index of an example, or indices of several; from a scheme of the user's
+#: own, any object that the data set takes.
 Request: TypeAlias = 'int | Indices | object'
 
 #: A saved position, as plain data that JSON takes.
 State: TypeAlias = dict[str, Any]
 
-#: For each source the names of its axes; None where nothing is known.
+#: Names of the axes by name of source; None where nothing is known.
 AxisLabels: TypeAlias = 'Mapping[str, Sequence[str] | None]'
 
 

@@ -8,13 +8,12 @@ from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 
 __all__ = ['about', 'add_list_option', 'human_size']
 
-# What no registry describes: data of one's own, and what has no fixed files.
+# Data of one's own.
 OWN = {
     'csv': 'a table in a CSV file, one example a line',
     'image_folder': 'photographs, one folder for each class',
     'npy': 'arrays in .npy or .npz files',
     'parquet': 'a table in Parquet files'}
-UNLISTED = {'youtube_audio': 'the sound of a video on YouTube'}
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 
@@ -62,14 +61,14 @@ def about(name: str) -> str:
     """Describe a data set in one line, as far as it is known."""
     if name in dataset_names():
         return str(dataset_facts(name)['about'])
-    return OWN.get(name) or UNLISTED.get(name, '')
+    return OWN.get(name, '')
 
 
 def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the names under titles that say where the data come from."""
     groups: dict[str, list[str]] = {}
     for name in names:
-        title = ('Built-in' if name in UNLISTED or name in dataset_names()
+        title = ('Built-in' if name in dataset_names()
                  else 'From files of your own' if name in OWN
                  else 'From other packages')
         groups.setdefault(title, []).append(name)
@@ -79,7 +78,7 @@ def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _row(name: str) -> tuple[str, ...]:
-    if name not in dataset_names():
+    if name not in dataset_names() or not raw_files(name):
         return name, *['-'] * (len(HEADER) - 1)
     facts = dataset_facts(name)
     return (name, _raw_size(name), _here(name), _converted(facts['outputs']),

@@ -246,7 +246,7 @@ def create_source(h5file: h5py.File, name: str, shape: Sequence[int],
         Length of each axis; axis 0 counts examples.
     dtype : dtype
         Type of the elements.
-    layout : Layout, optional
+    layout : object, optional
         How to store it. Default: the layout of a file made by
         `converted_file`, else contiguous.
     """

@@ -20,4 +20,5 @@ class Adult(BuiltInDataset):
     """
 
     filename = 'adult.hdf5'
+    class_names = ('<=50K', '>50K')
     fits_in_memory = True

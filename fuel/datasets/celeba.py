@@ -26,7 +26,23 @@ class CelebA(DatasetInFormats):
         (19,962).
     **kwargs
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
+
+    Attributes
+    ----------
+    attribute_names : tuple of str
+        Names of the columns of `targets`.
     """
 
     _filename = 'celeba_{}.hdf5'
+    attribute_names = (
+        '5_o_Clock_Shadow', 'Arched_Eyebrows', 'Attractive',
+        'Bags_Under_Eyes', 'Bald', 'Bangs', 'Big_Lips', 'Big_Nose',
+        'Black_Hair', 'Blond_Hair', 'Blurry', 'Brown_Hair',
+        'Bushy_Eyebrows', 'Chubby', 'Double_Chin', 'Eyeglasses', 'Goatee',
+        'Gray_Hair', 'Heavy_Makeup', 'High_Cheekbones', 'Male',
+        'Mouth_Slightly_Open', 'Mustache', 'Narrow_Eyes', 'No_Beard',
+        'Oval_Face', 'Pale_Skin', 'Pointy_Nose', 'Receding_Hairline',
+        'Rosy_Cheeks', 'Sideburns', 'Smiling', 'Straight_Hair', 'Wavy_Hair',
+        'Wearing_Earrings', 'Wearing_Hat', 'Wearing_Lipstick',
+        'Wearing_Necklace', 'Wearing_Necktie', 'Young')
     default_transformers = uint8_pixels_to_floatX(('features',))

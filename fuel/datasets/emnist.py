@@ -1,8 +1,20 @@
 """EMNIST: handwritten letters and digits."""
+import functools
+import string
+from typing import Any
+
 from fuel.datasets.built_in import DatasetInFormats
 from fuel.transformers.defaults import uint8_pixels_to_floatX
 
 __all__ = ['EMNIST']
+
+DIGITS, UPPER, LOWER = (
+    string.digits, string.ascii_uppercase, string.ascii_lowercase)
+# The small letters that differ from the capital ones.
+MERGED = DIGITS + UPPER + 'abdefghnqrt'
+CLASSES = {
+    'balanced': MERGED, 'byclass': DIGITS + UPPER + LOWER, 'bymerge': MERGED,
+    'digits': DIGITS, 'letters': ['', *UPPER], 'mnist': DIGITS}
 
 
 class EMNIST(DatasetInFormats):
@@ -31,3 +43,10 @@ class EMNIST(DatasetInFormats):
     _filename = 'emnist_{}.hdf5'
     fits_in_memory = True
     default_transformers = uint8_pixels_to_floatX(('features',))
+
+    @functools.cached_property
+    def class_names(self) -> Any:
+        """Names of the classes, digits and letters (tuple of str).
+
+        The first of 'letters' is empty, since its classes begin at 1."""
+        return tuple(CLASSES[str(self.which_format)])

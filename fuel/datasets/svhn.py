@@ -32,5 +32,6 @@ class SVHN(DatasetInFormats):
         For :class:`~fuel.datasets.built_in.BuiltInDataset`.
     """
 
+    class_names = (*'0123456789',)
     _filename = 'svhn_format_{}.hdf5'
     default_transformers = uint8_pixels_to_floatX(('features',))

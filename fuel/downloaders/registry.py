@@ -1,10 +1,17 @@
 """Facts about raw files: addresses, sizes and digests.
 
-They are in ``registry.json``: for each data set its title, a line about it
-(examples, shape, classes), its terms of use,
-the names of the converted files, and its raw files, each with addresses in the
-order in which to try them, size in bytes, SHA-256 and MD5. A null is a fact
-that has not been verified.
+They are in ``registry.json``. For each data set:
+
+- ``title``, ``about`` (a line), ``kind`` (images, table, text or sound),
+  ``terms`` (of use) and ``citation``;
+- ``splits`` (how many examples each has), ``example`` (the shape of one) and
+  ``classes`` (how many);
+- ``outputs``, the names of the converted files, and ``described``: which of
+  several files has these splits and this shape;
+- ``files``: the raw files, each with addresses in the order in which to try
+  them, size in bytes, SHA-256 and MD5.
+
+A null is a fact that is not verified, or differs from example to example.
 """
 import functools
 import hashlib
@@ -33,7 +40,7 @@ def dataset_names() -> list[str]:
 
 
 def dataset_facts(dataset: str) -> Mapping[str, Any]:
-    """Return title, about, terms, outputs and files of a data set."""
+    """Return what the registry holds of a data set, by keyword."""
     facts: Mapping[str, Any] = _facts()[dataset]
     return facts
 

@@ -28,7 +28,7 @@ class Server:
     Parameters
     ----------
     port : int, optional
-        Defaults to 5557; 0 takes a free one, see :attr:`address`.
+        Defaults to 5557; 0 takes a free one, see `address`.
     hwm : int, optional
         How many batches each client may have and not have delivered to its
         user.  The smaller of this and the client's own counts.  Defaults to

@@ -56,7 +56,7 @@ class Mapping(Transformer):
 
     @property
     def keeps_rows(self) -> bool:
-        """False: a mapping may change the rows of a batch."""
+        """False, since a mapping may change the rows of a batch."""
         return False
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],

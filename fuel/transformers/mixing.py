@@ -272,7 +272,8 @@ class Mix(SharedMixture):
 
         Parameters
         ----------
-        epoch : Epoch
+        epoch : object
+            The open epoch of this stage.
 
         Returns
         -------

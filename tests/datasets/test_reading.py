@@ -10,6 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import (
+    CIFAR100,
+    EMNIST,
+    SVHN,
+    Adult,
+    CelebA,
     CSVDataset,
     Dataset,
     H5PYDataset,
@@ -267,6 +272,30 @@ def test_class_names(tmp_path):
     assert ('setosa', 'versicolor', 'virginica') == Iris.class_names
     dataset.class_names = 'mine'
     assert 'mine' == dataset.class_names
+
+
+def test_class_names_of_built_in_data_sets():
+    """Files without them are of classes that have them."""
+    assert ('<=50K', '>50K') == Adult.class_names
+    assert 100 == len(set(CIFAR100.class_names))
+    assert 20 == len(set(CIFAR100.coarse_class_names))
+    assert 40 == len(set(CelebA.attribute_names))
+    assert tuple('0123456789') == SVHN.class_names
+
+
+@pytest.mark.parametrize('which_format, count, last', [
+    ('balanced', 47, 't'), ('byclass', 62, 'z'), ('bymerge', 47, 't'),
+    ('digits', 10, '9'), ('letters', 27, 'Z'), ('mnist', 10, '9')])
+def test_class_names_of_emnist(own_home, which_format, count, last):
+    """They depend on the format; the letters begin at 1."""
+    path = own_home / 'data' / f'emnist_{which_format}.hdf5'
+    with h5py.File(path, 'w') as file:
+        file['targets'] = numpy.array([[count - 1]], 'uint8')
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'targets': (0, 1)}})
+    dataset = EMNIST(which_format, ('train',))
+    assert (count, last) == (
+        len(dataset.class_names), dataset.class_names[dataset[0][0][0]])
 
 
 @pytest.mark.parametrize('written', ['{"a": 1}', '['])

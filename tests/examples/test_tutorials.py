@@ -25,16 +25,17 @@ def run(tmp_path, *arguments):
 
 
 def test_photographs_are_learned(tmp_path):
-    """Better than nine in ten of those held out are right."""
+    """Most of those held out are recognised."""
     output = run(tmp_path, ROOT / 'examples' / 'photographs.py')
-    assert float(re.search(r'held out: ([\d.]+)', output)[1]) > 0.9
+    assert float(re.search(r'held out: ([\d.]+)', output)[1]) > 0.8
 
 
-def test_sentences_are_counted_once_though_interrupted(tmp_path):
-    """36 sentences of 5 words, with their starts and ends."""
+def test_interrupted_language_model_has_the_same_weights(tmp_path):
+    """And it has learned something."""
     output = run(tmp_path, ROOT / 'examples' / 'sentences.py')
-    assert f'pairs counted: {36 * 6}' in output
-    assert 'after "the" comes cat or dog' in output
+    before, after = map(int, re.findall(r'perplexity \w+: +(\d+)', output))
+    assert after < before / 3
+    assert 'the same weights as without the interruption: True' in output
 
 
 @pytest.mark.parametrize('script', SCRIPTS)

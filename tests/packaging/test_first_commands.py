@@ -16,7 +16,8 @@ CLONED = ['setup.cfg', 'setup.py', 'pyproject.toml', 'MANIFEST.in', 'bin',
           'examples', 'fuel', 'benchmarks', 'tests', 'constraints-oldest.txt',
           '.fuelrc.example', '.gitignore']
 GENERATED = shutil.ignore_patterns(
-    '*.c', '*.cpp', '*.so', '*.egg-info', '__pycache__', '_build')
+    '*.c', '*.cpp', '*.so', '*.egg-info', '__pycache__', '_build',
+    'generated', 'tutorials')
 # Long ones, with what makes them short.
 SHORTENED = {
     'bin/test': 'bin/test tests/test_config.py',

@@ -64,7 +64,10 @@ def pages(bridge=None):
     if bridge is not None:
         return BRIDGES[bridge].pages
     others = {page for one in BRIDGES.values() for page in one.pages}
-    paths = [ROOT / 'README.rst', *(ROOT / 'docs').rglob('*.rst')]
+    # Without what a build of the manual generates.
+    paths = [ROOT / 'README.rst', *(ROOT / 'docs').glob('*.rst'),
+             *(ROOT / 'docs' / 'api').glob('*.rst'),
+             *(ROOT / 'docs' / 'format').glob('*.rst')]
     return sorted({path.relative_to(ROOT).as_posix() for path in paths}
                   - others)
 

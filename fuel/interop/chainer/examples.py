@@ -21,7 +21,7 @@ class ExampleSet(Protocol):
 
 
 class DatasetMixin:
-    """Indexing by integers, slices and lists, made of :meth:`get_example`.
+    """Indexing by integers, slices and lists, made of `get_example`.
 
     Subclasses implement :meth:`get_example` and ``__len__``.
 

@@ -35,26 +35,7 @@ Read: TypeAlias = 'tuple[list[Example], NDArray[Any]]'
 class SweepIterator(Iterator):
     """Base of the iterators over sweeps of a data set.
 
-    Parameters
-    ----------
-    dataset : indexable
-        A data set: it has a length and takes indices.
-    batch_size : int
-    repeat : bool, optional
-        Whether to go on with another sweep after the last example. A batch
-        may then hold examples of two sweeps. Defaults to True; if False, the
-        last batch may have fewer examples.
-    shuffle : bool, optional
-        Whether the order is shuffled for each sweep. Defaults to None: it
-        is, or `order_sampler` says.
-    order_sampler : callable, optional
-        Returns the order of each sweep; see :class:`OrderSampler`.
-
-    Raises
-    ------
-    ValueError
-        If both `shuffle` and `order_sampler` are given, or if an empty data
-        set should be repeated.
+    Its parameters are those of :class:`SerialIterator`.
     """
 
     def __init__(self, dataset: ExampleSet, batch_size: int,
@@ -162,8 +143,24 @@ class SerialIterator(SweepIterator):
 
     Parameters
     ----------
-    dataset, batch_size, repeat, shuffle, order_sampler
-        See :class:`SweepIterator`.
+    dataset : indexable
+        A data set: it has a length and takes indices.
+    batch_size : int
+    repeat : bool, optional
+        Whether to go on with another sweep after the last example. A batch
+        may then hold examples of two sweeps. Defaults to True; if False, the
+        last batch may have fewer examples.
+    shuffle : bool, optional
+        Whether the order is shuffled for each sweep. Defaults to None: it
+        is, unless `order_sampler` sets the order.
+    order_sampler : callable, optional
+        Returns the order of each sweep; see :class:`OrderSampler`.
+
+    Raises
+    ------
+    ValueError
+        If both `shuffle` and `order_sampler` are given, or if an empty data
+        set should be repeated.
 
     Examples
     --------
@@ -238,7 +235,7 @@ class MultithreadIterator(PrefetchingIterator):
     Parameters
     ----------
     dataset, batch_size, repeat, shuffle, order_sampler
-        See :class:`SweepIterator`. Threads gain where the data set waits
+        See :class:`SerialIterator`. Threads gain where the data set waits
         for files or releases the GIL.
     n_threads : int, optional
         How many threads of Fuel's pool to use. Defaults to 1.
@@ -277,7 +274,7 @@ class MultiprocessIterator(PrefetchingIterator):
     Parameters
     ----------
     dataset, batch_size, repeat, shuffle, order_sampler
-        See :class:`SweepIterator`. If processes are not forked, the data set
+        See :class:`SerialIterator`. If processes are not forked, the data set
         and the sampler must pickle.
     n_processes : int, optional
         How many processes. Defaults to ``config.num_threads``, which is the

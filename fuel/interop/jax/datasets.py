@@ -224,7 +224,7 @@ class GrainIterable(Dataset):
 
         Parameters
         ----------
-        state : GrainReading
+        state : object
             What :meth:`open` returned.
         request : None
 

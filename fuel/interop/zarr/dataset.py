@@ -25,7 +25,7 @@ class ZarrDataset(RowsDataset):
 
     Parameters
     ----------
-    store : str, path-like, or object of Zarr
+    store : str, path-like or object
         A group, whose arrays become the sources under their names, or an
         array, the source ``'data'``; or where there is one.
     which_sets, splits
