@@ -1,7 +1,12 @@
 """Settings of the manual, which ``bin/docs`` builds."""
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+
+# Set before NumPy is imported: the tutorials multiply small matrices, for
+# which several threads wait for each other.
+os.environ.setdefault('OPENBLAS_NUM_THREADS', '1')
 
 from fuel.version import version
 

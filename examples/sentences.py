@@ -41,7 +41,7 @@ sentences = [' '.join(words) for words in words_of if 4 <= len(words) <= 30]
 train_file.write_text('\n'.join(
     line for number, line in enumerate(sentences) if number % 10) + '\n')
 test_file.write_text('\n'.join(sentences[::10]) + '\n')
-print(len(sentences), 'sentences, such as', repr(sentences[10]))
+print(len(sentences), 'sentences, such as', repr(sentences[11]))
 
 # %%
 # The vocabulary
@@ -152,8 +152,8 @@ print(f'perplexity after:  {model.perplexity(open_stream(test_file)):.0f}')
 
 for word in ('the', 'can', 'python'):
     likely = model.probabilities(numpy.array([words[word]]))[0].argsort()
-    print(word, '->', ', '.join(names[number] for number in likely[::-1]
-                                if names[number].isalpha())[:40], '...')
+    followers = [names[number] for number in likely[::-1]]
+    print(word, '->', *list(filter(str.isalpha, followers))[:5])
 
 # %%
 # An interruption

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 import fuel
 from fuel.downloaders.registry import dataset_facts, dataset_names
 
@@ -24,6 +26,7 @@ def module_of(name):
         sys.path.remove(str(DOCS))
 
 
+@pytest.mark.timeout(300)
 def test_manual_builds_without_a_warning(tmp_path):
     """Sphinx finds every page, link and docstring in order.
 

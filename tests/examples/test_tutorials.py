@@ -18,7 +18,8 @@ def run(tmp_path, *arguments):
     """Run Python in a folder of its own; return the output."""
     done = subprocess.run(
         [sys.executable, *map(str, arguments)], cwd=tmp_path, check=False,
-        env={**os.environ, 'PYTHONPATH': PACKAGES}, text=True,
+        env={**os.environ, 'PYTHONPATH': PACKAGES,
+             'OPENBLAS_NUM_THREADS': '1'}, text=True,
         capture_output=True, timeout=100)
     assert 0 == done.returncode, done.stdout + done.stderr
     return done.stdout
