@@ -87,13 +87,12 @@ def shown_on(cls, member):
     return None
 
 
-def described_bases(name):
-    """Return the names of the bases of a class whose members have a page of
-    their own, or are not Fuel's."""
+def own_members(name):
+    """Return the members that the page of a class shows: its own, and those
+    of bases that have no page."""
     cls = find(name)[0]
-    return sorted({base.__name__ for base in cls.__mro__[1:]
-                   if id(base) in described()
-                   or not base.__module__.startswith('fuel')})
+    return [member for member in dir(cls)
+            if not member.startswith('_') and shown_on(cls, member) is cls]
 
 
 def inherited(name):
@@ -205,7 +204,7 @@ def prepare(app, config):
     classes = [name for name in listed_names()
                if inspect.isclass(find(name)[0])]
     config.autosummary_context = {
-        'described_bases': {name: described_bases(name) for name in classes},
+        'own_members': {name: own_members(name) for name in classes},
         'inherited': {name: list(inherited(name)) for name in classes}}
 
 

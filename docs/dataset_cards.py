@@ -37,7 +37,8 @@ def card(name):
               'Converted': ', '.join(f'``{output}``'
                                      for output in facts['outputs']),
               'Licence': facts['terms'] or 'unknown: see its home page',
-              'Cite': facts['citation']}
+              # Escaped, or the initial of an author would begin a list.
+              'Cite': facts['citation'] and f'\\{facts["citation"]}'}
     return [f'**{facts["title"]}**', '', f'{about[0].upper()}{about[1:]}.',
             '', *(f':{field}: {value}' for field, value in fields.items()
                   if value), '']

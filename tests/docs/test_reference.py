@@ -7,6 +7,9 @@ from pathlib import Path
 
 from support import bridges
 
+from fuel.schemes import IterationScheme
+from fuel.streams import AbstractDataStream
+
 DOCS = Path(__file__).parents[2] / 'docs'
 LIST = re.compile(
     r'^\.\. autosummary::\n   :toctree: generated\n\n((?:   .+\n)+)',
@@ -83,3 +86,18 @@ def test_pages_are_of_what_is_documented():
         value = find(name)
         if inspect.isclass(value) or inspect.isroutine(value):
             assert value.__doc__, name
+
+
+def test_cheat_sheet_has_each_scheme_and_stage():
+    """Base classes are for classes of one's own."""
+    sheet = (DOCS / 'cheat_sheet.rst').read_text('utf-8')
+    words = set(re.findall(r'\w+', sheet))
+    for page, heading in (('schemes', 'Base classes'),
+                          ('transformers', 'Default transformers')):
+        text = (DOCS / 'api' / f'{page}.rst').read_text('utf-8')
+        for names in LIST.findall(text.partition(heading)[0]):
+            for name in map(str.strip, names.splitlines()):
+                if inspect.isclass(value := find(f'fuel.{name}')) and (
+                        issubclass(value, (AbstractDataStream,
+                                           IterationScheme))):
+                    assert value.__name__ in words
