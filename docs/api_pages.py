@@ -189,6 +189,15 @@ def _source(module):
     return Path(file).read_text('utf-8') if file.endswith('.py') else ''
 
 
+def shorten_navigation(app, page, template, context, doctree):
+    """Leave the pages of classes out of the sidebar of every page: the lists
+    of docs/api lead to them."""
+    if 'toctree' in context:
+        whole = context['toctree']
+        context['toctree'] = lambda **options: whole(
+            **{**options, 'maxdepth': 2})
+
+
 def remove_stale(app):
     """Remove pages of names that are in no list any more."""
     names = set(listed_names())
@@ -215,6 +224,8 @@ def setup(app):
     app.connect('autodoc-process-bases', public_bases)
     app.connect('viewcode-follow-imported', source_module)
     app.connect('doctree-read', leave_words)
+    # Before the theme reads it.
+    app.connect('html-page-context', shorten_navigation, priority=100)
     # After intersphinx.
     app.connect('missing-reference', resolve, priority=900)
     return {'parallel_read_safe': True, 'parallel_write_safe': True}
