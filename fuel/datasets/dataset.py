@@ -275,9 +275,6 @@ def check_sources(sources: Any, provided: Any) -> None:
                 f'{tuple(provided)}')
 
 
-# What has no end may stand beside what has one, as in zip(count(), rows).
-
-
 def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
     """Return names of sources and their data, from a dict or one of them."""
     if isinstance(collections, Mapping):

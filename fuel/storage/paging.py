@@ -26,10 +26,12 @@ DENSE = .5
 class Paging(Protocol):
     """Brings the rows of one source into memory."""
 
-    #: Whether rows have to be brought before they are copied.
-    is_cold: bool
-    #: Whether that is so for ranges of rows as well.
+    #: Whether ranges of rows have to be brought as well.
     is_remote: bool
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether rows have to be brought before they are copied (bool)."""
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
         """Look at where the bytes of the source are, from `first` to `last`,
@@ -43,6 +45,10 @@ class Paging(Protocol):
 
     def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
         """Bring pieces, and keep them while the context is entered."""
+        ...
+
+    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
+        """Return the ranges that are fetched for pieces."""
         ...
 
 
@@ -70,7 +76,7 @@ class LocalPaging:
 
     @property
     def is_cold(self) -> bool:
-        """Whether rows have to be brought before they are copied (bool)."""
+        """See :class:`Paging`."""
         # Looked up once: another thread may begin an epoch meanwhile.
         ordered = self._ordered
         return self._by_rows is not None or (
@@ -83,7 +89,7 @@ class LocalPaging:
             by_rows.prefetch(starts, nbytes)
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """Return the ranges of pieces, of which none is fetched."""
+        """See :class:`Paging`: none is fetched."""
         return starts, starts + nbytes
 
     @contextlib.contextmanager
@@ -147,7 +153,7 @@ class RemotePaging:
 
     @property
     def is_cold(self) -> bool:
-        """Whether rows have to be brought before they are copied (bool)."""
+        """See :class:`Paging`."""
         return not self._is_here
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
@@ -159,7 +165,7 @@ class RemotePaging:
         return self._file.hold(*self.widen(starts, nbytes))
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """Return the ranges that are fetched for pieces."""
+        """See :class:`Paging`."""
         return self._blocks.widen(starts, starts + nbytes)
 
     def missing_bytes(self, starts: Ends, nbytes: int) -> int:
@@ -168,7 +174,7 @@ class RemotePaging:
             *self.widen(starts, nbytes))
 
 
-def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
+def paging_of(file: FileBytes) -> Paging:
     """Return what brings rows of a file into memory."""
     if is_remote(file):
         return RemotePaging(file)

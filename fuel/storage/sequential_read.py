@@ -29,15 +29,19 @@ SHARE_OF_READING = 3
 
 
 class SequentialRead:
-    """Sequential reading of a part of a file in the background."""
+    """Sequential reading of a part of a file in the background.
+
+    `read_to`: up to here all was read.
+    `is_fetching`: whether rows are being fetched out of turn.
+    `fetch_from`: when rows may be fetched again, by :func:`time.monotonic`.
+    """
 
     def __init__(self, file: RawFile, address: int, nbytes: int) -> None:
         self._file = file
-        self._background = Background()
+        self.background = Background()
         self._end = address + nbytes
-        # Up to here all was read.
-        self._read_to = address
-        self._fetch_from = time.monotonic() + UNDISTURBED
+        self.read_to = address
+        self.fetch_from = time.monotonic() + UNDISTURBED
         self._buffer = memoryview(bytearray(STEP))
         self.unlock()
         _all.add(self)
@@ -46,15 +50,15 @@ class SequentialRead:
     def unlock(self) -> None:
         """Make a new lock, for a child made by a fork."""
         self._changed = threading.Condition()
-        self._fetching = False
+        self.is_fetching = False
 
     @property
     def is_done(self) -> bool:
         """Whether everything was read (bool)."""
-        return self._read_to >= self._end
+        return self.read_to >= self._end
 
     def _go_on(self) -> None:
-        self._background.add(functools.partial(
+        self.background.add(functools.partial(
             _read_on, weakref.ref(self)))
 
     def read_on(self) -> None:
@@ -62,8 +66,8 @@ class SequentialRead:
         for _ in range(STEPS):
             with self._changed:
                 self._changed.wait_for(
-                    lambda: not self._fetching, UNDISTURBED)
-            address = self._read_to
+                    lambda: not self.is_fetching, UNDISTURBED)
+            address = self.read_to
             end = min(address + STEP, self._end)
             try:
                 self._file.read_into(self._buffer[:end - address], address)
@@ -71,7 +75,7 @@ class SequentialRead:
                 # It is raised where these rows are read.
                 end = self._end
             # Another thread may have begun the same task after a fork.
-            self._read_to = max(self._read_to, end)
+            self.read_to = max(self.read_to, end)
             if self.is_done:
                 break
         else:
@@ -88,29 +92,29 @@ class SequentialRead:
             return
         last = min(int(starts.max()) + nbytes, self._end)
         # A fork drops what is left to do.
-        if not self.is_done and self._background.is_idle:
+        if not self.is_done and self.background.is_idle:
             self._go_on()
         with self._changed:
-            while self._read_to < last:
-                left = self._fetch_from - time.monotonic()
+            while self.read_to < last:
+                left = self.fetch_from - time.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(left)
-        if self._read_to < last:
-            self._fetch(starts[starts + nbytes > self._read_to], nbytes)
+        if self.read_to < last:
+            self._fetch(starts[starts + nbytes > self.read_to], nbytes)
 
     def _fetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
         began = time.monotonic()
         # A disk that has megabytes to read would answer late.
-        self._fetching = True
+        self.is_fetching = True
         try:
             read_rows(self._file, starts, nbytes)
         finally:
             with self._changed:
-                self._fetching = False
+                self.is_fetching = False
                 self._changed.notify_all()
             now = time.monotonic()
-            self._fetch_from = now + SHARE_OF_READING * (now - began)
+            self.fetch_from = now + SHARE_OF_READING * (now - began)
 
 
 def _read_on(reading: weakref.ref[SequentialRead]) -> None:

@@ -117,12 +117,12 @@ def test_rows_are_waited_for_at_first(path, monkeypatch):
 
     def consume():
         reading.wait(numpy.array([5000, 15000]), 1000)
-        done.append(reading._read_to)
+        done.append(reading.read_to)
 
     thread = threading.Thread(target=consume)
     thread.start()
     gate.open.release()
-    wait_until(lambda: reading._read_to == 10000)
+    wait_until(lambda: reading.read_to == 10000)
     assert thread.is_alive()
     for _ in range(15):
         gate.open.release()
@@ -141,12 +141,12 @@ def test_rows_are_fetched_out_of_turn_where_that_takes_long(
     gate = Gate(monkeypatch)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     gate.open.release()
-    wait_until(lambda: reading._read_to == 10000)
+    wait_until(lambda: reading.read_to == 10000)
     before = time.monotonic()
     reading.wait(numpy.array([90000, 5000, 50000, 9500]), 1000)
     assert [(9500, 1000), (50000, 1000), (90000, 1000)] == gate.rows
-    assert reading._fetch_from > before
-    assert not reading._fetching
+    assert reading.fetch_from > before
+    assert not reading.is_fetching
     for _ in range(15):
         gate.open.release()
     wait_until(lambda: reading.is_done)
@@ -168,7 +168,7 @@ def test_reading_ends_when_nobody_wants_the_source(path, monkeypatch):
     monkeypatch.setattr(sequential_read, 'STEPS', 1)
     gate = Gate(monkeypatch)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
-    background = reading._background
+    background = reading.background
     del reading
     for _ in range(3):
         gate.open.release()
@@ -251,7 +251,7 @@ def test_reading_goes_on_after_somebody_failed_to_tell_of_his_end(
         path, monkeypatch):
     """As one may whom Ctrl-C stops at the wrong moment."""
     monkeypatch.setattr(sequential_read, 'UNDISTURBED', 0.01)
-    monkeypatch.setattr(SequentialRead, '_fetching', property(
+    monkeypatch.setattr(SequentialRead, 'is_fetching', property(
         lambda self: True, lambda self, value: None), raising=False)
     reading = SequentialRead(raw_file_at(path), 0, SIZE)
     wait_until(lambda: reading.is_done)
