@@ -25,5 +25,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     # With what is loaded on demand, and without what is imported for it.
-    return sorted({name for name in globals() if name.startswith('__')
-                   or f'{__name__}.{name}' in sys.modules} | {*__all__})
+    return sorted({*__all__, *(
+        name for name in globals() if name.startswith('__')
+        or f'{__name__}.{name}' in sys.modules)})

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from importlib import import_module
 
 import h5py
 import pytest
@@ -171,3 +172,19 @@ def test_pipelines_load_no_package_that_only_some_need():
     printed = subprocess.run([sys.executable, '-c', code], check=True,
                              capture_output=True, text=True, timeout=60)
     assert '' == printed.stdout.strip()
+
+
+@pytest.mark.parametrize('name', ['fuel', 'fuel.datasets',
+                                  'fuel.transformers'])
+def test_completion_shows_what_is_loaded_on_demand_and_no_imports(name):
+    """In a fresh interpreter; each name can be read."""
+    code = (f'import {name} as module\nfor one in dir(module):\n'
+            '    getattr(module, one); print(one)')
+    shown = set(subprocess.run(
+        [sys.executable, '-c', code], capture_output=True, text=True,
+        check=True, timeout=60).stdout.split())
+    assert set(import_module(name).__all__) <= shown
+    assert not {'Any', 'TYPE_CHECKING', 'import_module', 'plans'} & shown
+    expected = {'fuel': 'load', 'fuel.datasets': 'vocabulary',
+                'fuel.transformers': 'sequences'}
+    assert expected[name] in shown

@@ -155,6 +155,8 @@ def test_mapping_that_returns_something_else_warns_once(
     with pytest.warns(UserWarning, match=text) as caught:
         list(stage)
     assert 1 == len(caught)
+    assert (__file__, function.__code__.co_firstlineno) == (
+        caught[0].filename, caught[0].lineno)
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         list(stage)
@@ -180,6 +182,17 @@ def test_hidden_sources_are_no_mistake():
     with warnings.catch_warnings():
         warnings.simplefilter('error')
         list(Mapping(stream, lambda data: data))
+
+
+def test_apply_names_the_typo_and_not_what_python_misses():
+    """A stage that is built already is no class."""
+    stream = DataStream(flowers(), batch_size=5)
+    with pytest.raises(TypeError, match=(
+            "Cast takes no argument 'dtyp': did you mean 'dtype'")):
+        stream.apply(Cast, dtyp='f4')
+    with pytest.raises(TypeError, match=r'apply takes the class.*apply\(Cast'):
+        stream.apply(Cast(stream, 'f4'))
+    assert 1 == stream.apply(lambda one, extra: extra, extra=1)
 
 
 def test_typo_on_config_warns():

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
-from fuel.bin.listing import about, add_list_option
+from fuel.bin.listing import OWN, about, add_list_option
 from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
@@ -100,9 +100,12 @@ def _data_folder() -> str:
     return str(folder)
 
 
-def _report(paths: Iterable[str]) -> None:
+def _report(paths: Iterable[str], is_own: bool) -> None:
     """Print on the error stream what was written, and whether data sets find
-    it: the output of this command is empty, for scripts."""
+    it: the output of this command is empty, for scripts.
+
+    `is_own`: whether it is data of the user's own, which no class looks for.
+    """
     paths = [shown(path) for path in paths]
     if not paths:
         return
@@ -112,6 +115,8 @@ def _report(paths: Iterable[str]) -> None:
     note = ('in the data path, where data sets find it' if not outside
             else 'in object storage: name it by its URL'
             if is_url(outside[0]) else
+            'not in the data path, so open it by its path: '
+            f'fuel.load({outside[0]!r})' if is_own else
             'not in the data path: move it there, set FUEL_DATA_PATH='
             f'{os.path.dirname(os.path.abspath(outside[0]))}, or convert '
             'with --install')
@@ -162,7 +167,7 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(
             f'the output directory does not exist: {folder.path!r}{hint}')
     try:
-        _report(convert(function, arguments, folder))
+        _report(convert(function, arguments, folder), dataset in OWN)
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fuel import config
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 
-__all__ = ['about', 'add_list_option', 'human_size']
+__all__ = ['OWN', 'about', 'add_list_option', 'human_size']
 
 # Data of one's own.
 OWN = {

@@ -33,6 +33,9 @@ _LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy',
           'OneBillionWord': 'billion', 'TextFile': 'text',
           'random_split': 'random_splits'}
 
+# Modules with functions and classes of their own.
+_MODULES = ('hdf5', 'toy', 'vocabulary')
+
 __all__ = ['CIFAR10', 'CIFAR100', 'EMNIST', 'KMNIST', 'MNIST', 'STL10',
            'SVHN', 'Adult', 'BinarizedMNIST', 'CSVDataset',
            'CalTech101Silhouettes', 'CelebA', 'Dataset', 'DogsVsCats',
@@ -42,6 +45,8 @@ __all__ = ['CIFAR10', 'CIFAR100', 'EMNIST', 'KMNIST', 'MNIST', 'STL10',
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f'{__name__}.{name}')
     if name not in _LATER:
         raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
     module = import_module(f'{__name__}.{_LATER[name]}')
@@ -49,5 +54,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand.
-    return sorted({*globals(), *__all__})
+    # With what is loaded on demand, and without what is imported here.
+    return sorted({*_MODULES, *__all__, *(
+        name for name in globals() if name.startswith('__'))})

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.csv_records import CSVFile, RecordIndex
 from fuel.datasets.split_dataset import SplitDataset
+from fuel.datasets.text_files import check_is_file
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
@@ -133,6 +134,7 @@ class CSVDataset(SplitDataset):
             options['quoting'] = csv.QUOTE_NONE  # type: ignore[assignment]
         else:
             options['quotechar'] = self.quote
+        check_is_file(self.path, 'CSV')
         file = raw_file_at(self.path)
         self.records = CSVFile(file, RecordIndex(
             file, self.quote, self.delimiter), self.encoding, **options)

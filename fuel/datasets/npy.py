@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.text_files import check_is_file
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.npy import is_archive, open_npy, open_npz
@@ -84,6 +85,10 @@ class NPYDataset(RowsDataset):
 
     def load(self) -> None:
         """Open the files."""
+        paths = (self.path.values() if isinstance(self.path, dict)
+                 else [self.path])
+        for path in paths:
+            check_is_file(path, 'NPY')
         if isinstance(self.path, str):
             if is_archive(self.path):
                 self.readers = open_npz(self.path)

@@ -68,7 +68,16 @@ def check_exists(path: str, kind: str) -> None:
     """
     if isinstance(path, RemotePath):
         path.open()
-    elif not os.path.isfile(path):
+    else:
+        check_is_file(path, kind)
+
+
+def check_is_file(path: str, kind: str) -> None:
+    """Complain if there is no such file on this host; see `check_exists`.
+
+    What is not on this host is looked for when it is opened.
+    """
+    if not isinstance(path, RemotePath) and not os.path.isfile(path):
         raise FileNotFoundError(
             f'there is no {kind} file {path!r} (looked in {os.getcwd()!r}): '
             'correct the name')

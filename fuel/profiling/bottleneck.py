@@ -14,7 +14,7 @@ IDLE = .1
 # is waited for.
 SPARE = 4.
 WORKERS = 'worker processes, MultiProcessing(stream, num_workers=...)'
-MORE_WORKERS = 'more workers, num_workers=...'
+MORE_WORKERS = 'more workers, num_workers=..., where there are cores for them'
 
 _DIRECT = ('put it right on the DataStream, where the conversion is done '
            'while the data are read')
@@ -39,6 +39,8 @@ def remedy(stream: object) -> str:
     dataset = getattr(stream, 'dataset', None)
     if dataset is not None:
         return _remedy_of_reading(dataset)
+    if getattr(stream, 'shrink_to', None) is not None:
+        return f'raise config.num_threads, or use {WORKERS}'
     return _REMEDIES.get(type(stream).__name__, _GENERAL)
 
 

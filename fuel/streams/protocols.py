@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
+from fuel.describe.pipeline import short
 from fuel.describe.text import stream_text
 from fuel.epochs.sharding import length_of
-from fuel.utils.arguments import parameters_of
+from fuel.utils.arguments import check_arguments, parameters_of
 from fuel.utils.overrides import is_own
 
 Applied = TypeVar('Applied')
@@ -111,6 +112,14 @@ class StreamProtocols:
         [[10.5, 20.5], [30.5]]
 
         """
+        if not callable(stage):
+            name = type(stage).__name__
+            raise TypeError(
+                'apply takes the class of a stage and its other arguments, '
+                f'got {short(stage)}: write apply({name}, ...)')
+        if isinstance(stage, type) and is_own(stage):
+            # Before Python misses another argument that was misspelt.
+            check_arguments(stage, kwargs)
         if isinstance(stage, type) and _takes_stream_later(stage):
             kwargs['data_stream'] = self
             applied: Applied = stage(*args, **kwargs)

@@ -13,6 +13,7 @@ Arguments that mean the same for all stages that take them:
   :class:`AbstractDataStream` and :class:`Transformer`. Axis labels default to
   those of ``data_stream`` where the stage keeps the axes.
 """
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fuel.exceptions import AxisLabelsMismatchError as AxisLabelsMismatchError
@@ -54,6 +55,9 @@ __all__ = [
 
 # Most programs do without processes, so these are imported when asked for.
 _LAZY = ('BackgroundProcess', 'MultiProcessing')
+# So are these, which have stages of their own.
+_MODULES = ('defaults', 'image', 'label_encoding', 'noise', 'sequences',
+            'shuffling', 'standardization', 'whitening')
 
 # Classes are pickled, and shown, under the name that users import.
 for _name in set(__all__).difference(_LAZY):
@@ -61,6 +65,8 @@ for _name in set(__all__).difference(_LAZY):
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f'{__name__}.{name}')
     if name not in _LAZY:
         raise AttributeError(
             f'module {__name__!r} has no attribute {name!r}')
@@ -73,5 +79,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    # With what is loaded on demand.
-    return sorted({*globals(), *__all__})
+    # With what is loaded on demand, and without what is imported here.
+    return sorted({*_MODULES, *__all__, *(
+        name for name in globals() if name.startswith('__'))})

@@ -122,11 +122,18 @@ class Mapping(Transformer):
         name = getattr(self.mapping, '__qualname__',
                        type(self.mapping).__name__)
         sources = tuple(self.add_sources or self.sources)
-        warnings.warn(
+        text = (
             f'the function {name} of Mapping returned {what}, where a tuple '
             f'of {expected} is expected, one part for each of the sources '
             f'{sources}: return (part,) with a comma even if there is one, '
-            'and name parts that are new in add_sources', stacklevel=2)
+            'and name parts that are new in add_sources')
+        code = getattr(self.mapping, '__code__', None)
+        if code is None:
+            warnings.warn(text, stacklevel=2)
+        else:
+            # With the line where the function begins.
+            warnings.warn_explicit(
+                text, UserWarning, code.co_filename, code.co_firstlineno)
 
     def _apply(self, data: Batch) -> Any:
         sources = self.data_stream.sources

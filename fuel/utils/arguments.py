@@ -29,6 +29,13 @@ parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
     functools.lru_cache(512)(_parameters_of))
 
 
+def check_arguments(cls: type, given: Iterable[str]) -> None:
+    """Refuse a keyword that neither a class of Fuel nor its bases take."""
+    unknown = [name for name in given if name not in parameters_of(cls)]
+    if unknown:
+        raise unknown_argument(cls, unknown)
+
+
 def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     """Return the error that a class was built with a keyword it lacks."""
     name = next(iter(unknown))

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from support import raw_data
 
+import fuel
 from fuel import config
 from fuel.bin import (completion, fuel_convert, fuel_download, fuel_info,
                       fuel_main, fuel_server)
@@ -150,6 +151,18 @@ def test_convert_says_what_it_wrote_and_who_finds_it(
     config.data_path = [str(tmp_path)]
     assert 0 == fuel_convert.main(['iris'])
     assert 'where data sets find it' in capsys.readouterr().err
+
+
+def test_convert_says_how_to_open_data_of_ones_own(
+        tmp_path, monkeypatch, capsys):
+    """No class looks for them in the data path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3,4\n')
+    assert 0 == fuel_convert.main(['csv', 'a.csv'])
+    path = str(tmp_path / 'a.hdf5')
+    assert f'open it by its path: fuel.load({path!r})' in (
+        capsys.readouterr().err)
+    assert 2 == len(fuel.load(path))
 
 
 def test_install_converts_into_the_data_path(tmp_path, monkeypatch, capsys):

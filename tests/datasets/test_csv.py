@@ -191,7 +191,8 @@ def test_cell_that_belies_the_first_ones_is_told(tmp_path):
 
 def test_missing_file_is_told(tmp_path):
     """As by open()."""
-    with pytest.raises(FileNotFoundError, match='none.csv'):
+    with pytest.raises(FileNotFoundError, match=(
+            'there is no CSV file .*none.csv')):
         CSVDataset(os.fspath(tmp_path / 'none.csv'))
 
 

@@ -156,7 +156,8 @@ def test_damaged_archive_is_refused(folder, compressed):
 
 
 @pytest.mark.parametrize('make, error, text', [
-    (lambda f: NPYDataset(f / 'none.npy'), FileNotFoundError, 'none.npy'),
+    (lambda f: NPYDataset(f / 'none.npy'), FileNotFoundError,
+     'there is no NPY file .*none.npy'),
     (lambda f: NPYDataset({}), ValueError, 'at least one file'),
     (lambda f: NPYDataset({'x': f / 'images.npy', 'y': f / 'short.npy'}),
      ValueError, 'x: 20, y: 3'),

@@ -451,6 +451,15 @@ def test_remedy_of_reading_from_memory_is_not_to_load_it():
         DataStream(IterableDataset([1])))
 
 
+def test_remedy_that_is_in_use_is_not_named():
+    """Images may be decoded to a smaller size already."""
+    decoding = type('ImagesFromBytes', (), {})
+    assert 'shrink_to' in remedy(decoding())
+    decoding.shrink_to = (32, 32)
+    assert 'shrink_to' not in remedy(decoding())
+    assert 'config.num_threads' in remedy(decoding())
+
+
 @pytest.mark.parametrize('name, text', [
     ('Cast', 'right on the DataStream'),
     ('ImagesFromBytes', 'config.num_threads'), ('Own', 'MultiProcessing')])

@@ -229,6 +229,10 @@ def open_hdf5(path: str, driver: str | None = None,
         raise FileNotFoundError(
             f'there is no file {os.path.abspath(path)!r}') from None
     except (OSError, RuntimeError, ValueError) as error:
+        if os.path.isdir(path):
+            raise IsADirectoryError(
+                f'{os.path.abspath(path)!r} is a folder: name an HDF5 file in '
+                'it') from None
         raise _refused(path, error, functools.partial(_head, path)
                        ) from error
 
