@@ -87,12 +87,12 @@ def shown_on(cls, member):
     return None
 
 
-def own_members(name):
-    """Return the members that the page of a class shows: its own, and those
-    of bases that have no page."""
+def other_members(name):
+    """Return the members that the page of a class does not show: those of
+    bases that have a page, or that are not Fuel's."""
     cls = find(name)[0]
-    return [member for member in dir(cls)
-            if not member.startswith('_') and shown_on(cls, member) is cls]
+    return [member for member in dir(cls) if not member.startswith('_')
+            and shown_on(cls, member) is not cls]
 
 
 def inherited(name):
@@ -213,7 +213,7 @@ def prepare(app, config):
     classes = [name for name in listed_names()
                if inspect.isclass(find(name)[0])]
     config.autosummary_context = {
-        'own_members': {name: own_members(name) for name in classes},
+        'other_members': {name: other_members(name) for name in classes},
         'inherited': {name: list(inherited(name)) for name in classes}}
 
 

@@ -87,7 +87,7 @@ class DatasetCards(Directive):
 
     def run(self):
         """Return a container of cards."""
-        grid = nodes.container(classes=['cards'])
+        grid = nodes.container(classes=['cards', 'datasets'])
         for name in dataset_names():
             box = nodes.container(classes=['card'])
             box += nodes.raw('', draw(dataset_facts(name)), format='html')

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -56,6 +57,18 @@ def test_manual_builds_without_a_warning(tmp_path):
     # A notebook of each tutorial is offered.
     assert {'photographs.ipynb', 'sentences.ipynb'} <= {
         path.name for path in (tmp_path / 'docs' / 'tutorials').iterdir()}
+
+
+def test_references_of_other_projects_are_ordinary_inventories(tmp_path):
+    """As Sphinx reads them; their addresses are encrypted."""
+    mapping = module_of('inventories').write_inventories(tmp_path)
+    assert {'python', 'numpy', 'h5py', 'torch'} <= set(mapping)
+    for address, path in mapping.values():
+        assert address.startswith('https://')
+        head, _, rest = Path(path).read_bytes().partition(b'using zlib.\n')
+        assert head.startswith(b'# Sphinx inventory version 2\n')
+        for line in zlib.decompress(rest).decode().splitlines():
+            assert re.fullmatch(r'[\w.]+ py:[a-z]+ 1 \S+ -', line)
 
 
 def test_table_shows_what_was_measured():
