@@ -134,10 +134,14 @@ def test_sdist_holds_sources_and_nothing_generated(sdist):
     assert set() == needed - names
     for name in ('tests/conftest.py', 'docs/conf.py', 'bin/test', 'LICENSE',
                  'bin/_environment.py', '.fuelrc.example', 'CHANGELOG.rst',
-                 'examples/iris_quickstart.py', 'constraints-oldest.txt'):
+                 'examples/iris_quickstart.py', 'examples/README.rst',
+                 'docs/inventories.txt', 'constraints-oldest.txt',
+                 'docs/_templates/autosummary/class.rst'):
         assert name in names
     assert [] == [name for name in names
-                  if name.endswith(('.c', '.cpp', '.so', '.pyc'))]
+                  if name.endswith(('.c', '.cpp', '.so', '.pyc'))
+                  or name.startswith(('docs/_build', 'docs/api/generated',
+                                      'docs/tutorials'))]
 
 
 def test_wheel_holds_modules_types_and_built_extensions(wheel):
