@@ -48,8 +48,11 @@ lag: how alike the labels of examples are that come so many steps apart;
 
 NO_SPLITS = """Splits
 
-    none: name its sources, as H5PYDataset(..., sources=...) reads any file, or
-    add splits with H5PYDataset.create_split_array
+    none, which H5PYDataset needs. This adds one of all examples:
+
+    with h5py.File({file!r}, 'r+') as file:
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {{'all': {rows}}})
 """
 
 # Enough for the digits and the like; --json has all.
@@ -132,10 +135,17 @@ def _shuffles(measured: list[dict[str, Any]] | None) -> Iterable[str]:
 MEANING]
 
 
+def _no_splits(facts: Mapping[str, Any]) -> str:
+    """Return what to do about a file without splits."""
+    return NO_SPLITS.format(file=facts['file'], rows={
+        name: (0, source['shape'][0])
+        for name, source in facts['sources'].items() if source['shape']})
+
+
 def _text(facts: Mapping[str, Any]) -> str:
     lines = [_provenance(facts),
              *(_table('Splits', _splits(facts['splits']))
-               if facts['splits'] else [NO_SPLITS]),
+               if facts['splits'] else [_no_splits(facts)]),
              *_table('Sources', _sources(facts['sources'])),
              *_table('Names', _names(facts['sources'])),
              *_table('First epoch', cost_rows(facts.get('costs', {}))),

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import textwrap
 
 import h5py
 import numpy
@@ -16,7 +17,7 @@ from fuel import config
 from fuel.bin import (completion, fuel_convert, fuel_download, fuel_info,
                       fuel_main, fuel_server)
 from fuel.bin.preview_rows import choose_rows, read_rows
-from fuel.datasets import Iris
+from fuel.datasets import H5PYDataset, Iris
 from fuel.version import version
 
 COMMANDS = {'download': fuel_download, 'convert': fuel_convert,
@@ -188,7 +189,7 @@ def test_install_without_a_place_is_a_mistake(tmp_path, monkeypatch, capsys):
     assert 'of the data path cannot be made' in capsys.readouterr().err
 
 
-def test_info_of_several_files(tmp_path, capsys):
+def test_info_of_several_files(tmp_path, capsys, monkeypatch):
     """One after the other; as JSON, a list."""
     names = [str(tmp_path / name) for name in ('a.hdf5', 'b.hdf5')]
     for name in names:
@@ -197,7 +198,12 @@ def test_info_of_several_files(tmp_path, capsys):
     assert 0 == fuel_info.main(names)
     shown = capsys.readouterr().out
     assert shown.index('for a.hdf5') < shown.index('for b.hdf5')
-    assert 2 == shown.count('none: name its sources')
+    assert 2 == shown.count('none, which H5PYDataset needs')
+    program = textwrap.dedent(
+        shown[shown.index('    with h5py'):shown.index('Sources')])
+    monkeypatch.chdir(tmp_path)
+    exec(program, {'h5py': h5py, 'H5PYDataset': H5PYDataset})
+    assert 5 == len(fuel.load('a.hdf5'))
     assert 0 == fuel_info.main([*names, '--json'])
     assert ['a.hdf5', 'b.hdf5'] == [
         facts['file'] for facts in json.loads(capsys.readouterr().out)]
