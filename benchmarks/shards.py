@@ -17,6 +17,7 @@ from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, FilterSources, Rename, ScaleAndShift
+from fuel.transformers.image import RandomFixedSizeCrop
 
 BATCH = 128
 RANKS = 4
@@ -45,9 +46,9 @@ def compare_ranks(build, how, ranks=range(RANKS)):
     return min(ratios)
 
 
-def state_cost(build, num_stages, how):
+def state_cost(build, num_stages, how, ranks=RANKS):
     """Return the microseconds of a state after each batch, for a stage."""
-    stream = build().shard(0, RANKS)
+    stream = build().shard(0, ranks) if ranks else build()
     costs = []
     for _ in range(how['rounds']):
         spent = count = 0
@@ -125,6 +126,12 @@ def main():
             stream = Cast(stream, 'float32', which_sources=('x',))
             return FilterSources(Rename(stream, {'x': 'z'}), ('z', 'y'))
 
+        def drawing():
+            labels = {'image': ('batch', 'channel', 'height', 'width')}
+            return RandomFixedSizeCrop(DataStream(
+                IndexableDataset({'image': features}, axis_labels=labels),
+                batch_size=BATCH), (24, 24))
+
         def in_order():
             return Rename(DataStream(
                 IndexableDataset({'x': features, 'y': targets}),
@@ -143,6 +150,8 @@ def main():
             ('... a single example', compare_ranks(examples, how, [1]), ''),
             ('state_dict after a batch, of five stages, microseconds a stage',
              state_cost(staged, 5, how), 'at most 50, with a RandomState'),
+            ('... of two stages, one of which draws from a RandomState',
+             state_cost(drawing, 2, how, 0), 'at most 50'),
             ('... of two stages without a RandomState',
              state_cost(in_order, 2, how), 'at most 20'),
             (f'first batch of {many:.0e} resumed in the middle on 3 ranks',

@@ -26,19 +26,20 @@ class Encoded:
     def __init__(self, source: object) -> None:
         self.source = source
         self.text = as_text(source)
-        self.copy = _copier_of(json.loads(self.text))
+        self.copy = copier_of(json.loads(self.text))
 
 
-def _copier_of(value: Any) -> Callable[[], Any]:
+def copier_of(value: Any) -> Callable[[], Any]:
     """Return a function that copies some plain data."""
     if not isinstance(value, (dict, list)):
         return lambda: value
+    parts = value.values() if isinstance(value, dict) else value
+    if {dict, list}.isdisjoint(map(type, parts)):
+        return value.copy
     items: Iterable[tuple[Any, Any]] = (
         value.items() if isinstance(value, dict) else enumerate(value))
-    nested = [(key, _copier_of(part)) for key, part in items
+    nested = [(key, copier_of(part)) for key, part in items
               if isinstance(part, (dict, list))]
-    if not nested:
-        return value.copy
 
     def copy() -> Any:
         copied = value.copy()
