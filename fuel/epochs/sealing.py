@@ -126,6 +126,8 @@ def _copied(value: Any) -> tuple[Any, str]:
     """Return a copy of what may differ from batch to batch, and its text."""
     if value is None:
         return None, 'null'
+    if value == []:
+        return [], '[]'
     text = as_text(value)
     return json.loads(text), text
 
