@@ -163,9 +163,39 @@ def test_each_pipeline_is_shared_by_three_and_taken_up_by_two(name):
         check(name, 23, 4, 3, 2, 1, 1, 'example', 'uneven')
 
 
-@pytest.mark.parametrize('before', range(1, 9))
-def test_state_of_any_number_of_ranks_fits_any_other_at_each_step(before):
-    """For each pair of 1 to 8."""
-    for after in range(9):
-        for step in range(-(-12 // before)):
-            check('stages', 23, 2, before, after, 0, step, 'batch', 'uneven')
+def stages():
+    """Return a pipeline of 12 batches."""
+    return pipelines.build('stages', 23, 2)
+
+
+@pytest.fixture(scope='module')
+def plain_states():
+    """The state of a stream that is not sharded, before each batch."""
+    stream = stages()
+    states = []
+    for _ in stream:
+        states.append(pipelines.through_json(stream.state_dict()))
+    return [pipelines.through_json(saved(
+        stages, 0, 0, 0, pipelines.items)[1]), *states[:-1]]
+
+
+@pytest.mark.parametrize('count', range(1, 9))
+def test_state_at_each_step_is_that_of_the_whole_order(count, plain_states):
+    """On each of 1 to 8 ranks, so any number of them can take it up."""
+    for rank in range(count):
+        stream = stages().shard(rank, count)
+        iterator = stream.get_epoch_iterator()
+        for state in plain_states[::count]:
+            assert state == pipelines.through_json(stream.state_dict())
+            next(iterator, None)
+
+
+@pytest.mark.parametrize('count', range(9))
+def test_any_number_of_ranks_goes_on_from_each_state(count, plain_states):
+    """0: a stream that is not sharded."""
+    order, following = map(pipelines.items, [whole := stages(), whole])
+    for place, state in enumerate(plain_states):
+        for rank, stream in enumerate(streams(stages, count, state=state)):
+            assert order[place:][rank::count or 1] == pipelines.items(stream)
+            if place in (0, 11):
+                assert following[rank::count or 1] == pipelines.items(stream)
