@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 
-@pytest.fixture(scope='session')
-def hugging_face():
-    """Return the package `datasets` that is installed."""
+def import_hugging_face():
+    """Import the package `datasets` that is installed, for examples too."""
     tests = Path(__file__).parents[2]
     path = list(sys.path)
     sys.path[:] = [each for each in path if Path(each) != tests]
@@ -16,3 +15,12 @@ def hugging_face():
         return importlib.import_module('datasets')
     finally:
         sys.path[:] = path
+
+
+HUGGING_FACE = import_hugging_face()
+
+
+@pytest.fixture
+def hugging_face():
+    """Return Hugging Face's package."""
+    return HUGGING_FACE

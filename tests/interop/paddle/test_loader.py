@@ -55,7 +55,7 @@ def test_workers_share_a_pass(workers):
     passes = []
     for number in range(2):
         dataset.set_pass(number)
-        passes.append([int(targets) for _, targets in loader])
+        passes.append([targets.numpy().item() for _, targets in loader])
     for seen, expected in zip(passes, orders(2), strict=True):
         assert list(range(N)) == sorted(seen)
         if workers == 1:
