@@ -175,10 +175,10 @@ def _find(epochs: list[dict[str, Any]], session: Session,
     return next((
         epoch for epoch in reversed(epochs)
         if epoch['session'] == list(session)
-        and worker not in epoch['workers'] and _is_alive(epoch['pid'])), None)
+        and worker not in epoch['workers'] and is_alive(epoch['pid'])), None)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Return whether a process runs; True where that cannot be known."""
     if os.name == 'nt':
         return True

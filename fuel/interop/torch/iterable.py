@@ -9,6 +9,7 @@ from typing import Any
 
 from torch.utils.data import IterableDataset, get_worker_info
 
+from fuel import config
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.sharding import sharding_of
 from fuel.epochs.state import FINISHED
@@ -26,7 +27,8 @@ from fuel.interop.torch.share import (
     is_share_state,
     read_share_state,
 )
-from fuel.interop.torch.shared_memory import SharedBatches
+from fuel.interop.torch.worker_batches import SharedBatches
+from fuel.interop.torch.slot_tensors import SlotSender, make_sender
 from fuel.interop.torch.tensors import as_tensors
 from fuel.iterator import as_dict as name_sources
 from fuel.transformers.source_names import as_names, check_known
@@ -136,6 +138,7 @@ class StreamIterable(IterableDataset[Any]):
     def _clear(self) -> None:
         # What belongs to this process.
         self._share: Share | None = None
+        self._sender: SlotSender | None = None
         self._resumed: ShareState | None = None
         self._begun = 0
         self._pid = os.getpid()
@@ -155,7 +158,8 @@ class StreamIterable(IterableDataset[Any]):
         return f'as_iterable({", ".join(arguments)})'
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**vars(self), '_share': None, '_resumed': None, '_begun': 0}
+        state = {**vars(self), '_share': None, '_sender': None,
+                 '_resumed': None, '_begun': 0}
         # A worker that is not forked shares the register, a copy has its
         # own.
         state['_register'] = (
@@ -210,12 +214,14 @@ class StreamIterable(IterableDataset[Any]):
 
     def _worker_reader(self) -> Callable[[EpochIterator[Batch]], Any]:
         """Return what reads the items of an epoch in a worker."""
-        if self.stream.produces_examples:
-            # The loader makes batches of them.
+        if self._sender is None and not self.stream.produces_examples:
+            self._sender = make_sender(config.shared_memory_bytes)
+        if self._sender is None:
+            # The loader makes batches of examples.
             return self._read
         batches = SharedBatches(
             self.stream, self.stream.sources if self.which_sources is None
-            else self.which_sources)
+            else self.which_sources, self._sender)
         return lambda iterator: self._convert(batches.read(iterator))
 
     def _convert(self, data: Batch) -> Any:

@@ -1,5 +1,7 @@
 """Workers make large batches in the memory that the loader reads."""
+import copy
 import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import h5py
 import numpy
@@ -9,7 +11,12 @@ from torch.utils.data import DataLoader
 
 from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.interop.torch import as_iterable
-from fuel.interop.torch.shared_memory import SharedBatches
+from fuel.interop.torch.slot_tensors import (
+    SlotTensor,
+    ValueTensor,
+    make_sender,
+)
+from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
@@ -40,15 +47,20 @@ def stream_of(dataset):
         COUNT, BATCH))
 
 
+def shared(stream, budget=1 << 24):
+    """Return what reads the batches of a stream in a worker."""
+    return SharedBatches(stream, stream.sources, make_sender(budget))
+
+
 def read(stream):
     """Return the batches of an epoch as a worker reads them."""
-    batches = SharedBatches(stream, stream.sources)
+    batches = shared(stream)
     iterator = stream.get_epoch_iterator()
     return [batches.read(iterator) for _ in range(COUNT // BATCH)]
 
 
 @pytest.mark.parametrize('build', [in_memory, in_file])
-def test_rows_are_read_into_shared_memory(build, tmp_path):
+def test_rows_are_read_into_slots(build, tmp_path):
     """From the second batch on; their memory is not moved again."""
     found = read(stream_of(build(str(tmp_path / 'rows.hdf5'))))
     for number, (rows, numbers) in enumerate(found):
@@ -56,10 +68,10 @@ def test_rows_are_read_into_shared_memory(build, tmp_path):
         assert numpy.array_equal(DATA['rows'][part], rows)
         assert numpy.array_equal(DATA['numbers'][part], numbers)
         if number:
-            assert rows.is_shared()
+            assert isinstance(rows, SlotTensor)
 
 
-def test_output_of_the_last_stage_is_made_in_shared_memory():
+def test_output_of_the_last_stage_is_made_in_a_slot():
     """What is below it is not; nor is that of a function."""
     stream = Cast(stream_of(in_memory(None)), 'float32',
                   which_sources=('rows',))
@@ -67,7 +79,7 @@ def test_output_of_the_last_stage_is_made_in_shared_memory():
     assert not isinstance(first, torch.Tensor)
     for number, (rows, _) in enumerate(others, 1):
         part = slice(BATCH * number, BATCH * (number + 1))
-        assert rows.is_shared()
+        assert isinstance(rows, SlotTensor)
         assert numpy.array_equal(DATA['rows'][part].astype('float32'), rows)
     stream = Mapping(stream, lambda data: (data[0] * 2, data[1]))
     assert not any(isinstance(rows, torch.Tensor)
@@ -77,12 +89,14 @@ def test_output_of_the_last_stage_is_made_in_shared_memory():
 def test_small_tensors_are_sent_by_value():
     """Loaded, they are ordinary ones; so is what is computed of them."""
     _, numbers = read(stream_of(in_memory(None)))[1]
-    assert not numbers.is_shared()
-    assert type(numbers + 1) is torch.Tensor
-    loaded = pickle.loads(pickle.dumps(numbers))
-    assert type(loaded) is torch.Tensor
-    assert list(range(8, 16)) == loaded.tolist()
-    loaded[:] = 0
+    assert isinstance(numbers, ValueTensor)
+    for other in (numbers + 1, copy.deepcopy(numbers),
+                  pickle.loads(pickle.dumps(numbers)),
+                  pickle.loads(ForkingPickler.dumps(numbers))):
+        assert type(other) is torch.Tensor
+        assert 8 == len(other)
+        other[:] = 0
+    assert list(range(8, 16)) == numbers.tolist()
     batch = next(iter(DataLoader(as_iterable(stream_of(in_memory(None))),
                                  batch_size=None, num_workers=1)))
     assert [torch.Tensor] * 2 == list(map(type, batch))
@@ -114,10 +128,9 @@ def test_array_that_somebody_keeps_is_not_shared(build):
     stream = build(dataset)
     owner = stream if isinstance(stream, KeepingCast) else dataset
     for rows, _ in read(stream)[1:]:
-        assert isinstance(rows, torch.Tensor)
-        assert not rows.is_shared()
+        assert not isinstance(rows, torch.Tensor)
     iterator = stream.get_epoch_iterator()
-    batches = SharedBatches(stream, stream.sources)
+    batches = shared(stream)
     batches.read(iterator)
     rows, _ = batches.read(iterator)
     expected = owner.kept.copy()
@@ -133,8 +146,69 @@ def test_memory_that_no_batch_needs_is_not_offered_again():
             return rows * 2, numbers
 
     stream = stream_of(Halves(DATA, sources=('rows', 'numbers')))
-    batches = SharedBatches(stream, stream.sources)
+    batches = shared(stream)
     iterator = stream.get_epoch_iterator()
     for _ in range(3):
         batches.read(iterator)
     assert not batches.expected
+
+
+def part_of(number):
+    """Return the rows of a batch."""
+    return DATA['rows'][BATCH * number:BATCH * (number + 1)]
+
+
+@pytest.mark.parametrize('budget, is_kept, most', [
+    (1 << 24, False, 2), (1 << 24, True, 4), (1 << 18, True, 2)],
+    ids=['dropped', 'kept', 'kept beyond the budget'])
+def test_slot_is_used_again_when_its_batch_is_gone(budget, is_kept, most):
+    """Not before; what is kept beyond the budget is copied."""
+    stream = stream_of(in_memory(None))
+    batches, iterator = shared(stream, budget), stream.get_epoch_iterator()
+    batches.read(iterator)
+    slots, kept = set(), []
+    for number in range(1, 5):
+        rows, _ = batches.read(iterator)
+        slots.add(rows.lent.slot.number)
+        received = pickle.loads(ForkingPickler.dumps(rows))
+        assert type(received) is torch.Tensor
+        assert numpy.array_equal(part_of(number), received)
+        if is_kept:
+            kept.append(received[1:])
+        del rows, received
+    assert len(slots) <= most
+    if budget == 1 << 24:
+        assert (len(slots) == 4) == is_kept
+    for number, rows in enumerate(kept, 1):
+        assert numpy.array_equal(part_of(number)[1:], rows)
+
+
+def test_tensors_that_are_not_sent_keep_their_slots():
+    """As what a function of the user's has made a part of; others follow
+    in memory of their own."""
+    stream = stream_of(in_memory(None))
+    batches = shared(stream, 1 << 18)
+    iterator = stream.get_epoch_iterator()
+    found = [batches.read(iterator)[0] for _ in range(5)]
+    assert [False, True, True, False, False] == [
+        isinstance(rows, SlotTensor) for rows in found]
+    for number, rows in enumerate(found):
+        assert numpy.array_equal(part_of(number), rows)
+
+
+@pytest.mark.parametrize('num_workers', [1, 2])
+def test_batches_of_a_loader_stay_as_they_are(num_workers):
+    """However many are kept, over epochs, whatever is written to others."""
+    loader = DataLoader(as_iterable(stream_of(in_memory(None))),
+                        batch_size=None, num_workers=num_workers,
+                        persistent_workers=True)
+    kept = []
+    for _ in range(4):
+        for number, (rows, _) in enumerate(loader):
+            assert numpy.array_equal(part_of(number), rows)
+            if number % 3:
+                rows[...] = -1
+            else:
+                kept.append((number, rows))
+    for number, rows in kept:
+        assert numpy.array_equal(part_of(number), rows)

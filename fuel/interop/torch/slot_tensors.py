@@ -1,0 +1,216 @@
+"""Send tensors of loader workers through slots, which are used again.
+
+PyTorch makes new shared memory for each tensor, and a connection that passes
+its descriptor; both take longer than the copy. Slots are mapped once. The
+worker and the process of the loader share a byte for each slot, in which the
+loader's side says that it uses the slot no more.
+"""
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from multiprocessing import reduction
+from typing import Any, TypeAlias
+
+import numpy
+import torch
+from numpy.typing import NDArray
+
+from fuel.interop.torch.epoch_register import is_alive
+from fuel.kernels.outputs import Placement
+from fuel.transport import Leases, Segment, Slot, SlotPool
+
+# Bytes of the control segment: one for each slot, one for each data segment
+# (whether it is mapped), and one for the control segment itself.
+_NUM_SLOTS = _NUM_SEGMENTS = 2048
+_SIZE = 4097
+# Values of the byte of a slot.
+_IN_USE, _FREE, _LOST = range(3)
+
+#: Process and name of a sender.
+Key: TypeAlias = 'tuple[int, str]'
+#: A descriptor on its way to another process, None if that has it.
+Handle: TypeAlias = Any
+
+
+class Lent:
+    """A slot that was given to the stages of a batch.
+
+    `sent`: whether the loader's side frees it.
+    """
+
+    def __init__(self, slot: Slot, nbytes: int) -> None:
+        self.slot = slot
+        self.nbytes = nbytes
+        self.sent = False
+        self.placement = Placement(slot.bytes, ())
+
+    def open(self) -> NDArray[numpy.uint8]:
+        """Return the memory, of which nobody has an array."""
+        self.placement = Placement(self.slot.bytes, [(0, self.nbytes)])
+        memory = self.placement.give(self.nbytes)
+        assert memory is not None
+        return memory
+
+
+class SlotSender:
+    """A worker's slots.
+
+    `budget`: how many bytes they may have.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._pool = SlotPool(budget)
+        self._limit = budget // 2
+        self._control = Segment.create(_SIZE)
+        self._flags = numpy.frombuffer(self._control.memory, numpy.uint8)
+        self._key = os.getpid(), secrets.token_hex(8)
+        self._lent: list[Lent] = []
+
+    def lend(self, nbytes: int) -> Lent | None:
+        """Return a slot of at least a size, None if none may be used."""
+        self._collect()
+        slot = self._pool.acquire(nbytes)
+        if slot is None:
+            return None
+        if slot.number >= _NUM_SLOTS or slot.segment_number >= _NUM_SEGMENTS:
+            self._pool.release(slot.number)
+            return None
+        self._flags[slot.number] = _IN_USE
+        lent = Lent(slot, nbytes)
+        self._lent.append(lent)
+        return lent
+
+    def _collect(self) -> None:
+        """Take back the slots that nobody uses."""
+        kept = []
+        for lent in self._lent:
+            number = lent.slot.number
+            if lent.sent and self._flags[number] == _FREE:
+                self._pool.put_back(lent.slot, lent.placement)
+            elif lent.sent and self._flags[number] == _LOST:
+                self._pool.release(number, reuse=False)
+            elif not lent.sent and lent.placement.is_free():
+                self._pool.release(number)
+            else:
+                kept.append(lent)
+        self._lent = kept
+
+    def describe(self, lent: Lent) -> tuple[Any, ...]:
+        """Return the arguments of :func:`receive`, but for the type."""
+        lent.sent = True
+        slot = lent.slot
+        dropped = tuple(self._pool.retired_segments)
+        del self._pool.retired_segments[:len(dropped)]
+        return (self._key, self._handle(self._control, _SIZE - 1),
+                self._limit, dropped, slot.segment_number, self._handle(
+                    slot.segment, _NUM_SLOTS + slot.segment_number),
+                slot.segment.size, slot.number, slot.offset, lent.nbytes)
+
+    def _handle(self, segment: Segment, place: int) -> Handle:
+        """Return the descriptor of a segment, until it is mapped."""
+        if self._flags[place]:
+            return None
+        assert segment.descriptor is not None
+        return reduction.DupFd(segment.descriptor)
+
+
+def make_sender(budget: int) -> SlotSender | None:
+    """Return the slots of this worker, None where it cannot send them."""
+    return SlotSender(budget) if reduction.HAVE_SEND_HANDLE else None
+
+
+class WorkerTensor(torch.Tensor):
+    """A tensor that the queue of a loader sends in a way of its own.
+
+    Received, copied, computed with or pickled by anything else, it is an
+    ordinary one.
+    """
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.as_subclass(torch.Tensor).__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+        return self.as_subclass(torch.Tensor).clone()
+
+
+class ValueTensor(WorkerTensor):
+    """A small tensor, sent by value."""
+
+
+class SlotTensor(WorkerTensor):
+    """A tensor in a slot, which is lent to the receiver."""
+
+    sender: SlotSender
+    lent: Lent
+
+
+def _send_value(tensor: ValueTensor) -> Any:
+    return torch.from_numpy, (tensor.as_subclass(torch.Tensor).numpy(),)
+
+
+def _send_slot(tensor: SlotTensor) -> Any:
+    array = tensor.as_subclass(torch.Tensor).numpy()
+    return receive, (*tensor.sender.describe(tensor.lent), array.dtype.str,
+                     array.shape)
+
+
+reduction.ForkingPickler.register(ValueTensor, _send_value)
+reduction.ForkingPickler.register(SlotTensor, _send_slot)
+
+
+class Received:
+    """What the loader's process knows of a worker's slots."""
+
+    def __init__(self, control: Handle, limit: int) -> None:
+        segment = Segment(control.detach(), _SIZE)
+        segment.close_descriptor()
+        self.leases = Leases(limit)
+        self.flags = numpy.frombuffer(segment.memory, numpy.uint8)
+        self.flags[_SIZE - 1] = 1
+
+    def free(self) -> None:
+        """Report the slots that are used no more."""
+        for number, is_reusable in self.leases.returned():
+            self.flags[number] = _FREE if is_reusable else _LOST
+
+    def add(self, number: int, handle: Handle, size: int) -> None:
+        """Map a segment, unless it is mapped."""
+        if handle is None:
+            return
+        descriptor = handle.detach()
+        if self.leases.has_segment(number):
+            os.close(descriptor)
+            return
+        self.leases.add_segment(number, Segment(descriptor, size))
+        self.flags[_NUM_SLOTS + number] = 1
+
+
+_received: dict[Key, Received] = {}
+
+
+def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
+            segment: int, handle: Handle, size: int, slot: int, offset: int,
+            nbytes: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return a tensor over a slot, which is lent for as long as it lives."""
+    if key not in _received:
+        for other in [one for one in _received if not is_alive(one[0])]:
+            del _received[other]
+        _received[key] = Received(control, limit)
+    elif control is not None:
+        os.close(control.detach())
+    received = _received[key]
+    for number in dropped:
+        received.leases.drop_segment(number)
+    received.add(segment, handle, size)
+    received.free()
+    tensor: torch.Tensor = received.leases.lend(
+        slot, segment, [(offset, nbytes)],
+        lambda parts: torch.from_numpy(
+            numpy.frombuffer(parts[0], dtype).reshape(shape)))
+    # Where too much is lent already, the tensor is a copy.
+    received.free()
+    return tensor

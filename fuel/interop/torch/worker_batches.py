@@ -1,0 +1,119 @@
+"""Read batches into the slots in which loaders receive them."""
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+
+from fuel.epochs.pipeline import child_streams
+from fuel.interop.torch.slot_tensors import (
+    Lent,
+    SlotSender,
+    SlotTensor,
+    ValueTensor,
+)
+from fuel.kernels.memory import address_of
+from fuel.kernels.outputs import Outputs, placed
+from fuel.transport.batches import SMALL
+from fuel.typing import Batch, EpochIterator, StreamLike
+
+
+class SlotOutputs(Outputs):
+    """Slots that are offered to the stages of one batch.
+
+    `sizes`: of the arrays that are expected, in bytes.
+    """
+
+    def __init__(self, sender: SlotSender, sizes: Sequence[int],
+                 takes_rows: bool) -> None:
+        self._sender = sender
+        self._sizes = list(sizes)
+        self.takes_rows = takes_rows
+        # By the address of their memory.
+        self._given: dict[int, Lent] = {}
+
+    def give(self, nbytes: int) -> NDArray[numpy.uint8] | None:
+        """Return the memory of a slot, for a size that is expected."""
+        if nbytes not in self._sizes:
+            return None
+        self._sizes.remove(nbytes)
+        lent = self._sender.lend(nbytes)
+        if lent is None:
+            return None
+        memory = lent.open()
+        self._given[address_of(memory)] = lent
+        return memory
+
+    def take(self, parts: list[Any], place: int) -> None:
+        """Make a tensor of an array that lies in a slot.
+
+        An array that a stage keeps as well is copied.
+        """
+        array = parts[place]
+        lent = self._given.pop(address_of(array), None)
+        if lent is None:
+            return
+        dtype, shape = array.dtype, array.shape
+        parts[place] = None
+        del array
+        if lent.placement.is_free():
+            tensor = torch.from_numpy(lent.open().view(dtype).reshape(
+                shape)).as_subclass(SlotTensor)
+            tensor.sender, tensor.lent = self._sender, lent
+            parts[place] = tensor
+        else:
+            parts[place] = lent.slot.bytes[:lent.nbytes].copy().view(
+                dtype).reshape(shape)
+
+    def unused(self) -> set[int]:
+        """Return the sizes of what was given, and not taken since."""
+        return {lent.nbytes for lent in self._given.values()}
+
+
+class SharedBatches:
+    """Reads the batches of a stream in a worker of a loader.
+
+    `chosen`: sources that become tensors.
+    """
+
+    def __init__(self, stream: StreamLike, chosen: Collection[str],
+                 sender: SlotSender) -> None:
+        self._chosen = [source in chosen for source in stream.sources]
+        self._takes_rows = not child_streams(stream)
+        self._sender = sender
+        # Sizes of the large arrays of the last batch, in bytes.
+        self.expected: list[int] = []
+        # Of arrays that stages use between others only.
+        self._unused: set[int] = set()
+
+    def read(self, iterator: EpochIterator[Batch]) -> Batch:
+        """Return the next batch, tensors where arrays can be sent at once."""
+        outputs = SlotOutputs(
+            self._sender, self.expected, self._takes_rows)
+        with placed(outputs):
+            parts = list(next(iterator))
+        sizes = []
+        for place, is_chosen in enumerate(self._chosen):
+            if not is_chosen or not _is_plain(parts[place]):
+                continue
+            size = parts[place].nbytes
+            if size < SMALL:
+                parts[place] = torch.from_numpy(
+                    parts[place]).as_subclass(ValueTensor)
+                continue
+            sizes.append(size)
+            outputs.take(parts, place)
+        self._unused |= outputs.unused()
+        self.expected = [size for size in sizes
+                         if size not in self._unused]
+        return tuple(parts)
+
+
+def _is_plain(part: Any) -> bool:
+    """Return whether an array is one of numbers, laid out as Fuel's are."""
+    return (type(part) is numpy.ndarray and part.flags.carray
+            and part.dtype.kind in 'biufc' and part.dtype.isnative
+            and part.dtype.char not in 'gG')
