@@ -6,6 +6,8 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,18 @@ def test_command_names_what_is_there(command):
                 [ROOT / script, '--help'], capture_output=True, text=True,
                 check=True, timeout=60, env={'PATH': os.environ['PATH']})
             assert script in shown.stdout or 'needs' in shown.stdout.lower()
+
+
+def test_wheel_is_tested_by_what_is_there():
+    """With requirements of which the one without a wheel is named."""
+    loader = SourceFileLoader('wheel_command', str(ROOT / 'bin' / 'wheel'))
+    command = module_from_spec(spec_from_loader('wheel_command', loader))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / 'bin'))
+        loader.exec_module(command)
+    assert [] == [name for name in command.TESTS
+                  if not (ROOT / name).exists()]
+    assert f'\n    {command.NO_WHEELS}>=' in (ROOT / 'setup.cfg').read_text()
 
 
 def test_readme_shows_the_measured_ratios():
