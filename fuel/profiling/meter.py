@@ -40,8 +40,12 @@ class Meter:
         # The streams are kept, so that no other gets the same `id`.
         self._tallies: dict[int, tuple[Any, Tally]] = {}
         self._remote = list(_remote_streams(stream))
-        for one in self._remote:
-            one.measure_stages()
+        try:
+            for one in self._remote:
+                one.measure_stages()
+        except BaseException:
+            self.stop()
+            raise
 
     def attach(self, iterator: DataIterator) -> Clock:
         """Return an epoch iterator that measures, in the place of another."""

@@ -15,6 +15,7 @@ from support.waiting import wait_until
 import fuel
 from fuel.client.received import take_stages
 from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.exceptions import ServerError
 from fuel.profiling import Profile, StageProfile
 from fuel.profiling.bottleneck import remedy, sentence
 from fuel.profiling.clock import Clock
@@ -475,3 +476,14 @@ def test_profile_costs_nothing_before_it_is_used():
     printed = subprocess.run([sys.executable, '-c', code], check=True,
                              capture_output=True, text=True, timeout=60)
     assert 'True False' == printed.stdout.strip()
+
+
+def test_profile_of_a_server_that_is_not_there_is_its_error():
+    """The workers that were started for it end."""
+    workers = MultiProcessing(build(), start_method='fork')
+    client = ServerDataStream(('x', 'y'), False, port=1, timeout=.2)
+    stream = Merge((workers, client), tuple('abcd'))
+    with pytest.raises(ServerError, match='no server answers'):
+        fuel.profile(stream, batches=3)
+    assert [] == workers.worker_pids
+    stream.close()

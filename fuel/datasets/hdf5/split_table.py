@@ -31,7 +31,7 @@ def read_parts(h5file: h5py.File) -> list[Part]:
         raise ValueError(
             f"{h5file.filename!r} has no attribute 'split', which says what "
             "the splits are; set it with file.attrs['split'] = "
-            'H5PYDataset.create_split_array(...)')
+            'H5PYDataset.create_split_array(...); fuel-info prints how')
     array = h5file.attrs['split']
     fields = ('split', 'source', 'start', 'stop', 'indices', 'available')
     names = getattr(getattr(array, 'dtype', None), 'names', None) or ()
