@@ -166,10 +166,11 @@ def _check_fields(stream: Any, state: State) -> None:
     _check_generator(stream, state)
 
 
-def _keeps_leftovers(stream: object) -> bool:
+def _keeps_leftovers(stream: Any) -> bool:
     """Return whether a stage has a `set_leftover` of its own."""
-    return any('set_leftover' in vars(cls) for cls in type(stream).__mro__
-               if cls.__name__ != 'AbstractDataStream')
+    if hasattr(stream, '_keeps_leftovers'):
+        return bool(stream._keeps_leftovers())
+    return hasattr(stream, 'set_leftover')
 
 
 def _is_count(value: object) -> bool:

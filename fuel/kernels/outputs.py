@@ -41,6 +41,7 @@ class Outputs(ABC):
 class Placement(Outputs):
     """Regions of one slot, offered to the stages of one batch.
 
+    `regions`: those beyond the end of the slot are left out.
     `references`: to the arrays that were given out.
     """
 
@@ -48,7 +49,8 @@ class Placement(Outputs):
                  regions: Sequence[tuple[int, int]],
                  takes_rows: bool = False) -> None:
         self.memory = memory
-        self.regions = list(regions)
+        self.regions = [(offset, nbytes) for offset, nbytes in regions
+                        if offset + nbytes <= memory.nbytes]
         self.takes_rows = takes_rows
         self.references: list[Any] = []
         self._given: list[tuple[int, int]] = []

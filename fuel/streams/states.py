@@ -183,6 +183,9 @@ class Resumable:
             f'{type(self).__name__} has get_leftover() but no '
             'set_leftover()')
 
+    def _keeps_leftovers(self) -> bool:
+        return type(self).set_leftover is not Resumable.set_leftover
+
     def get_child_position(self) -> Any:
         """Return the position of the child that a state should hold.
 

@@ -437,7 +437,7 @@ def test_get_data_hooks_refuse_impossible_requests(path):
     on_disk = H5PYDataset(path, ('train',))
     in_memory = H5PYDataset(path, ('train',), load_in_memory=True)
     for state, request in [(None, None), (True, None), (True, [1])]:
-        with pytest.raises(ValueError, match='a request, got state'):
+        with pytest.raises(ValueError, match='needs a request and has no'):
             in_memory._in_memory_get_data(state, request)
     for state, request in [(None, None), (True, None), (None, {})]:
         with pytest.raises(ValueError, match='request must'):

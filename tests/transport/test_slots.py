@@ -155,6 +155,7 @@ PARTS = st.lists(st.tuples(
 @example([(64, False, False)] * 3 + [(64, True, True)], None)
 @example([(100, True, True), (64, False, False), (200, True, True),
           (64, False, False), (192, False, False)], None)
+@example([(5377, True, False), (5441, True, False), (5441, True, False)], None)
 def test_arrays_in_a_slot_never_share_a_byte(parts, rng):
     """Neither with each other, nor with what a stage holds there."""
     slot = SlotPool(32 * MB).acquire(16 << 10)

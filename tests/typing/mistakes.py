@@ -27,7 +27,7 @@ DataStream(stream)  # E: expected "DatasetLike"
 # A scheme passed by position, or swapped with a stream.
 DataStream(dataset, scheme)  # E: expected "Never"
 Batch(scheme, stream)  # E: expected "StreamLike"
-Batch(stream, 20)  # E: expected "SchemeLike"
+Batch(stream, 20)  # E: expected "SchemeLike | None"
 
 # A batch used as an array, a batch of names as a tuple, and the reverse.
 for batch in stream.get_epoch_iterator():
