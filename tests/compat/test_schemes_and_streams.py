@@ -349,6 +349,12 @@ def test_server_stream_says_whether_it_is_connected():
         client.close()
         seen.append(client.connected)
     assert [False, True, False] == seen
+    alone = ServerDataStream(
+        ('features', 'targets'), False, port=server.port, timeout=0)
+    with alone:
+        with pytest.raises(ServerError):
+            alone.connect()
+        assert not alone.connected
 
 
 def test_server_goes_on_with_the_next_epoch_after_stopiteration():

@@ -892,6 +892,8 @@ def test_source_named_twice_gives_the_same_data_twice(
      'name of one split'),
     (lambda file: H5PYDataset.get_subsets(file, ('train',)), 'sources'),
     (lambda file: H5PYDataset.get_all_splits(file, 1), 'argument'),
+    (lambda file: H5PYDataset.get_vlen_sources(file, 1), 'argument'),
+    (lambda file: H5PYDataset.get_axis_labels(file, 1), 'argument'),
     (lambda file: H5PYDataset.get_all_splits(file.filename), 'h5py.File'),
     (lambda file: H5PYDataset.get_vlen_sources(None), 'h5py.File'),
     (lambda file: H5PYDataset.get_axis_labels(1), 'h5py.File')])

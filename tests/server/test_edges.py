@@ -30,7 +30,7 @@ from fuel.transformers import Mapping, Transformer
 from fuel.transport.leases import Leases
 from fuel.wire import WireError, decode, encode, pack_header
 from fuel.wire.curve import make_keys
-from fuel.wire.header import get_field
+from fuel.wire.header import VERSION, get_field
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -227,6 +227,38 @@ def test_batch_with_another_number_of_items_is_an_error():
             next(client.get_epoch_iterator())
 
 
+def test_client_refuses_a_batch_with_another_number_of_items():
+    """Also from a server that does not look at its own batches."""
+    items, buffers = encode((numpy.arange(3), numpy.arange(3)))
+    answers = {
+        b'hello': {'type': 'welcome', 'version': VERSION, 'run': 'a',
+                   'sources': ['x'], 'examples': False, 'axis_labels': None,
+                   'sharing': 'split', 'probe': None},
+        b'join': {'type': 'joined', 'join': 1, 'run': 'a', 'epoch': 1,
+                  'start': 0, 'floor': 0, 'done': [], 'base': None,
+                  'why': None}}
+    batch = {'type': 'batch', 'join': 1, 'index': 0, 'items': items}
+
+    def serve(router):
+        while answers:
+            identity, message = router.recv_multipart()
+            for kind in [kind for kind in answers
+                         if b'"type":"%b"' % kind in message]:
+                router.send_multipart(
+                    [identity, pack_header(answers.pop(kind))])
+        router.send_multipart([identity, pack_header(batch), *buffers])
+
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+        router.linger = 500
+        port = router.bind_to_random_port('tcp://127.0.0.1')
+        thread = threading.Thread(target=serve, args=(router,))
+        thread.start()
+        with ServerDataStream(('x',), port=port) as client, \
+                pytest.raises(WireError, match='2 items for 1 sources'):
+            next(client.get_epoch_iterator())
+        thread.join()
+
+
 def test_many_empty_ragged_arrays_are_decoded_at_once():
     """As others of their number are."""
     arrays = [numpy.zeros(0, 'f4')] * 10 ** 6 + [numpy.ones(1, 'f4')]
@@ -418,10 +450,13 @@ def test_journal_that_cannot_be_written_stops_the_server(tmp_path):
             next(epoch)
             resource.setrlimit(
                 resource.RLIMIT_FSIZE, (path.stat().st_size + 50, hard))
+            seen = []
             with pytest.raises(ServerError):
-                list(epoch)
+                seen.extend(epoch)
         with pytest.raises(ServerError, match='journal=False') as caught:
             server.wait(20)
+        # What was under way, and not one batch that is not on record.
+        assert len(seen) < 20
         assert str(path) in str(caught.value)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
