@@ -144,17 +144,26 @@ def _checked(dataset: Dataset, index: SupportsIndex) -> int:
     return number % count
 
 
+def refuse_dataset(stream: object, reader: str) -> None:
+    """Raise NotAStreamError if a function was given a data set to read."""
+    if hasattr(type(stream), 'takes_requests'):
+        raise _not_a_stream(stream, reader)
+
+
 def not_a_stream(dataset: object) -> NotAStreamError:
     """Return the error that a stage was given a data set to read."""
-    name = type(dataset).__name__
     frame = sys._getframe(1)
     stage: Any = None
     while frame.f_back is not None and not hasattr(
             type(stage), 'epoch_attributes'):
         frame = frame.f_back
         stage = frame.f_locals.get('self')
-    reader = type(stage).__name__ if hasattr(
-        type(stage), 'epoch_attributes') else 'a stage'
+    return _not_a_stream(dataset, type(stage).__name__ if hasattr(
+        type(stage), 'epoch_attributes') else 'a stage')
+
+
+def _not_a_stream(dataset: object, reader: str) -> NotAStreamError:
+    name = type(dataset).__name__
     return NotAStreamError(
         f'{reader} reads a stream, and {name} is a data set: put a stream '
         f'between them, DataStream({name}(...), batch_size=128), or '

@@ -2,14 +2,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import context
 from typing import Any
 
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import (
+    IterableDataset,
+    default_collate,
+    get_worker_info,
+)
 
 from fuel import config
+from fuel.datasets.reading import refuse_dataset
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.sharding import sharding_of
 from fuel.epochs.state import FINISHED
@@ -80,7 +86,11 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
     ------
     ValueError
         If `which_sources` names sources that the stream does not have, or
-        the stream cannot be shared by the ranks.
+        the stream cannot be shared by the ranks.  At the first batch, if
+        the `DataLoader` was not given ``batch_size=None`` and would make
+        batches of the stream's batches.
+    fuel.exceptions.NotAStreamError
+        If `stream` is a data set.
 
     Examples
     --------
@@ -98,6 +108,7 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
     tensor([0, 3, 1, 7])
     tensor([8, 5])
     """
+    refuse_dataset(stream, 'as_iterable')
     stream = share_of_rank(stream, shard, by, uneven)
     return StreamIterable(stream, as_dict, which_sources)
 
@@ -182,6 +193,8 @@ class StreamIterable(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over an epoch, or this worker's part of it."""
         self._clear_after_fork()
+        if not self.stream.produces_examples:
+            _refuse_to_collate(sys._getframe(1).f_locals.get('self'))
         info = get_worker_info()
         if info is None:
             self._share = Share(partial(
@@ -383,6 +396,20 @@ class StreamIterable(IterableDataset[Any]):
             self.stream.load_state_dict(state)
         self._share = None
         self._register.load(state)
+
+
+def _refuse_to_collate(reader: Any) -> None:
+    """Raise ValueError if a loader would make batches of batches.
+
+    A loader does not show itself to its data set, but what opens the epoch
+    for it knows.  With a `collate_fn` of the user's, that is no mistake.
+    """
+    if getattr(reader, 'auto_collation', False) and (
+            reader.collate_fn is default_collate):
+        raise ValueError(
+            'the stream makes batches, and this DataLoader would make '
+            'batches of them: write DataLoader(as_iterable(stream), '
+            'batch_size=None), or pass a collate_fn that joins batches')
 
 
 def _as_worker(worker: int, count: int) -> str:

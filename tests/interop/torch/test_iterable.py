@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, get_worker_info
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.exceptions import StateMismatchError
+from fuel.exceptions import NotAStreamError, StateMismatchError
 from fuel.interop.torch import as_iterable
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
@@ -73,6 +73,37 @@ def failure(loader, delivered=None):
 def read_epochs(loader, count):
     """Return the numbers of each batch of some epochs."""
     return [read(iter(loader)) for _ in range(count)]
+
+
+@pytest.mark.parametrize('num_workers', [0, 2])
+@pytest.mark.parametrize('cls', [DataLoader, StatefulDataLoader])
+@pytest.mark.parametrize('options', [{}, {'batch_size': 3}], ids=repr)
+def test_batches_of_batches_are_refused(num_workers, cls, options):
+    """By default, and by mistake, a loader makes them."""
+    iterable = as_iterable(shuffled())
+    error = failure(cls(iterable, num_workers=num_workers, **options), [])
+    assert type(error) is ValueError
+    assert 'DataLoader(as_iterable(stream), batch_size=None)' in str(error)
+    assert SEVEN[0] == read(iter(load(iterable)))
+
+
+def test_examples_and_joined_batches_are_collated():
+    """Neither is a mistake."""
+    assert [3, 3, 3, 2] == [len(data) for data, in DataLoader(
+        as_iterable(examples()), batch_size=3)]
+    joined = DataLoader(as_iterable(shuffled()), batch_size=2,
+                        collate_fn=lambda parts: torch.cat(
+                            [part[0] for part in parts]))
+    assert [sum(SEVEN[0][place:place + 2], []) for place in (0, 2, 4, 6)] == [
+        data.tolist() for data in joined]
+
+
+def test_data_set_in_the_place_of_a_stream():
+    """Said at once."""
+    with pytest.raises(NotAStreamError, match=(
+            'as_iterable reads a stream, and IndexableDataset is a data set.*'
+            r'DataStream\(IndexableDataset')):
+        as_iterable(IndexableDataset([1, 2]))
 
 
 @pytest.mark.parametrize('num_workers, persistent', WORKERS)
