@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -160,7 +161,25 @@ class CSVDataset(SplitDataset):
                 types[source] = _type_of([
                     cells[number] for cells in sample for number in numbers
                     if number < len(cells)])
+                if types[source] == TEXT:
+                    self._check_mixture(source, sample)
         return types
+
+    def _check_mixture(self, source: str, sample: list[list[str]]) -> None:
+        """Warn if the columns of a source of text are not all text."""
+        titles: dict[bool, list[str]] = {True: [], False: []}
+        for number in self._columns[source][0]:
+            cells = [row[number] for row in sample if number < len(row)]
+            if any(cell.strip() for cell in cells):
+                titles[_type_of(cells) == TEXT].append(self._titles[number])
+        if all(titles.values()):
+            warnings.warn(
+                f'{self.path}: source {source!r} has columns of text, '
+                f'{titles[True]}, so the numbers of its columns '
+                f'{titles[False]} come as strings too: put the columns of '
+                f'text into a source of their own with columns=..., or pass '
+                f'dtypes={{{source!r}: object}} if all are to be strings',
+                stacklevel=4)
 
     def known_types(self) -> SourceTypes:
         """Return the types of the sources."""

@@ -3,6 +3,7 @@ import csv
 import os
 import pickle
 import textwrap
+import warnings
 
 import numpy
 import pytest
@@ -44,6 +45,25 @@ def test_rows_equal_what_the_csv_module_wrote(
         found = dataset.get_data(None, request)
         assert wanted == list(zip(*map(list, found), strict=True))
     assert rows[low] == dataset.get_data(None, low)
+
+
+def test_columns_of_text_and_of_numbers_in_one_source_warn(tmp_path):
+    """Of the numbers, which come as strings, where the set is made."""
+    path = tmp_path / 'mixed.csv'
+    path.write_text('size,width,kind,empty\n1,2.5,cat,\n2,3,dog,\n')
+    columns = ['size', 'width', 'kind', 'empty']
+    with pytest.warns(UserWarning, match=(
+            r"mixed.csv: source 'features' has columns of text, \['kind'\], "
+            r"so the numbers of its columns \['size', 'width'\] come as "
+            r"strings too.*dtypes={'features': object}")) as caught:
+        dataset = CSVDataset(path, {'features': columns})
+    assert __file__ == caught[0].filename
+    assert ['2', '3', 'dog', ''] == dataset[1][0].tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        CSVDataset(path, {'features': columns}, dtypes={'features': object})
+        CSVDataset(path, {'features': columns[:2], 'targets': columns[2:]})
+        CSVDataset(path)
 
 
 @pytest.fixture
