@@ -195,6 +195,22 @@ def test_apply_names_the_typo_and_not_what_python_misses():
     assert 1 == stream.apply(lambda one, extra: extra, extra=1)
 
 
+@pytest.mark.parametrize('text', [
+    numpy.array(['a', 'b']), numpy.array(['a', 'b'], object), ['a', 'b']],
+    ids=['array', 'objects', 'list'])
+@pytest.mark.parametrize('numbers', [(.5, 0), (2, 1)], ids=repr)
+def test_text_is_not_scaled(text, numbers):
+    """The source is named, and how the others are chosen."""
+    stream = DataStream(IndexableDataset({
+        'size': numpy.arange(2.), 'kind': text}), batch_size=2)
+    with pytest.raises(TypeError, match=(
+            "ScaleAndShift computes with numbers, but source 'kind' has the "
+            'dtype .*which_sources=')):
+        list(stream.apply(ScaleAndShift, *numbers))
+    assert 1 == len(list(stream.apply(
+        ScaleAndShift, *numbers, which_sources='size')))
+
+
 def test_typo_on_config_warns():
     """Any attribute may be assigned; what looks like a setting is one that
     was not hit."""

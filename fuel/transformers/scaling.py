@@ -54,7 +54,8 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     Raises
     ------
     TypeError
-        If `scale` or `shift` is no number (nor an array).
+        If `scale` or `shift` is no number (nor an array), or a source
+        that is to be scaled does not hold numbers.
 
     Notes
     -----
@@ -105,12 +106,21 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return ``source_data * scale + shift``."""
-        return self._scale(source_data, FLOAT64)
+        return self._scale(source_data, source_name, FLOAT64)
 
-    def _scale(self, data: object, dtype: numpy.dtype[Any]) -> Any:
+    def _scale(self, data: Any, source_name: str,
+               dtype: numpy.dtype[Any]) -> Any:
         """Return data scaled, in a type where they would be float64."""
-        return _apply(data, _as_operand('scale', self.scale),
-                      _as_operand('shift', self.shift), dtype)
+        scale = _as_operand('scale', self.scale)
+        shift = _as_operand('shift', self.shift)
+        try:
+            return _apply(data, scale, shift, dtype)
+        except TypeError as error:
+            kind = as_array(data).dtype
+            raise TypeError(
+                f'{type(self).__name__} computes with numbers, but source '
+                f'{source_name!r} has the dtype {kind} ({error}): name the '
+                'sources to scale with which_sources=...') from error
 
     def is_integral(self) -> bool:
         """Return whether integers stay integers."""
@@ -139,7 +149,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
 
             def scale(part: object, source: str) -> Any:
                 return part if source in converted else stage._scale(
-                    part, dtypes.get(source, FLOAT64))
+                    part, source, dtypes.get(source, FLOAT64))
 
             return transform_chosen(data, sources, places, scale)
 
