@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from fuel.describe.pipeline import HERE, ask
 from fuel.profiling.report import StageProfile
+from fuel.setting_types import cores
 from fuel.utils.overrides import covers
 
 # A smaller share of the time in waiting for data, and they are no
@@ -15,6 +16,9 @@ IDLE = .1
 SPARE = 4.
 WORKERS = 'worker processes, MultiProcessing(stream, num_workers=...)'
 MORE_WORKERS = 'more workers, num_workers=..., where there are cores for them'
+ONE_CORE = ('another core: this process may run on one only, which workers '
+            'would share with it')
+_THREADS = 'raise config.num_threads, '
 
 _DIRECT = ('put it right on the DataStream, where the conversion is done '
            'while the data are read')
@@ -23,8 +27,8 @@ _REMEDIES = {
     'Cast': f'{_DIRECT}, or leave it out',
     'ScaleAndShift': _DIRECT,
     'ForceFloatX': _DIRECT,
-    'ImagesFromBytes': 'raise config.num_threads, decode to a smaller size '
-                       f'with shrink_to, or use {WORKERS}',
+    'ImagesFromBytes': f'{_THREADS}decode to a smaller size with shrink_to, '
+                       f'or use {WORKERS}',
     'Batch': 'read batches from the data set directly, with batch_size= '
              'instead of single examples',
     'Unpack': 'keep the batches whole, and let stages work on them',
@@ -35,12 +39,25 @@ Place = Iterator[tuple[StageProfile, list[StageProfile]]]
 
 
 def remedy(stream: object) -> str:
-    """Return what usually helps if a stage takes the most time."""
+    """Return what usually helps if a stage takes the most time.
+
+    Threads and workers compute on other cores, if there are any.
+    """
+    usual = _usual_remedy(stream)
+    if cores() > 1:
+        return usual
+    for part, instead in ((f'{_THREADS}or ', ''), (_THREADS, ''),
+                          (WORKERS, ONE_CORE)):
+        usual = usual.replace(part, instead)
+    return usual
+
+
+def _usual_remedy(stream: object) -> str:
     dataset = getattr(stream, 'dataset', None)
     if dataset is not None:
         return _remedy_of_reading(dataset)
     if getattr(stream, 'shrink_to', None) is not None:
-        return f'raise config.num_threads, or use {WORKERS}'
+        return f'{_THREADS}or use {WORKERS}'
     return _REMEDIES.get(type(stream).__name__, _GENERAL)
 
 

@@ -1,5 +1,6 @@
 """A profile names the stage that is known to take the time."""
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -459,6 +460,28 @@ def test_remedy_that_is_in_use_is_not_named():
     decoding.shrink_to = (32, 32)
     assert 'shrink_to' not in remedy(decoding())
     assert 'config.num_threads' in remedy(decoding())
+
+
+@pytest.mark.skipif(not hasattr(os, 'sched_setaffinity'),
+                    reason='cores cannot be chosen on this platform')
+def test_remedies_on_one_core_need_no_other():
+    """Neither threads nor workers help there, in a worker either."""
+    available = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(available)})
+    try:
+        for name in ('ImagesFromBytes', 'Mapping', 'Own'):
+            text = remedy(type(name, (), {})())
+            assert 'this process may run on one only' in text
+            assert 'num_workers' not in text
+            assert 'num_threads' not in text
+        small = type('ImagesFromBytes', (), {'shrink_to': (32, 32)})()
+        assert remedy(small).startswith('use another core')
+        with MultiProcessing(Mapping(build(), slow)) as workers:
+            found = fuel.profile(workers, batches=20).bottleneck
+    finally:
+        os.sched_setaffinity(0, available)
+    assert 'more workers' not in found
+    assert 'another core' in found
 
 
 @pytest.mark.parametrize('name, text', [
