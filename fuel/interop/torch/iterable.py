@@ -8,11 +8,7 @@ from functools import partial
 from multiprocessing import context
 from typing import Any
 
-from torch.utils.data import (
-    IterableDataset,
-    default_collate,
-    get_worker_info,
-)
+from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
 from fuel.datasets.reading import refuse_dataset
@@ -20,6 +16,7 @@ from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.sharding import sharding_of
 from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
+from fuel.interop.torch.collation import refuse_to_collate
 from fuel.interop.torch.epoch_register import (
     EpochRegister,
     Session,
@@ -86,9 +83,8 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
     ------
     ValueError
         If `which_sources` names sources that the stream does not have, or
-        the stream cannot be shared by the ranks.  At the first batch, if
-        the `DataLoader` was not given ``batch_size=None`` and would make
-        batches of the stream's batches.
+        the stream cannot be shared by the ranks; at the first batch, if a
+        `DataLoader` without ``batch_size=None`` would make batches of them.
     fuel.exceptions.NotAStreamError
         If `stream` is a data set.
 
@@ -194,7 +190,7 @@ class StreamIterable(IterableDataset[Any]):
         """Return an iterator over an epoch, or this worker's part of it."""
         self._clear_after_fork()
         if not self.stream.produces_examples:
-            _refuse_to_collate(sys._getframe(1).f_locals.get('self'))
+            refuse_to_collate(sys._getframe(1).f_locals.get('self'))
         info = get_worker_info()
         if info is None:
             self._share = Share(partial(
@@ -396,20 +392,6 @@ class StreamIterable(IterableDataset[Any]):
             self.stream.load_state_dict(state)
         self._share = None
         self._register.load(state)
-
-
-def _refuse_to_collate(reader: Any) -> None:
-    """Raise ValueError if a loader would make batches of batches.
-
-    A loader does not show itself to its data set, but what opens the epoch
-    for it knows.  With a `collate_fn` of the user's, that is no mistake.
-    """
-    if getattr(reader, 'auto_collation', False) and (
-            reader.collate_fn is default_collate):
-        raise ValueError(
-            'the stream makes batches, and this DataLoader would make '
-            'batches of them: write DataLoader(as_iterable(stream), '
-            'batch_size=None), or pass a collate_fn that joins batches')
 
 
 def _as_worker(worker: int, count: int) -> str:
