@@ -1,4 +1,4 @@
-"""The two programs of the page on parallel processing run as written."""
+"""The programs of the pages on parallel processing run as written."""
 import os
 import re
 import signal
@@ -6,20 +6,21 @@ import socket
 import subprocess
 import sys
 import textwrap
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from support.waiting import wait_until
 
-PAGE = Path(__file__).parents[2] / 'docs' / 'parallel.rst'
+DOCS = Path(__file__).parents[2] / 'docs'
+PAGE = DOCS / 'parallel.rst'
 
 
-def programs():
-    """Return the programs on the page, by file name."""
+def programs(page=PAGE):
+    """Return the programs on a page, by file name."""
     found = {}
     for block in re.findall(r'\.\. code-block:: python\n\n((?:   .*\n|\n)+)',
-                            PAGE.read_text('utf-8')):
+                            page.read_text('utf-8')):
         text = textwrap.dedent(block).strip() + '\n'
         found[re.match(r'"""(\S+)"""', text).group(1)] = text
     return found
@@ -73,6 +74,30 @@ def test_server_and_training_run_as_separate_processes(tmp_path):
         server.communicate(timeout=20)
     assert output.startswith('Training took'), errors
     assert server.returncode == 0
+
+
+def outputs_of(directory, *commands):
+    """Return what the last two of some programs print, run at once."""
+    wait_for_port(5559)
+    with ExitStack() as running:
+        started = [running.enter_context(program(
+            directory, 'two_clients.py', *command)) for command in commands]
+        return [process.communicate(timeout=50) for process in started[-2:]]
+
+
+@pytest.mark.timeout(110)
+def test_server_and_two_clients_deliver_each_example_once(tmp_path):
+    """As one command, and as three programs."""
+    for name, text in programs(DOCS / 'server.rst').items():
+        (tmp_path / name).write_text(text)
+    for commands in ([()], [('serve',), ('train',), ('train',)]):
+        outputs = outputs_of(tmp_path, *commands)
+        parts = [tuple(map(int, line.split())) for output, _ in outputs
+                 for line in output.splitlines()]
+        assert 2 == len(parts), outputs
+        assert [1000, 499500] == [sum(part) for part in zip(
+            *parts, strict=True)]
+        assert all(count % 50 == 0 for count, _ in parts)
 
 
 def test_page_shows_how_keys_are_made():
