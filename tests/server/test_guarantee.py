@@ -82,6 +82,27 @@ def finish_some(world, client):
 
 
 @SHARING
+def test_second_successor_from_the_same_state_loses_nothing(
+        tmp_path, sharing):
+    """The first was killed, too, before it saved a state of its own, after
+    it had connected to a server that was started again."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.next()
+    one.kill(received=5)
+    successor = world.add_client(saved, rank=0)
+    successor.next()
+    world.kill_server()
+    world.start_server()
+    other.next()
+    successor.next()
+    successor.kill(received=5)
+    second = world.add_client(saved, rank=0)
+    finish(world, second, other)
+    assert_once(world, second, other)
+
+
+@SHARING
 def test_successor_after_the_deadline_gets_what_was_lost(tmp_path, sharing):
     """While the others are still in the epoch."""
     world, one, other = begin(tmp_path, sharing)

@@ -196,6 +196,32 @@ def test_failed_decoding_is_tried_again(file, monkeypatch):
     assert (file['x'][5] == reader.read(5)).all()
 
 
+def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
+        file, monkeypatch):
+    """It decodes the chunk itself; Ctrl-C in the other is no matter."""
+    decode, threads, found = DecodedReader._decode, [], []
+    reader = open_reader(file['x'])
+
+    def waits():
+        frame = sys._current_frames().get(threads[0].ident)
+        return frame is not None and (
+            frame.f_code is chunk_cache.ChunkStore.get.__code__)
+
+    def interrupted(self, chunk):
+        monkeypatch.setattr(DecodedReader, '_decode', decode)
+        threads.append(threading.Thread(
+            target=lambda: found.append(reader.read(5)), daemon=True))
+        threads[0].start()
+        wait_until(waits)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DecodedReader, '_decode', interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reader.read(5)
+    threads[0].join(20)
+    assert (file['x'][5] == found[0]).all()
+
+
 def _fail(self, chunk):
     raise OSError('no luck')
 
