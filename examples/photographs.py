@@ -82,7 +82,9 @@ test_set = fuel.load(path, split='test', load_in_memory=True)
 train_set
 
 # %%
-# ``dataset[0]`` is the first example, a tuple in the order of ``sources``:
+# ``dataset[0]`` is the first example, a tuple in the order of ``sources``.
+# ``targets`` has an axis of length 1, so a batch of them is a column of the
+# shape (32, 1). ``targets[:, 0]`` below makes a row of it.
 
 features, targets = train_set[0]
 print(train_set.sources, features.shape, features.dtype,
@@ -94,7 +96,8 @@ print(train_set.sources, features.shape, features.dtype,
 #
 # For training, each tile is cropped at a random place and flipped at random,
 # anew in each epoch. For the test, the middle is taken. The pixels stay
-# ``uint8`` until ``ScaleAndShift`` makes numbers between -0.5 and 0.5 of them.
+# ``uint8`` until ``ScaleAndShift`` makes numbers between -0.5 and 0.5 of them,
+# which would be ``float64`` without ``Cast``.
 
 
 def open_stream(training: bool) -> AbstractDataStream:

@@ -39,6 +39,14 @@ def test_readme_starts_with_an_installation():
     assert {'bin/quickstart', 'bin/test', 'bin/docs'} < set(commands)
 
 
+def test_readme_leads_to_what_is_there():
+    """Each file that it names, first those on one's own data."""
+    named = re.findall(r'``([\w/]+\.(?:rst|py))``',
+                       (ROOT / 'README.rst').read_text('utf-8'))
+    assert 'docs/your_data.rst' == named[0]
+    assert [] == [name for name in named if not (ROOT / name).exists()]
+
+
 def test_installation_starts_with_pip():
     """Like README."""
     assert 'pip install' in shown_commands('docs/installation.rst')[0]
