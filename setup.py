@@ -1,5 +1,6 @@
 """Build the extension modules; everything else is in ``setup.cfg``."""
 import os
+import sys
 from pathlib import Path
 
 import numpy
@@ -45,5 +46,13 @@ def extensions():
         for path in sorted(Path('fuel').rglob('*.pyx'))]
 
 
-setup(ext_modules=cythonize(extensions(), compiler_directives=DIRECTIVES),
+def only_lists_sources():
+    """Return whether nothing is compiled: translating to C takes a while."""
+    return sys.argv[1:2] in (['egg_info'], ['dist_info'], ['sdist']) and (
+        not any(argument.startswith(('b', 'develop', 'editable', 'install'))
+                for argument in sys.argv[2:]))
+
+
+setup(ext_modules=extensions() if only_lists_sources() else cythonize(
+          extensions(), compiler_directives=DIRECTIVES),
       options={'build_ext': {'parallel': os.cpu_count()}})
