@@ -3,6 +3,7 @@
 They are run by ``bin/test --with NAME``, and by no other run.
 """
 import importlib.util
+import os
 import pkgutil
 from pathlib import Path
 
@@ -48,9 +49,19 @@ def modules(bridge=None):
     -------
     list of str
     """
-    names = ['fuel', *(module.name for module in pkgutil.walk_packages(
-        fuel.__path__, 'fuel.'))]
+    names = ['fuel', *_modules_below(fuel.__path__, 'fuel.')]
     return sorted(name for name in names if of_module(name) == bridge)
+
+
+def _modules_below(folders, prefix):
+    """Yield the names of modules, importing none, as walk_packages does."""
+    for module in pkgutil.iter_modules(folders, prefix):
+        yield module.name
+        if module.ispkg:
+            name = module.name.rpartition('.')[2]
+            yield from _modules_below(
+                [os.path.join(folder, name) for folder in folders],
+                f'{module.name}.')
 
 
 def pages(bridge=None):

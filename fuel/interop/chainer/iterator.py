@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import warnings
 from contextlib import suppress
 from typing import Any
 
@@ -12,8 +13,10 @@ from fuel.interop.chainer.serialization import Serializer
 def _chainers_own() -> Any:
     """Return Chainer's base of iterators, which its updaters look for."""
     if importlib.util.find_spec('chainer') is not None:
-        # It does not run with all versions of NumPy.
-        with suppress(Exception):
+        # It does not run with all versions of NumPy, and warns of others. An
+        # import that a warning ends leaves it unusable.
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter('ignore')
             return importlib.import_module('chainer.dataset').Iterator
     return object
 

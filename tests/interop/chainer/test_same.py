@@ -1,6 +1,8 @@
 """What Fuel has under Chainer's names does what Chainer's does."""
 import hashlib
 import inspect
+import subprocess
+import sys
 
 import chainer
 import numpy
@@ -55,6 +57,15 @@ def test_iterators_are_those_that_updaters_look_for():
     for iterator in (bridge.SerialIterator([1], 1),
                      bridge.as_iterator(stream)):
         assert isinstance(iterator, chainer.dataset.Iterator)
+
+
+def test_bridge_imports_chainer_where_warnings_are_errors():
+    """Chainer warns of NumPy; stopped in mid-import, it stays unusable."""
+    subprocess.run(
+        [sys.executable, '-W', 'error', '-W', 'ignore::DeprecationWarning',
+         '-c', ('import fuel.interop.chainer as bridge, chainer\n'
+                'assert issubclass(bridge.iterators.SerialIterator,'
+                ' chainer.dataset.Iterator)')], check=True)
 
 
 @given(st.integers(1, 9), st.integers(1, 12), st.booleans(), st.booleans(),
