@@ -16,8 +16,10 @@ from typing import Any, TypeAlias
 import numpy
 import torch
 from numpy.typing import NDArray
+from torch.multiprocessing.reductions import reduce_tensor
 
 from fuel.interop.torch.epoch_register import is_alive
+from fuel.kernels.memory import address_of
 from fuel.kernels.outputs import Placement
 from fuel.transport import Leases, Segment, Slot, SlotPool
 
@@ -53,6 +55,13 @@ class Lent:
         assert memory is not None
         return memory
 
+    def is_whole(self, tensor: torch.Tensor) -> bool:
+        """Return whether a tensor is all of the memory, in order."""
+        return bool(
+            tensor.data_ptr() == address_of(self.slot.bytes)
+            and tensor.numel() * tensor.element_size() == self.nbytes
+            and tensor.is_contiguous())
+
 
 class SlotSender:
     """A worker's slots.
@@ -71,7 +80,11 @@ class SlotSender:
     def lend(self, nbytes: int) -> Lent | None:
         """Return a slot of at least a size, None if none may be used."""
         self._collect()
-        slot = self._pool.acquire(nbytes)
+        try:
+            slot = self._pool.acquire(nbytes)
+        except OSError:
+            # Too many descriptors are open, or memory is short.
+            return None
         if slot is None:
             return None
         if slot.number >= _NUM_SLOTS or slot.segment_number >= _NUM_SEGMENTS:
@@ -87,11 +100,14 @@ class SlotSender:
         kept = []
         for lent in self._lent:
             number = lent.slot.number
+            # Asked before `sent`: another thread sends tensors, then drops
+            # them.
+            is_free = lent.placement.is_free()
             if lent.sent and self._flags[number] == _FREE:
                 self._pool.put_back(lent.slot, lent.placement)
             elif lent.sent and self._flags[number] == _LOST:
                 self._pool.release(number, reuse=False)
-            elif not lent.sent and lent.placement.is_free():
+            elif not lent.sent and is_free:
                 self._pool.release(number)
             else:
                 kept.append(lent)
@@ -125,7 +141,8 @@ class WorkerTensor(torch.Tensor):
     """A tensor that the queue of a loader sends in a way of its own.
 
     Received, copied, computed with or pickled by anything else, it is an
-    ordinary one.
+    ordinary one. So it is sent as an ordinary one where a function of the
+    user's changed more of it than its values.
     """
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -134,7 +151,7 @@ class WorkerTensor(torch.Tensor):
         return self.as_subclass(torch.Tensor).__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo: Any) -> torch.Tensor:
-        return self.as_subclass(torch.Tensor).clone()
+        return self.detach().clone().requires_grad_(self.requires_grad)
 
 
 class ValueTensor(WorkerTensor):
@@ -149,12 +166,17 @@ class SlotTensor(WorkerTensor):
 
 
 def _send_value(tensor: ValueTensor) -> Any:
+    if tensor.requires_grad:
+        return reduce_tensor(tensor)
     return torch.from_numpy, (tensor.as_subclass(torch.Tensor).numpy(),)
 
 
 def _send_slot(tensor: SlotTensor) -> Any:
+    lent = tensor.lent
+    if lent.sent or tensor.requires_grad or not lent.is_whole(tensor):
+        return reduce_tensor(tensor)
     array = tensor.as_subclass(torch.Tensor).numpy()
-    return receive, (*tensor.sender.describe(tensor.lent), array.dtype.str,
+    return receive, (*tensor.sender.describe(lent), array.dtype.str,
                      array.shape)
 
 
@@ -197,8 +219,10 @@ def receive(key: Key, control: Handle, limit: int, dropped: Sequence[int],
             nbytes: int, dtype: str, shape: tuple[int, ...]) -> torch.Tensor:
     """Return a tensor over a slot, which is lent for as long as it lives."""
     if key not in _received:
-        for other in [one for one in _received if not is_alive(one[0])]:
-            del _received[other]
+        # Loaders that pin memory receive in threads of their own.
+        for other in list(_received):
+            if not is_alive(other[0]):
+                _received.pop(other, None)
         _received[key] = Received(control, limit)
     elif control is not None:
         os.close(control.detach())

@@ -50,12 +50,14 @@ class SlotOutputs(Outputs):
     def take(self, parts: list[Any], place: int) -> None:
         """Make a tensor of an array that lies in a slot.
 
-        An array that a stage keeps as well is copied.
+        An array that a stage keeps as well is copied. One that is a part of
+        what was given stays an array.
         """
         array = parts[place]
-        lent = self._given.pop(address_of(array), None)
-        if lent is None:
+        lent = self._given.get(address_of(array))
+        if lent is None or lent.nbytes != array.nbytes:
             return
+        del self._given[address_of(array)]
         dtype, shape = array.dtype, array.shape
         parts[place] = None
         del array

@@ -20,6 +20,7 @@ from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
+from fuel.transport import Segment
 
 COUNT, BATCH = 44, 8
 DATA = {'rows': numpy.random.RandomState(3).rand(COUNT, 40, 40),
@@ -156,6 +157,105 @@ def test_memory_that_no_batch_needs_is_not_offered_again():
 def part_of(number):
     """Return the rows of a batch."""
     return DATA['rows'][BATCH * number:BATCH * (number + 1)]
+
+
+@pytest.mark.parametrize('part', [slice(None, 5), slice(3, None)],
+                         ids=['first', 'last'])
+def test_part_of_what_was_read_stays_what_it_is(part):
+    """As of a data set that leaves examples out now and then."""
+    class Some(IndexableDataset):
+        def get_data(self, state=None, request=None):
+            rows, numbers = super().get_data(state, request)
+            wanted = part if numbers[0] == 2 * BATCH else slice(None)
+            return rows[wanted], numbers[wanted]
+
+    found = read(stream_of(Some(DATA, sources=('rows', 'numbers'))))
+    assert isinstance(found[1][0], SlotTensor)
+    for number, (rows, _) in enumerate(found):
+        expected = part_of(number)[part if number == 2 else slice(None)]
+        assert numpy.array_equal(expected, rows)
+
+
+def set_other_data(tensor):
+    """Give a tensor other memory of the same size."""
+    tensor.data = torch.ones_like(tensor)
+    return tensor
+
+
+CHANGES = {
+    'axes': lambda tensor: tensor.transpose_(0, 2),
+    'gradient': lambda tensor: tensor.requires_grad_(),
+    'data': set_other_data,
+    'size': lambda tensor: tensor.resize_(2, 40),
+    'values': lambda tensor: tensor.mul_(2),
+    'memory': lambda tensor: tensor.share_memory_(),
+    'shape': lambda tensor: tensor.unsqueeze_(1)}
+
+
+@pytest.mark.parametrize('change', CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize('source', [0, 1], ids=['large', 'small'])
+def test_tensors_are_sent_as_a_function_has_changed_them(source, change):
+    """Large ones, in slots, and small ones."""
+    data = DATA['rows'], DATA['rows'][:, :5]
+    made = read(stream_of(IndexableDataset(
+        {'large': data[0], 'small': data[1]},
+        sources=('large', 'small'))))[1][source]
+    assert isinstance(made, [SlotTensor, ValueTensor][source])
+    expected = change(torch.tensor(
+        data[source][BATCH:2 * BATCH], dtype=torch.float64))
+    received = pickle.loads(ForkingPickler.dumps(change(made)))
+    assert type(received) is torch.Tensor
+    assert torch.equal(expected, received)
+    assert expected.requires_grad == received.requires_grad
+    assert copy.deepcopy(made).requires_grad == expected.requires_grad
+
+
+def test_tensor_may_be_sent_again():
+    """As by a function that returns the last batch with each."""
+    batches = shared(stream := stream_of(in_memory(None)))
+    iterator = stream.get_epoch_iterator()
+    batches.read(iterator)
+    last, _ = batches.read(iterator)
+    first, second = [
+        pickle.loads(ForkingPickler.dumps(last)) for _ in range(2)]
+    del first, last
+    for number in range(2, 5):
+        rows, _ = batches.read(iterator)
+        received = pickle.loads(ForkingPickler.dumps(rows))
+        assert numpy.array_equal(part_of(number), received)
+        assert numpy.array_equal(part_of(1), second)
+
+
+def test_slot_that_is_sent_meanwhile_is_not_given_again():
+    """The loader's queue sends in a thread of its own, while the next batch
+    is made."""
+    sender = make_sender(1 << 24)
+    lent = sender.lend(1 << 20)
+    placement = lent.placement
+
+    class Sent:
+        def is_free(self):
+            # As if the other thread ran here.
+            lent.placement = placement
+            sender.describe(lent)
+            return True
+
+    lent.placement = Sent()
+    assert sender.lend(1 << 20).slot.number != lent.slot.number
+
+
+def test_batch_is_made_where_no_slot_can_be(monkeypatch):
+    """As where too many descriptors are open."""
+    def fail(size):
+        raise OSError(24, 'Too many open files')
+
+    batches = shared(stream := stream_of(in_memory(None)))
+    monkeypatch.setattr(Segment, 'create', fail)
+    iterator = stream.get_epoch_iterator()
+    for number in range(3):
+        rows, _ = batches.read(iterator)
+        assert not isinstance(rows, torch.Tensor)
+        assert numpy.array_equal(part_of(number), rows)
 
 
 @pytest.mark.parametrize('budget, is_kept, most', [
