@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.planned import ENDLESS
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.mixing import MixingRequests, as_thresholds
 from fuel.typing import State
@@ -14,6 +15,9 @@ from fuel.typing import State
 #: How many items of each stream.
 Counts: TypeAlias = 'NDArray[numpy.int64]'
 Stop: TypeAlias = Literal['first', 'last', 'forever']
+
+# How many items are counted first, where the end of a mixture is looked for.
+_FIRST_COUNTED = 256
 
 
 class Mixture:
@@ -104,13 +108,25 @@ class Mixture:
     def count_all(self, find_lengths: Callable[[], list[int]]) -> int:
         """Return how many items the epoch has, if no stream begins anew."""
         if self._total is None:
-            weights = self.points.weights
-            left = numpy.where(weights > 0, find_lengths(), 0)
-            self._total = int(left.sum())
+            lengths = find_lengths()
+            left = numpy.where(self.points.weights > 0, lengths, 0)
+            self._total = min(sum(left.tolist()), ENDLESS)
             if self.stop == 'first':
-                self._total = self.first_beyond(
-                    0, self._total + 1, left, as_thresholds(weights))
+                self._total = self._count_first(left)
         return self._total
+
+    def _count_first(self, left: Counts) -> int:
+        """Return how many items there are before that of a stream which has
+        none left."""
+        weights = self.points.weights
+        if (left[weights > 0] >= ENDLESS).all():
+            return ENDLESS
+        # Counting takes time in proportion, so the end of those that never
+        # end is left alone.
+        thresholds, stop = as_thresholds(weights), _FIRST_COUNTED
+        while not (self.points.counts(0, stop, thresholds) > left).any():
+            stop *= 2
+        return self.first_beyond(0, stop, left, thresholds)
 
     def is_over(self) -> bool:
         """Return whether no stream is left."""

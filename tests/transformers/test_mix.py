@@ -304,6 +304,24 @@ def test_ranks_of_a_stream_mixed_with_itself():
     assert expected[1::2] == list(twice().shard(1, 2).get_epoch_iterator())
 
 
+@pytest.mark.parametrize('stop', ['first', 'last'])
+@pytest.mark.parametrize('others', [
+    lambda: Mix([numbers(1, 4)], stop='forever', seed=2),
+    lambda: numbers(1, 4)], ids=['endless', 'with an end'])
+def test_ranks_share_mixtures_of_what_never_ends(stop, others):
+    """Nobody counts to the end of a stream that has none."""
+    def build():
+        return Mix([Mix([numbers(0, 3)], stop='forever', seed=1), others()],
+                   stop=stop, seed=3)
+
+    def taken(stream, count):
+        return list(itertools.islice(stream.get_epoch_iterator(), count))
+
+    expected = taken(build(), 15)
+    for rank in range(3):
+        assert expected[rank::3] == taken(build().shard(rank, 3), 5)
+
+
 @given(mixtures(), st.integers(1, 12), st.integers(1, 3))
 def test_mixture_goes_to_any_of_its_items(case, size, count):
     """Forward and back, over the ends of its streams."""
