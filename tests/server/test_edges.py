@@ -21,14 +21,20 @@ from support.waiting import wait_until
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
-from fuel.server import Server
+from fuel.server import Server, scheduler
 from fuel.server.dispatch import Epoch, Item
 from fuel.server.journal import Journal, pack
 from fuel.server.ledger import Ledger
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping, Transformer
 from fuel.transport.leases import Leases
-from fuel.wire import WireError, decode, encode, pack_header
+from fuel.wire import (
+    WireError,
+    decode,
+    encode,
+    pack_header,
+    unpack_header,
+)
 from fuel.wire.curve import make_keys
 from fuel.wire.header import VERSION, get_field
 
@@ -136,6 +142,29 @@ def test_client_that_never_reads_does_not_stall_the_others(sharing):
         assert time.monotonic() - start < 20
         assert list(range(20)) == sorted(got)
         raw.close()
+
+
+def test_client_that_stops_to_answer_does_not_keep_the_last_batches(
+        monkeypatch):
+    """It is asked for them, and disconnected if it does not answer."""
+    monkeypatch.setattr(scheduler, '_MUTE', 0.5)
+    with Server(numbered(), port=0, num_clients=2) as server, \
+            zmq.Context() as context, \
+            ServerDataStream(('x',), port=server.port) as client:
+        raw = raw_client(context, server, 'silent')
+        raw.send(pack_header({'type': 'join', 'join': 1}))
+        epoch = client.get_epoch_iterator()
+        got = [int(next(epoch)[0][0])]
+        kind = ''
+        while kind != 'batch':
+            fields = unpack_header(raw.recv_multipart()[0])
+            kind = fields['type']
+        raw.send(pack_header({'type': 'handed', 'join': 1,
+                              'indices': [fields['index']]}))
+        got += [int(batch[0]) for (batch,) in epoch]
+        raw.close()
+    # That one it had.
+    assert sorted({*range(20)} - {fields['index']}) == sorted(got)
 
 
 # Asks on and on, and reads nothing; its own buffers are small.

@@ -249,6 +249,18 @@ def test_script_without_a_guard_is_told(method, tmp_path):
     assert "under if __name__ == '__main__'" in done.stderr
 
 
+@pytest.mark.parametrize('error', [EOFError, ConnectionResetError])
+def test_fork_server_that_ended_is_told(ahead, monkeypatch, error):
+    """As Python 3.14 reports one that a script without a guard has ended."""
+    def start(process):
+        raise error
+
+    monkeypatch.setattr(
+        multiprocessing.context.ForkServerProcess, 'start', start)
+    with pytest.raises(WorkerError, match='the fork server ended.*__main__'):
+        ahead(build(), start_method='forkserver').get_epoch_iterator()
+
+
 def test_exception_that_does_not_pickle_is_told(ahead):
     """Its text and traceback arrive in an error of ours."""
     epoch = ahead(Faulty(build(), 0, raise_unpicklable)).get_epoch_iterator()
