@@ -330,7 +330,10 @@ class Epoch:
                 self.free or ledger.pending() or any(
                     member.reserved for member in self.members.values())):
             return []
+        # Of another client of the rank, whose successor may not come.
+        held = ledger.pending() if ledger.sharing == RANK else ()
         return [member for member in self.members.values()
                 if not member.load() and not any(
                     member.account in ledger.lacking(index)
-                    for index in self.free)]
+                    for index in self.free) and not any(
+                    ledger.is_for(member.account, index) for index in held)]

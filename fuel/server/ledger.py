@@ -295,9 +295,11 @@ class Ledger:
         for account in self.accounts.values():
             yield ['account', account.client, account.rank, account.before,
                    account.sent.ranges(), account.delivered.ranges(),
-                   account.pending.ranges(),
-                   account.is_present or account.deadline > 0,
+                   account.pending.ranges(), account.is_present,
                    account.has_left]
+            if account.deadline:
+                # Else it would be taken for one whose successor is another.
+                yield ['lost', account.client]
         yield ['proven', self.delivered.ranges()]
         if self.length is not None:
             yield ['end', self.length, self.final]

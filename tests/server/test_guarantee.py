@@ -102,6 +102,39 @@ def test_second_successor_from_the_same_state_loses_nothing(
     assert_once(world, second, other)
 
 
+def test_stranger_of_the_rank_of_a_killed_client_gets_what_it_left(tmp_path):
+    """When the time of the killed client's successor is over."""
+    world, one, other = begin(tmp_path, 'rank')
+    one.kill(received=5)
+    stranger = world.add_client(rank=0)
+    finish(world, stranger, other)
+    assert_once(world, one, stranger, other)
+
+
+@SHARING
+def test_server_killed_twice_around_a_successor_loses_nothing(
+        tmp_path, sharing):
+    """What the killed client was sent is not held for another successor
+    when the second server continues."""
+    world, one, other = begin(tmp_path, sharing)
+    saved = one.save()
+    one.kill()
+    world.kill_server()
+    world.start_server()
+    other.next()
+    successor = world.add_client(saved, rank=0)
+    successor.next()
+    world.kill_server()
+    world.start_server()
+    for _ in range(COUNT):
+        for client in (successor, other):
+            client.next()
+    assert world.now < HOLD
+    assert successor.has_ended
+    assert other.has_ended
+    assert_once(world, successor, other)
+
+
 @SHARING
 def test_successor_after_the_deadline_gets_what_was_lost(tmp_path, sharing):
     """While the others are still in the epoch."""
