@@ -1,6 +1,7 @@
 """The base of all schemes, and the share of a scheme that a rank takes."""
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -150,7 +151,10 @@ class ShardedScheme(IterationScheme):
 
 
 def scheme_state(scheme: Any) -> Any:
-    """Return ``scheme.state_dict()``, or say which hooks are missing."""
+    """Return ``scheme.state_dict()``, or say which hooks are missing.
+
+    It is a copy: a scheme may go on with the dict that it returned.
+    """
     if not defines_together(type(scheme), 'get_request_iterator',
                             'state_dict'):
         raise TypeError(
@@ -158,7 +162,7 @@ def scheme_state(scheme: Any) -> Any:
             'cannot be saved as plain data: give the class the hooks '
             'state_dict() and load_state_dict(state), or pickle the epoch '
             'iterator instead')
-    return scheme.state_dict()
+    return copy.deepcopy(scheme.state_dict())
 
 
 def num_requests_of(scheme: object) -> int | None:

@@ -9,7 +9,7 @@ from support.sharded_pipelines import batches, dataset, halves
 
 from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
-from fuel.schemes import SequentialScheme, ShuffledScheme
+from fuel.schemes import IterationScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, Rename
 from fuel.transformers.image import RandomFixedSizeCrop
@@ -149,3 +149,43 @@ def test_scheme_of_each_epoch_is_in_its_states():
         next(iterator)
         schemes += [stream.state_dict()['scheme'] for _ in range(2)]
     assert schemes[0] == schemes[1] != schemes[2] == schemes[3]
+
+
+class LastNumber(IterationScheme):
+    """Requests that depend on a state, which is one dict that changes."""
+
+    requests_examples = False
+
+    def __init__(self):
+        self.state = {'epochs': 0}
+
+    def state_dict(self):
+        """Return the number of epochs so far."""
+        return self.state
+
+    def load_state_dict(self, state):
+        """Take up such a number."""
+        self.state.update(state)
+
+    def get_request_iterator(self):
+        """Return three requests, which say the epoch."""
+        number = self.state['epochs']
+        self.state['epochs'] += 1
+        return iter([[number], [number, 1], [number, 2]])
+
+
+def test_scheme_may_go_on_with_the_state_that_it_returned():
+    """Each state has that of its own epoch, or of the next one."""
+    def build():
+        return DataStream(IndexableDataset(list(range(9))),
+                          iteration_scheme=LastNumber())
+
+    stream = build()
+    for number in range(3):
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        restored = build()
+        restored.load_state_dict(stream.state_dict())
+        assert list(epoch) == list(restored.get_epoch_iterator())
+        restored.load_state_dict(stream.state_dict())
+        assert ([number + 1],) == next(restored.get_epoch_iterator())
