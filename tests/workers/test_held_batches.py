@@ -1,0 +1,13 @@
+"""Slots are used again, and not while somebody looks at them."""
+import pytest
+from support.held_batches import build, check_epochs
+
+from fuel.transformers import MultiProcessing
+
+
+@pytest.mark.parametrize('seed', range(12))
+def test_batches_of_workers_stay_as_they_are(seed):
+    """Whatever their size is, how many are kept, and what is written."""
+    with MultiProcessing(build(seed), max_bytes=(1 << 22, 1 << 26)[seed % 2],
+                         num_workers=1 + seed % 2) as stream:
+        check_epochs(seed, stream.get_epoch_iterator)
