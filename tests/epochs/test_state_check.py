@@ -4,12 +4,13 @@ import functools
 import json
 import random
 
+import h5py
 import numpy
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fuel.datasets import IndexableDataset, IterableDataset
+from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (
     ConcatenatedScheme,
@@ -19,8 +20,9 @@ from fuel.schemes import (
     ShuffledScheme,
 )
 from fuel.streams import DataStream
-from fuel.transformers import Batch, Cache, Mapping, Unpack
+from fuel.transformers import Batch, Cache, Mapping, MultiProcessing, Unpack
 from fuel.transformers.bucketing import BucketBatch
+from fuel.transformers.image import RandomHorizontalFlip
 from fuel.transformers.noise import SaltAndPepper
 from fuel.transformers.sequences import Window
 from fuel.transformers.shuffling import ShuffleBuffer
@@ -270,3 +272,44 @@ def test_state_of_a_pipeline_with_other_arguments_is_refused(
     saved().load_state_dict(json.loads(json.dumps(state)))
     with pytest.raises(StateMismatchError, match=text):
         loaded().load_state_dict(state)
+
+
+@pytest.mark.parametrize('arguments', [
+    {'folder': 'b'}, {'load_in_memory': True}, {'driver': 'core'},
+    {'cache_bytes': 0}, {'sort_indices': False}, {'num_threads': 2},
+    {'max_store': 2}, {'max_store': 2, 'num_workers': 2}, {'timeout': 9.}],
+    ids=lambda arguments: '-'.join(arguments))
+def test_state_fits_wherever_data_lie_and_however_fast_they_come(
+        tmp_path, arguments):
+    """Arguments that decide no value are no part of it, either way round."""
+    for folder in 'ab':
+        (tmp_path / folder).mkdir()
+        with h5py.File(tmp_path / folder / 'images.hdf5', 'w') as file:
+            file['x'] = numpy.arange(12 * 4).reshape(12, 1, 2, 2)
+            for axis, label in enumerate(
+                    ('batch', 'channel', 'height', 'width')):
+                file['x'].dims[axis].label = label
+            file.attrs['split'] = H5PYDataset.create_split_array(
+                {'train': {'x': (0, 12)}})
+
+    def build(folder='a', num_threads=1, **kwargs):
+        workers = {name: kwargs.pop(name) for name in (
+            'max_store', 'num_workers', 'timeout') if name in kwargs}
+        stream = RandomHorizontalFlip(DataStream(
+            H5PYDataset(tmp_path / folder / 'images.hdf5', ('train',),
+                        **kwargs),
+            iteration_scheme=ShuffledScheme(12, 2)), seed=3,
+            num_threads=num_threads)
+        return MultiProcessing(
+            stream, start_method='fork', **workers) if workers else stream
+
+    for saved, loaded in ({}, arguments), (arguments, {}):
+        with build(**saved) as stream:
+            epoch = stream.get_epoch_iterator()
+            next(epoch)
+            state = json.loads(json.dumps(stream.state_dict()))
+            expected = [batch.tolist() for batch, in epoch]
+        with build(**loaded) as other:
+            other.load_state_dict(state)
+            assert expected == [
+                batch.tolist() for batch, in other.get_epoch_iterator()]
