@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from fuel.exceptions import StateMismatchError
-from fuel.epochs.checkpoints import Checkpoints, Steps
+from fuel.server.checkpoints import Checkpoints, Steps
 from fuel.typing import State
 from fuel.wire.index_sets import IndexSet
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fuel.epochs.checkpoints import Steps
+from fuel.server.checkpoints import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
 from fuel.typing import State
 from fuel.wire.header import WireError

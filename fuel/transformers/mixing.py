@@ -13,7 +13,7 @@ from fuel.epochs.state import RUNNING, as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.transformers.base import common_types, length_of
-from fuel.transformers.mixture import Mixture, Stop
+from fuel.transformers.mixture_position import Mixture, Stop
 from fuel.transformers.mixture_plan import MixturePlan
 from fuel.transformers.mixture_reader import Finish, MixtureReader
 from fuel.transformers.mixture_sharding import SharedMixture

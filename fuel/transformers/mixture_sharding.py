@@ -9,7 +9,7 @@ from fuel.epochs.sharding import (
 from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard, num_of_rank
 from fuel.streams import AbstractDataStream
-from fuel.transformers.mixture import Mixture, Stop
+from fuel.transformers.mixture_position import Mixture, Stop
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
