@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from support.server_histories import History
+from support.simulated_server import HOLD
 
 NUMBERS = st.integers(0, 3)
 TORN = st.sampled_from([b'', b'12', b'12345678 ["sent","client'])
@@ -76,9 +77,9 @@ def make_machine(folder, sharing):
             """Start its successor."""
             self.history.start_server()
 
-        @rule(seconds=st.sampled_from([0.1, 0.3, 1.0]))
+        @rule(seconds=st.sampled_from([0.1, 0.3, 1.0, HOLD + 1]))
         def pass_time(self, seconds):
-            """Let some time pass, less than a successor has."""
+            """Let some time pass, seldom more than a successor has."""
             self.history.pass_time(seconds)
 
         def teardown(self):
