@@ -1,11 +1,12 @@
 """Remote files: epochs over HTTP, from the cache, and beside shards.
 
-    python benchmarks/remote.py [--size MB] [--rate BYTES] [--tiny]
+    python benchmarks/remote.py [--size MB] [--rate BYTES]
+                                [--only epochs|cache|shards] [--tiny]
 
 Reads files of 1 GB (or of the given size) from a server on loopback that has
 20 ms of latency and sends 50 MB/s at most, and prints how fast that is beside
 a plain download at that rate; the second epoch beside one of the local file;
-and the memory that it takes.
+the memory that it takes; and what remote_shards.py finds.
 """
 import argparse
 import contextlib
@@ -13,6 +14,7 @@ import gc
 import itertools
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +24,8 @@ from pathlib import Path
 import h5py
 import numpy
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'tests'))
+# At the end: its folders have names of other packages.
+sys.path.append(str(Path(__file__).resolve().parents[1] / 'tests'))
 
 from support.range_server import server_process
 
@@ -117,11 +120,23 @@ class Peak:
 
 
 @contextlib.contextmanager
-def fresh_cache(size=None):
-    """Have an empty cache on disk, or none."""
+def caches(shuffle, size, is_on_disk=True):
+    """Have empty caches; those of a full shuffle hold the whole file.
+
+    Where decoded chunks do not fit, a full shuffle decodes nearly all of them
+    for each batch, of a local file as well: no order to read a large file in.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        config.remote_cache_path = folder if size != 0 else 'off'
-        yield
+        config.remote_cache_path = folder if is_on_disk else 'off'
+        if shuffle == 'full':
+            # Bytes as they are, and decoded.
+            config.remote_memory_bytes = 2 * size
+            config.chunk_cache_bytes = 3 * size
+        try:
+            yield
+        finally:
+            config.remote_memory_bytes = 64 * MB
+            config.chunk_cache_bytes = 96 * MB
 
 
 def fresh(url):
@@ -138,11 +153,7 @@ def first_epochs(url, kind, seconds, size):
     """Measure first epochs, of a download that takes some seconds."""
     for shuffle, cached in itertools.product(
             ('hierarchical', 'full'), (True, False)):
-        with fresh_cache(None if cached else 0):
-            if shuffle == 'full':
-                # So that it fits: chunks as they are, or decoded.
-                config.remote_memory_bytes = 2 * size
-                config.chunk_cache_bytes = 3 * size
+        with caches(shuffle, size, cached):
             began = time.perf_counter()
             dataset = H5PYDataset(fresh(url), ('train',))
             scheme = scheme_of(shuffle, dataset, kind)
@@ -160,26 +171,30 @@ def first_epochs(url, kind, seconds, size):
             row('    memory above the budget (MB)',
                 f'{(peak.nbytes - budget) / MB:.0f}', '64',
                 f'{peak.nbytes / MB:.0f} MB of {budget / MB:.0f}')
-            config.remote_memory_bytes = 64 * MB
-            config.chunk_cache_bytes = 96 * MB
             dataset.close(None)
             del dataset
             gc.collect()
 
 
+def epoch_anew(dataset, scheme):
+    """Return the seconds of an epoch, with no chunk decoded before."""
+    dataset.close(None)
+    dataset.get_data(None, [0])
+    return epoch(dataset, scheme)
+
+
 def second_epochs(url, path, kind):
     """Measure epochs out of the cache beside those of the local file."""
     for shuffle in ('hierarchical', 'full'):
-        with fresh_cache():
+        with caches(shuffle, os.path.getsize(path)):
             remote = H5PYDataset(fresh(url), ('train',))
             local = H5PYDataset(path, ('train',))
             epoch(remote, scheme_of(shuffle, remote, kind))
             ratios = []
             for _ in range(5):
-                here = epoch(local, scheme_of(shuffle, remote, kind))
-                there = epoch(remote, scheme_of(shuffle, remote, kind))
+                here = epoch_anew(local, scheme_of(shuffle, remote, kind))
+                there = epoch_anew(remote, scheme_of(shuffle, remote, kind))
                 ratios.append(here / there)
-            # The first touches each page of the map.
             row(f'{kind}, {shuffle} shuffle, from the cache: of local',
                 f'{numpy.median(ratios):.2f}', '0.90',
                 f'{min(ratios):.2f} to {max(ratios):.2f}')
@@ -192,7 +207,7 @@ def main(arguments=None):
                         help='of each file, in MB')
     parser.add_argument('--rate', type=float, default=50e6)
     parser.add_argument('--latency', type=float, default=.02)
-    parser.add_argument('--only', choices=['epochs', 'cache'])
+    parser.add_argument('--only', choices=['epochs', 'cache', 'shards'])
     parser.add_argument('--tiny', action='store_true',
                         help='only see whether it runs')
     options = parser.parse_args(arguments)
@@ -202,7 +217,11 @@ def main(arguments=None):
     config.remote_memory_bytes = 64 * MB
     folder = Path(tempfile.mkdtemp())
     try:
-        measure(options, folder)
+        row('workload', 'measured', 'at least')
+        if options.only != 'shards':
+            measure(options, folder)
+        if options.only in (None, 'shards'):
+            compare_shards(options)
     finally:
         shutil.rmtree(folder)
         for name in ('chunk_cache_bytes', 'remote_memory_bytes',
@@ -213,7 +232,6 @@ def main(arguments=None):
 
 def measure(options, folder):
     """Make the files, and run each part."""
-    row('workload', 'measured', 'at least')
     slow = ['--latency', str(options.latency), '--rate', str(options.rate)]
     for kind in CHUNK:
         path = folder / f'{kind}.hdf5'
@@ -227,6 +245,16 @@ def measure(options, folder):
         if options.only in (None, 'cache'):
             with server_process(folder) as root:
                 second_epochs(f'{root}{kind}.hdf5', path, kind)
+
+
+def compare_shards(options):
+    """Print the rows of shards, whose libraries run in their own processes."""
+    sys.stdout.flush()
+    subprocess.run(
+        [sys.executable, Path(__file__).with_name('remote_shards.py'),
+         *(f'--{name}={getattr(options, name)}'
+           for name in ('size', 'rate', 'latency')), '--no-header'],
+        check=True)
 
 
 if __name__ == '__main__':

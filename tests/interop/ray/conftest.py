@@ -1,9 +1,11 @@
 """A cluster of two nodes on this machine, for the tests that need Ray."""
 import os
+import sys
 from pathlib import Path
 
 import pytest
 import ray
+from ray import cloudpickle
 from ray.cluster_utils import Cluster
 from support import stuck
 
@@ -52,6 +54,17 @@ def cluster():
 @pytest.fixture(autouse=True)
 def on_cluster(cluster):
     """Run every test on the cluster, examples of the manual too."""
+
+
+@pytest.fixture(autouse=True, scope='module')
+def sent_by_value(request):
+    """Send what a module of tests defines to the nodes, as of a script.
+
+    They cannot import it: its name begins at the checkout, whose sources must
+    not be importable there.
+    """
+    if request.module.__name__ in sys.modules:
+        cloudpickle.register_pickle_by_value(request.module)
 
 
 @pytest.fixture
