@@ -18,6 +18,7 @@ import logging
 import os
 import re
 import shutil
+import stat
 import struct
 import threading
 import weakref
@@ -43,6 +44,9 @@ FORMAT = 1
 _ENTRY = re.compile('[0-9a-f]{32}-[0-9a-f]{32}')
 # A link in an entry is none of ours, so nothing is written where it leads.
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0)
+# Bytes of an index that is read, and processes that may write each page to it
+# at once. A larger one would fill the memory.
+LARGEST_INDEX, _SHARERS = 1 << 16, 16
 # Of the budget, what a process may take before it looks again.
 ALLOWANCE = 64 << 20
 
@@ -100,8 +104,15 @@ class Entry:
             if os.fstat(self.descriptor).st_size not in (0, size):
                 raise FileNotFoundError('it is damaged')
             os.ftruncate(self.descriptor, size)
+            self._is_reserved = _holes_take_space(self.descriptor)
+            if self._is_reserved:
+                cache.reserve(self.descriptor, size, folder)
             self._index = os.open(
                 folder / 'index', _FLAGS | os.O_APPEND, 0o600)
+            status = os.fstat(self._index)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > (
+                    LARGEST_INDEX + _SHARERS * RECORD.size * (size // page)):
+                raise FileNotFoundError('its index is damaged')
             os.utime(self._index)
             # Another process may have removed it just before.
             if not os.path.samestat(os.fstat(self.descriptor),
@@ -167,7 +178,8 @@ class Entry:
 
     def keep(self, first: int, last: int, data: bytes) -> bool:
         """Write a run of pages; return whether there was room."""
-        if not self._cache.admits(len(data), self.folder):
+        if not self._is_reserved and not self._cache.admits(
+                len(data), self.folder):
             return False
         try:
             write_at(self.descriptor, data, first * self._page)
@@ -251,20 +263,37 @@ class DiskCache:
         with self._lock:
             return self.is_open and self._allow(nbytes, folder)
 
+    def reserve(self, descriptor: int, size: int, folder: Path) -> None:
+        """Take all bytes of an entry before any is written.
+
+        Raises: OSError if there is no room for them.
+        """
+        with self._lock:
+            missing = size - 512 * os.fstat(descriptor).st_blocks
+            if missing > 0 and self._make_room(missing, folder) < missing:
+                raise OSError('the budget has no room for the whole file')
+            os.posix_fallocate(descriptor, 0, size)
+
     def _allow(self, nbytes: int, folder: Path) -> bool:
         if self._allowed < nbytes:
-            used = {entry: _disk_usage(entry) for entry in self._entries()}
-            free = self.budget - sum(used.values())
-            for entry in sorted(used, key=_last_used):
-                if free >= ALLOWANCE or entry == folder:
-                    continue
-                if _remove_unused(entry):
-                    free += used[entry]
+            free = self._make_room(ALLOWANCE, folder)
             self._allowed = max(0, min(free, ALLOWANCE))
             if self._allowed < nbytes:
                 return False
         self._allowed -= nbytes
         return True
+
+    def _make_room(self, wanted: int, folder: Path) -> int:
+        """Remove entries that nobody uses, until there is room for some
+        bytes of an entry; return how much there is."""
+        used = {entry: _disk_usage(entry) for entry in self._entries()}
+        free = self.budget - sum(used.values())
+        for entry in sorted(used, key=_last_used):
+            if free >= wanted or entry == folder:
+                continue
+            if _remove_unused(entry):
+                free += used[entry]
+        return free
 
     def used_bytes(self) -> int:
         """Return the bytes of disk that the entries take."""
@@ -291,6 +320,25 @@ def _check_own(folder: Path) -> None:
         raise PermissionError(
             'others can write there: take their permission, or choose '
             'another folder as config.remote_cache_path')
+
+
+def _holes_take_space(descriptor: int) -> bool:
+    """Return whether a file system takes space for holes that are read.
+
+    As ``tmpfs`` does for a map of them, and ends the process (SIGBUS) if it is
+    full.
+    """
+    device = os.fstat(descriptor).st_dev
+    try:
+        mounts = Path('/proc/self/mountinfo').read_text('utf-8', 'replace')
+        name = f'{os.major(device)}:{os.minor(device)}'
+    except (OSError, AttributeError):  # no Linux
+        return False
+    for line in mounts.splitlines():
+        place, _, kind = line.partition(' - ')
+        if place.split()[2:3] == [name]:
+            return kind.startswith('tmpfs ')
+    return False
 
 
 def _lock(descriptor: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -18,6 +19,8 @@ from fuel.remote.store import Answer, ChangedError
 BUFFER = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
+# Others, such as with control characters, would not be sent.
+_ETAG = re.compile('"[!#-~]*"')
 # Options that say how to connect, to whatever server.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
 
@@ -37,7 +40,7 @@ def validator_of(headers: Mapping[str, str]) -> str:
 
 def is_strong(validator: str) -> bool:
     """Return whether a validator is an ETag that a request may name."""
-    return validator.startswith('"') and validator.endswith('"')
+    return _ETAG.fullmatch(validator) is not None
 
 
 def seconds_to_wait(value: str | None) -> float | None:
@@ -48,14 +51,31 @@ def seconds_to_wait(value: str | None) -> float | None:
         return float(value)
     try:
         date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        return max(0., date.timestamp() - time.time())
+    except (OverflowError, ValueError):
         return None
-    return max(0., date.timestamp() - time.time())
 
 
 def _origin_of(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
     return parts.scheme, parts.hostname, parts.port
+
+
+def _redirected(place: str, location: str) -> tuple[str, bool]:
+    """Return where a server redirects to, and whether that is another one.
+
+    Raises: OSError if it is nothing that may be followed.
+    """
+    try:
+        there = urljoin(place, location)
+        before, after = _origin_of(place), _origin_of(there)
+    except ValueError:
+        raise OSError('the server redirects to what is no address') from None
+    if after[0] not in (before[0], 'https'):
+        raise OSError(
+            f'the server redirects from {before[0]} to '
+            f'{after[0] or "nowhere"}, which is not followed')
+    return there, before != after
 
 
 class HTTPStore:
@@ -105,15 +125,10 @@ class HTTPStore:
                 if reply.status not in REDIRECTS:
                     yield reply
                     return
-                there = urljoin(place, reply.headers.get('Location', ''))
-            before, after = _origin_of(place), _origin_of(there)
-            if after[0] not in (before[0], 'https'):
-                raise OSError(
-                    f'the server redirects from {before[0]} to '
-                    f'{after[0] or "nowhere"}, which is not followed')
-            if before != after:
+                location = reply.headers.get('Location', '')
+            place, is_other = _redirected(place, location)
+            if is_other:
                 filesystem = self._filesystem_without_options()
-            place = there
         raise OSError(f'the server redirects more than {MOST_REDIRECTS} '
                       f'times')
 

@@ -5,7 +5,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import numpy
 import pytest
@@ -251,6 +253,61 @@ def test_full_disk_is_no_error(server, content, cache, caplog):
     with intercept('cache write', fail):
         assert content == read_all(file)
     assert 'is not written to any more' in caplog.text
+
+
+@pytest.fixture
+def tmpfs():
+    """Cache in a file system in memory; return the folder.
+
+    There, a hole takes space when it is read, and where there is none the
+    process ends.
+    """
+    with tempfile.TemporaryDirectory(dir='/dev/shm') as folder:
+        config.remote_cache_path = folder
+        yield Path(folder)
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='of Linux alone')
+def test_cache_in_memory_has_no_holes(server, content, tmpfs):
+    """Its bytes are taken when the file is opened."""
+    file = open_file(server)
+    assert 512 * sparse_file(tmpfs).stat().st_blocks >= len(content)
+    assert content == read_all(file)
+    again = run_python('-c', READ, server.url('a'), str(tmpfs))
+    assert int(again[1].split()[1]) == HEAD
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='of Linux alone')
+@pytest.mark.parametrize('is_full', [True, False], ids=['full', 'budget'])
+def test_memory_that_has_no_room_for_a_file_is_not_used(
+        server, content, tmpfs, caplog, monkeypatch, is_full):
+    """No byte of it is in a map of the cache."""
+    def fail(*args):
+        raise OSError(28, 'No space left on device')
+
+    if is_full:
+        monkeypatch.setattr('os.posix_fallocate', fail)
+    else:
+        config.remote_cache_bytes = SIZE
+    assert content == read_all(open_file(server))
+    assert 'is not cached on disk' in caplog.text
+    assert [0] == [path.stat().st_blocks for path in tmpfs.glob('*/data')]
+
+
+@pytest.mark.parametrize('damage', ['pipe', 'terabyte'])
+def test_index_that_is_none_is_removed(server, content, cache, damage):
+    """It is not waited for, nor read."""
+    read_all(open_file(server))
+    index, = cache.glob('*/index')
+    if damage == 'pipe':
+        index.unlink()
+        os.mkfifo(index)
+    else:
+        os.truncate(index, 1 << 40)
+    assert content == read_all(open_file(server))
+    index, = cache.glob('*/index')
+    assert index.is_file()
+    assert index.stat().st_size < SIZE
 
 
 def test_file_without_a_validator_is_not_kept_on_disk(

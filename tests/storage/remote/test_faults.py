@@ -24,6 +24,8 @@ PASSING = {
     'wait': faults.status(503, Retry_After='0'),
     'wait for a date': faults.status(
         429, Retry_After='Wed, 21 Oct 2015 07:28:00 GMT'),
+    'wait for no date': faults.status(
+        503, Retry_After='Mon, 01 Jan 99999999999999999999 00:00:00 GMT'),
     'reset': faults.reset, 'short': faults.short,
     'wrong range': faults.wrong_range}
 

@@ -89,6 +89,9 @@ REFUSED = {
         302, Location='file:///etc/passwd'), 'redirects from http to file'),
     'nowhere': (faults.status(302, Location='gopher://h/a'),
                 'redirects from http to gopher'),
+    'no address': (faults.status(302, Location='http://[::1'), 'no address'),
+    'no port': (faults.status(302, Location='http://h:99999/a'),
+                'no address'),
     'itself': (faults.status(307, Location=''), 'more than 5 times')}
 
 
@@ -142,6 +145,21 @@ def test_etag_that_differs_each_time_is_a_file_that_changes(server, url):
     config.remote_cache_path = 'off'
     with pytest.raises(DamagedFileError, match='changed while it was in use'):
         H5PYDataset(url, ('train',)).get_data(None, [3])
+
+
+def test_etag_that_cannot_be_sent_is_compared(server, url):
+    """A header with a control character would be refused by the client."""
+    def odd(handler):
+        descriptor, size, _, changed = handler.server.content('train.hdf5')
+        handler.answer((descriptor, size, '"a\x01b"', changed),
+                       *handler.wanted_range())
+        return True
+
+    server.plan = [odd] * 1000
+    config.remote_cache_path = 'off'
+    dataset = H5PYDataset(url, ('train',), sources=('number',))
+    assert 1 == len(dataset.get_data(None, [3])[0])
+    assert not any('If-Match' in headers for *_, headers in server.log)
 
 
 def test_file_that_moved_is_read_there(server, url, data):
