@@ -7,9 +7,10 @@
 Writes the same examples as an HDF5 file without a filter and as shards of
 WebDataset, LitData and Mosaic's streaming, and prints how fast Fuel reads its
 first epoch beside the fastest of them, at a limited rate and at none. Each
-library is measured in a process of its own, with shards of two sizes and up
-to two workers; at the limited rate, with those N settings that were the
-fastest without a limit. What is not installed is left out, and listed:
+library is measured in a process of its own, after the same warm-up, with
+shards of two sizes and up to two workers; at the limited rate, with those N
+settings that were the fastest without a limit. What is not installed is left
+out, and listed:
 
     pip install "fuel[remote]" torch webdataset litdata mosaicml-streaming
 
@@ -218,23 +219,34 @@ def write(library, setting, source, folder):
                 file['x'], Path(folder) / Path(path).stem, setting)
 
 
-def measure(library, setting, url, names, expected, rounds):
-    """Return the seconds of an epoch, opening included: the median."""
-    seconds = []
-    for part in ('warm', *['rows'] * rounds):
-        with caches('hierarchical', 0, False), (
-                tempfile.TemporaryDirectory()) as cache:
-            began = time.perf_counter()
-            found = [0, 0]
-            for batch in LIBRARIES[library].batches(
-                    f'{url}{part}/', names[part], cache, setting):
-                found[0] += len(batch)
-                found[1] += int(batch[:, 0].sum())
-            seconds.append(time.perf_counter() - began)
-            if found != expected[part]:
-                raise ValueError(f'{library} read {found}, which is not '
-                                 f'{expected[part]}')
-    return statistics.median(seconds[1:])
+def seconds_of_epoch(library, setting, url, names, expected):
+    """Return the seconds of an epoch with no cache, opening included."""
+    with caches('hierarchical', 0, False), (
+            tempfile.TemporaryDirectory()) as cache:
+        began = time.perf_counter()
+        found = [0, 0]
+        for batch in LIBRARIES[library].batches(url, names, cache, setting):
+            found[0] += len(batch)
+            found[1] += int(batch[:, 0].sum())
+        seconds = time.perf_counter() - began
+    if found != expected:
+        raise ValueError(f'{library} read {found}, which is not {expected}')
+    return seconds
+
+
+def measure(library, tries, server, expected, rounds):
+    """Return the median seconds of an epoch with each setting.
+
+    `tries`: settings, the name of the folder of their shards, and the names
+        of these, by part.
+    """
+    medians = []
+    for setting, folder, names in tries:
+        seconds = [seconds_of_epoch(
+            library, setting, f'{server}{folder}/{part}/', names[part],
+            expected[part]) for part in ('warm', *['rows'] * rounds)]
+        medians.append(statistics.median(seconds[1:]))
+    return medians
 
 
 def in_process(**job):
@@ -292,11 +304,13 @@ def fastest(places, expected, server, rounds):
     """
     found = {}
     for library, chosen in places.items():
-        found[library] = sorted((
-            (in_process(task='measure', library=library, setting=setting,
-                        url=f'{server}{place.name}/', names=place.names,
-                        expected=expected, rounds=rounds), number)
-            for number, (setting, place) in enumerate(chosen)))
+        seconds = in_process(
+            task='measure', library=library, server=server,
+            expected=expected, rounds=rounds, tries=[
+                (setting, place.name, place.names)
+                for setting, place in chosen])
+        found[library] = sorted(
+            zip(seconds, range(len(seconds)), strict=True))
     return found
 
 

@@ -1,19 +1,32 @@
 """Tests of a bridge run in an environment that has the other library."""
 import os
+import secrets
 
 import pytest
-from support import bridges
+from support import bridges, stuck
 
 from fuel.testing import ReplayProcess
 
 
 def pytest_configure(config):
-    """Let Keras run on PyTorch, which is installed with it."""
+    """Prepare for the bridges that were asked for."""
     if 'keras' in config.getoption('bridges'):
+        # On PyTorch, which is installed with it.
         os.environ.setdefault('KERAS_BACKEND', 'torch')
-        # On PyTorch it reads tensors in a way that NumPy is to give up.
+        # There it reads tensors in a way that NumPy is to give up.
         config.addinivalue_line(
             'filterwarnings', 'ignore:__array__ implementation')
+    if 'ray' in config.getoption('bridges'):
+        # The processes of a cluster are forks, and live as long as it does.
+        stuck.spare_forks()
+        # One token for all that the tests start: Ray would keep it in the
+        # home of the first test, where those of the next do not find it.
+        os.environ.setdefault('RAY_AUTH_MODE', 'token')
+        os.environ.setdefault('RAY_AUTH_TOKEN', secrets.token_hex(32))
+        # Ray's own calls of what is deprecated.
+        for filtered in ('FutureWarning:ray', 'DeprecationWarning:ray',
+                         'ResourceWarning'):
+            config.addinivalue_line('filterwarnings', f'ignore::{filtered}')
 
 
 def pytest_ignore_collect(collection_path, config):

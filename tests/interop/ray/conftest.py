@@ -7,7 +7,6 @@ import pytest
 import ray
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
-from support import stuck
 
 STORE = 100 << 20
 # A node that was killed is missed within a second or two.
@@ -16,19 +15,9 @@ HEALTH = {'health_check_initial_delay_ms': 0, 'health_check_period_ms': 300,
           'health_check_failure_threshold': 3}
 
 
-def pytest_configure(config):
-    """Let Ray's own calls of what is deprecated pass."""
-    config.addinivalue_line('filterwarnings', 'ignore::FutureWarning:ray')
-    config.addinivalue_line(
-        'filterwarnings', 'ignore::DeprecationWarning:ray')
-    config.addinivalue_line(
-        'filterwarnings', 'ignore::ResourceWarning')
-
-
 @pytest.fixture(scope='session')
 def cluster():
     """Return a cluster of two nodes that this process is connected to."""
-    stuck.spare_forks()
     # Its processes import what the tests do, and so do those that connect.
     tests = str(Path(__file__).parents[2])
     paths = os.environ.get('PYTHONPATH')
