@@ -305,6 +305,15 @@ def test_file_of_another_length_is_not_pieced_together(server, folder, slept):
     assert ['data.bin'] == os.listdir(folder)
 
 
+def test_file_that_grows_under_its_tag_is_not_pieced_together(
+        server, folder, slept):
+    """A server may give two states of a file one tag; not one length."""
+    assert CONTENT * 2 == fetch(server, folder, 'growing', {})
+    assert [False, True, False] == [
+        'Range' in headers for _, headers in server.requests]
+    assert ['data.bin'] == os.listdir(folder)
+
+
 @pytest.mark.parametrize('path', ['ok', 'cutonce/3', '404'])
 def test_system_without_locks_works(server, folder, slept, monkeypatch,
                                     path):

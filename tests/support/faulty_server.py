@@ -118,6 +118,14 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(content, ETag='"second"')
         return self.do_ok(content)
 
+    def do_growing(self, content, *rest):
+        """Hang up in the middle the first time, and have a longer file with
+        the same tag from then on."""
+        if self.path not in self.server.seen:
+            self.server.seen.add(self.path)
+            return self.cut_with_tag(content, '"first"')
+        return self.do_ok(content + content)
+
     def cut_with_tag(self, content, tag):
         """Send half, and the tag of the file."""
         self.reply(content[:len(content) // 2], length=len(content),
