@@ -147,21 +147,26 @@ def test_batch_at_which_an_actor_dies_once_comes(tmp_path):
         assert 1 == stream.num_restarts
 
 
-@pytest.mark.timeout(300)
-def test_node_that_dies_is_left_for_another(cluster, spare_node):
+@pytest.mark.timeout(580)
+@pytest.mark.parametrize(('num_batches', 'width'), [
+    (40, WIDTH), pytest.param(10_000, 3, marks=pytest.mark.full)],
+    ids=['large', 'many'])
+def test_node_that_dies_is_left_for_another(
+        cluster, spare_node, num_batches, width):
     """Its actors start again where there is room, after what came."""
-    expected = epochs_of(numbers(80, WIDTH), 2)
-    with RayWorkers(numbers(80, WIDTH), num_workers=2, max_bytes=8_000_000,
-                    resources={'spare': 1}) as stream:
+    expected = epochs_of(numbers(2 * num_batches, width), 2)
+    with RayWorkers(numbers(2 * num_batches, width), num_workers=2,
+                    max_bytes=8_000_000, resources={'spare': 1}) as stream:
         read = []
         for number, batch in enumerate(stream.get_epoch_iterator()):
             read.append([part.tolist() for part in batch])
-            if number == 10:
+            if number == num_batches // 4:
                 assert {spare_node.node_id} == set(stream.worker_nodes)
                 other = cluster.add_node(
                     num_cpus=0, object_store_memory=100 << 20,
                     resources={'spare': 2})
                 cluster.remove_node(spare_node, allow_graceful=False)
+        assert num_batches == len(read)
         assert expected[0] == read
         assert 2 == stream.num_restarts
         assert {other.node_id} == set(stream.worker_nodes)
