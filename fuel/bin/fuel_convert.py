@@ -11,6 +11,7 @@ from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
 from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
+from fuel.converters.replacing import refuse_to_replace
 from fuel.converters.staging import convert, made_by
 from fuel.exceptions import FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
@@ -100,6 +101,12 @@ def _data_folder() -> str:
     return str(folder)
 
 
+def _is_in_data_path(folder: str) -> bool:
+    """Return whether data sets look for files in a folder."""
+    return os.path.realpath(folder or os.curdir) in {
+        os.path.realpath(place) for place in config.data_path}
+
+
 def _report(paths: Iterable[str], is_own: bool) -> None:
     """Print on the error stream what was written, and whether data sets find
     it: the output of this command is empty, for scripts.
@@ -109,9 +116,8 @@ def _report(paths: Iterable[str], is_own: bool) -> None:
     paths = [shown(path) for path in paths]
     if not paths:
         return
-    covered = {os.path.realpath(folder) for folder in config.data_path}
-    outside = [path for path in paths if os.path.realpath(
-        os.path.dirname(path) or os.curdir) not in covered]
+    outside = [path for path in paths
+               if not _is_in_data_path(os.path.dirname(path))]
     note = ('in the data path, where data sets find it' if not outside
             else 'in object storage: name it by its URL'
             if is_url(outside[0]) else
@@ -147,15 +153,20 @@ def main(args: Sequence[str] | None = None) -> int:
     layout = Layout(arguments.pop('chunk_rows'), compression, level)
     # The command is written into the file, which others read.
     place = arguments.pop('output_directory')
-    if arguments.pop('install'):
+    install = arguments.pop('install')
+    if install:
         try:
             place = _data_folder()
         except OSError as error:
             parser.error(f'the folder {config.data_path[0]!r} of the data '
                          f'path cannot be made: {error.strerror}')
+    # 0.2.0 let its converters replace what is in the folder named by -o.
+    guarded = (install or dataset in OWN) and not is_url(place) and (
+        _is_in_data_path(place))
     folder = OutputFolder(place, layout,
                           made_by([shown(word) if is_url(word) else word
-                                   for word in argv]))
+                                   for word in argv]),
+                          refuse_to_replace(dataset) if guarded else None)
     if arguments['output_filename'] is None:
         del arguments['output_filename']
     else:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -81,11 +81,14 @@ class OutputFolder(os.PathLike[str]):
     `path`: the folder.
     `layout`: how sources are stored.
     `attributes`: attributes of the root of each file: who made it, and how.
+    `check_target`: called with the path of each file before it is written;
+        raises an error if there may be none.
     """
 
     path: str
     layout: Layout = Layout()
     attributes: Mapping[str, str] = field(default_factory=dict)
+    check_target: Callable[[str], None] | None = None
 
     def __fspath__(self) -> str:
         return self.path
@@ -332,6 +335,8 @@ def converted_file(directory: Folder, filename: str,
     folder = (directory if isinstance(directory, OutputFolder)
               else OutputFolder(os.fspath(directory)))
     target = os.path.join(folder.path, filename)
+    if folder.check_target is not None:
+        folder.check_target(target)
     with (Digests(inputs) as digests, atomic_path(target) as path,
           _open(path, target, folder.layout) as h5file):
         yield h5file

@@ -41,7 +41,7 @@ def convert(function: Callable[..., Any], arguments: Mapping[str, Any],
             f'{function.__module__} chooses the layout of its files itself')
     return convert_staged(
         function, {**arguments, 'output_directory': folder.path},
-        lambda paths: _tag(paths, folder.attributes))
+        lambda paths: _finish(paths, folder))
 
 
 def _convert_and_send(function: Callable[..., Any],
@@ -62,11 +62,15 @@ def _convert_and_send(function: Callable[..., Any],
     return tuple(sent)
 
 
-def _tag(paths: Iterable[str], attributes: Mapping[str, str]) -> None:
-    """Write attributes into files whose converter does not know them."""
+def _finish(paths: Iterable[str], folder: OutputFolder) -> None:
+    """Check where staged files go, and write attributes into them, which
+    their converter does not know."""
     for path in paths:
+        if folder.check_target is not None:
+            folder.check_target(
+                os.path.join(folder.path, os.path.basename(path)))
         with h5py.File(path, 'r+') as h5file:
-            tag(h5file, attributes)
+            tag(h5file, folder.attributes)
 
 
 def is_built_in(function: Callable[..., Any]) -> bool:

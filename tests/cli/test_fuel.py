@@ -180,6 +180,44 @@ def test_install_converts_into_the_data_path(tmp_path, monkeypatch, capsys):
     assert 2 == run(fuel_convert.main, ['iris', '--install', '-o', '.'])
 
 
+@pytest.mark.parametrize('option', ['--install', '--output-directory=data'])
+def test_table_does_not_replace_a_built_in_data_set(
+        option, tmp_path, monkeypatch, capsys):
+    """Nor is its name taken where it is not yet installed."""
+    raw_data.iris(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    os.mkdir('data')
+    config.data_path = ['data']
+    (tmp_path / 'iris.csv').write_text('x,y\n1,2\n3,4\n')
+    for step in ('missing', 'installed'):
+        capsys.readouterr()
+        assert 1 == run(fuel_convert.main, ['csv', 'iris.csv', option])
+        shown = capsys.readouterr().err
+        assert 'choose another name with -r other.hdf5' in shown, step
+        assert 0 == fuel_convert.main(['iris', '--install'])
+    assert "made by 'fuel-convert iris'" in shown
+    assert 150 == Iris(('all',)).num_examples
+    assert 0 == fuel_convert.main(['csv', 'iris.csv', option, '-r', 'other'])
+    assert 2 == len(fuel.load('other', split='train'))
+
+
+def test_installed_table_is_replaced_by_its_own_converter_alone(
+        tmp_path, monkeypatch, capsys):
+    """A table that has changed is converted again."""
+    monkeypatch.chdir(tmp_path)
+    config.data_path = ['data']
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3,4\n')
+    assert 0 == fuel_convert.main(['csv', 'a.csv', '--install'])
+    (tmp_path / 'a.csv').write_text('x,y\n1,2\n3,4\n5,6\n')
+    assert 0 == fuel_convert.main(['csv', 'a.csv', '--install'])
+    numpy.save('x.npy', numpy.zeros(4))
+    capsys.readouterr()
+    assert 1 == run(fuel_convert.main, [
+        'npy', 'features=x.npy', '-r', 'a', '--install'])
+    assert "a.hdf5 was made by 'fuel-convert csv'" in capsys.readouterr().err
+    assert 3 == len(fuel.load('a'))
+
+
 def test_install_without_a_place_is_a_mistake(tmp_path, monkeypatch, capsys):
     """A file is where the folder should be."""
     raw_data.iris(tmp_path)
