@@ -1,6 +1,7 @@
 """Text files whose lines are examples, as lists of numbers."""
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypedDict
 
@@ -8,7 +9,7 @@ from fuel.datasets.base import Dataset
 from fuel.datasets.text_arguments import Paths, as_files, check_level
 from fuel.datasets.text_files import (TextPosition, check_exists,
                                       ends_lines_with_a_byte)
-from fuel.datasets.vocabulary import Dictionary, as_vocabulary
+from fuel.datasets.vocabulary import Dictionary, Vocabulary, as_vocabulary
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import SequentialReader
 from fuel.exceptions import UnknownTokenError
@@ -59,7 +60,8 @@ class TextFile(Dataset):
         from the first to the last that is not white. Defaults to words.
     preprocess : callable, optional
         Called with each line, its end included, before that is split;
-        returns a string. For example ``str.lower``.
+        returns a string. For example ``str.lower``. It must be the one that
+        :func:`~fuel.datasets.vocabulary.build_vocabulary` got.
     encoding : str, optional
         Of the files. Defaults to UTF-8.
     storage_options : dict, optional
@@ -132,6 +134,8 @@ class TextFile(Dataset):
         self.level = level
         self.preprocess = preprocess
         self.encoding = 'utf-8' if encoding is None else encoding
+        if isinstance(dictionary, Vocabulary):
+            _compare(dictionary, level, preprocess is not None)
         ends_lines_with_a_byte(self.encoding)
         super().__init__()
 
@@ -230,3 +234,20 @@ def _check_token(name: str, token: str | None,
             f'{name} is {token!r}, which is not among the '
             f'{len(vocabulary)} tokens of the dictionary: add it there, or '
             f'pass {name}=None')
+
+
+def _compare(vocabulary: Vocabulary, level: str, preprocesses: bool) -> None:
+    """Warn if a vocabulary was counted in other tokens."""
+    if vocabulary.level != level:
+        warnings.warn(
+            f'the vocabulary was counted with level={vocabulary.level!r}, but '
+            f'the text is read with level={level!r}: most of its tokens will '
+            'be unknown', stacklevel=3)
+    elif vocabulary.preprocessed != preprocesses:
+        one, other = (('build_vocabulary', 'TextFile') if
+                      vocabulary.preprocessed
+                      else ('TextFile', 'build_vocabulary'))
+        warnings.warn(
+            f'{one} got a function preprocess, but {other} did not: give '
+            'both the same one, or tokens that it changes are unknown',
+            stacklevel=3)

@@ -8,8 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
+import numpy
+from numpy.typing import NDArray
+
 from fuel.datasets.text_arguments import Paths, as_files, check_level
 from fuel.datasets.text_files import LineReader, check_exists, open_binary
+from fuel.exceptions import UnknownTokenError
 from fuel.remote.location import as_path
 from fuel.remote.urls import file_name
 from fuel.utils.atomic_files import atomic_path
@@ -34,12 +38,68 @@ class Vocabulary(NamedTuple):
         How many tokens there are in the files.
     num_unknown : int
         How many of them are not in `dictionary`.
+    level : {'word', 'character'}
+        What tokens are.
+    preprocessed : bool
+        Whether a function was applied to each line before it was counted.
+        :class:`~fuel.datasets.text.TextFile` needs the same one.
     """
 
     dictionary: dict[str, int]
     counts: dict[str, int]
     num_tokens: int
     num_unknown: int
+    level: str = 'word'
+    preprocessed: bool = False
+
+    def encode(self, text: str | Iterable[str],
+               unk_token: str | None = '<UNK>',  # noqa: S107 (no password)
+               ) -> NDArray[numpy.int64]:
+        """Return the numbers of the tokens of a text.
+
+        Parameters
+        ----------
+        text : str or iterable of str
+            A text of any length, which is split into tokens of this
+            vocabulary's level (line breaks are white space), or tokens.
+            Apply the function `preprocess` of :func:`build_vocabulary`
+            before.
+        unk_token : str or None, optional
+            The token that stands for those that are not in `dictionary`.
+            With None such a token is an error.
+
+        Returns
+        -------
+        numpy.ndarray
+            int64, one number for each token; nothing is added at the ends of
+            lines.
+
+        Raises
+        ------
+        fuel.exceptions.UnknownTokenError
+            If a token is not in `dictionary`, and `unk_token` is None or is
+            not there either.
+
+        Examples
+        --------
+        >>> vocabulary = Vocabulary({'<UNK>': 0, 'the': 1, 'cat': 2}, {}, 2, 0)
+        >>> vocabulary.encode('the old cat')
+        array([1, 0, 2])
+        """
+        if isinstance(text, str):
+            text = text.split() if self.level == 'word' else text.strip()
+        unknown = None if unk_token is None else self.dictionary.get(unk_token)
+        numbers = []
+        for token in text:
+            number = self.dictionary.get(token, unknown)
+            if number is None:
+                raise UnknownTokenError(
+                    f'{token!r} is not in the vocabulary, and nothing stands '
+                    f'for it: unk_token is {unk_token!r}'
+                    + ('' if unk_token is None
+                       else ', which is not there either'))
+            numbers.append(number)
+        return numpy.array(numbers, numpy.int64)
 
     def __repr__(self) -> str:
         # Never the words: there may be a million of them.
@@ -73,6 +133,11 @@ def build_vocabulary(
     minimum_count : int, optional
         Leave out tokens that occur less often. Defaults to 1.
     level : {'word', 'character'}, optional
+        As for :class:`~fuel.datasets.text.TextFile`.
+    preprocess : callable, optional
+        Called with each line before it is split, such as ``str.lower``. Give
+        the same function to :class:`~fuel.datasets.text.TextFile`: what it
+        changes is not in the dictionary otherwise. Default: none.
     encoding : str, optional
         As for :class:`~fuel.datasets.text.TextFile`.
     special_tokens : tuple of str, optional
@@ -132,7 +197,8 @@ def build_vocabulary(
     tokens = [*special, *(token for token, _ in ranked)]
     counts = {token: counter[token] for token in tokens if token in counter}
     return Vocabulary({token: i for i, token in enumerate(tokens)}, counts,
-                      total, total - sum(counts.values()))
+                      total, total - sum(counts.values()), level,
+                      preprocess is not None)
 
 
 def _read_lines(paths: list[str], encoding: str) -> Iterator[list[str]]:

@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias
 import numpy
 
 from fuel.epochs.state import position_of
-from fuel.transformers.base import Transformer, check_count
+from fuel.transformers.base import check_count
+from fuel.transformers.sequence_lengths import SequenceStage
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
@@ -15,7 +16,7 @@ from fuel.utils.checks import positive
 Last: TypeAlias = Literal['short', 'drop', 'shift']
 
 
-class Chunk(Transformer):
+class Chunk(SequenceStage):
     """Cuts long sequences, such as documents, into chunks of one length.
 
     Parameters
@@ -60,7 +61,9 @@ class Chunk(Transformer):
     -----
     Chunks are copies. With a target, the last item of a sequence is in no
     chunk but in a target, and each other one in some chunk if all are kept.
-    Sequences without items (with a target, of a single one) make no chunk.
+    Sequences without items (with a target, of a single one) make no chunk,
+    and with ``last='drop'`` all that are shorter than one: if they are all
+    of an epoch, a warning says so.
 
     Examples
     --------
@@ -78,7 +81,7 @@ class Chunk(Transformer):
     """
 
     epoch_attributes = (
-        *Transformer.epoch_attributes, '_sequences', '_begin', '_position')
+        *SequenceStage.epoch_attributes, '_sequences', '_begin', '_position')
     _sequences: tuple[Any, ...] = ()
     # Where the next chunk begins; None behind the last one.
     _begin: int | None = None
@@ -164,7 +167,13 @@ class Chunk(Transformer):
                 + ': leave one out with FilterSources')
         self._sequences = sequences[:len(sources)]
         self._position = position
+        self._note_length(lengths[0])
         self._begin = self._next(0)
+
+    def _items_needed(self) -> int:
+        """Return the items of the shortest sequence that makes a chunk."""
+        return (self.length if self.last == 'drop' else 1) + (
+            self.target_source is not None)
 
     def _length(self) -> None:
         # How many chunks the sequences make is not known before.

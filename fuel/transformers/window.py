@@ -8,13 +8,13 @@ from typing import Any
 import numpy
 
 from fuel.epochs.state import position_of
-from fuel.transformers.base import Transformer
+from fuel.transformers.sequence_lengths import SequenceStage
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive, saved_count
 
 
-class Window(Transformer):
+class Window(SequenceStage):
     """Pairs of windows, source and target, that slide over sequences.
 
     To train an n-gram model, set `source_window` to n and `target_window`
@@ -58,7 +58,9 @@ class Window(Transformer):
     Notes
     -----
     Windows are made as long as both of them lie inside a sequence. Each is
-    a copy. What is left of a sequence never comes in another epoch.
+    a copy. No window goes from one sequence to the next, and what is left of
+    a sequence never comes in another epoch. So sequences that are shorter
+    than the windows give nothing; if all of an epoch are, a warning says so.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class Window(Transformer):
     """
 
     epoch_attributes = (
-        *Transformer.epoch_attributes, 'sentence', 'index', '_position')
+        *SequenceStage.epoch_attributes, 'sentence', 'index', '_position')
     sentence: Any = ()
     index = 0
     _position: Any = None
@@ -127,13 +129,20 @@ class Window(Transformer):
         """Read a sequence."""
         position = position_of(self.child_epoch_iterator)
         self.sentence = self._pull()[0]
+        self._note_length(len(self.sentence))
         self.index, self._position = max(0, -self._distance()), position
 
     def _is_used_up(self) -> bool:
         """Return whether no more pair of windows lies inside the sequence."""
-        end = self.index + max(
-            self.source_window, self._distance() + self.target_window)
-        return end > len(self.sentence)
+        return self.index + self._reach() > len(self.sentence)
+
+    def _reach(self) -> int:
+        """Return how far a pair of windows goes from the source's begin."""
+        return max(self.source_window, self._distance() + self.target_window)
+
+    def _items_needed(self) -> int:
+        """Return the items of a pair, from the first to the last."""
+        return self._reach() + max(0, -self._distance())
 
     def _length(self) -> None:
         # How many windows the sequences have is not known before.

@@ -3,6 +3,7 @@ import collections
 import gzip
 import os
 import pickle
+import warnings
 
 import pytest
 
@@ -12,6 +13,7 @@ from fuel.datasets.vocabulary import (
     load_vocabulary,
     save_vocabulary,
 )
+from fuel.exceptions import UnknownTokenError
 
 WORDS = {'<S>': 0, 'é': 1, 'a': 2}
 
@@ -32,7 +34,7 @@ def test_build_vocabulary_counts_and_orders(sentences):
         found.dictionary)
     assert list(range(9)) == list(found.dictionary.values())
     assert {'c': 3, 'b': 2, 'B': 1, 'a': 1, 'd': 1, 'é': 1} == found.counts
-    assert (9, 0) == found[2:]
+    assert (9, 0) == found[2:4]
 
 
 def test_build_vocabulary_limits_leave_out_the_rare(sentences):
@@ -40,7 +42,7 @@ def test_build_vocabulary_limits_leave_out_the_rare(sentences):
     found = build_vocabulary(sentences, size=5, preprocess=str.lower)
     assert {'<S>': 0, '</S>': 1, '<UNK>': 2, 'b': 3, 'c': 4} == (
         found.dictionary)
-    assert (9, 3) == found[2:]
+    assert (9, 3) == found[2:4]
     found = build_vocabulary(sentences, minimum_count=2, special_tokens=())
     assert {'c': 0, 'b': 1} == found.dictionary
     assert 4 == found.num_unknown
@@ -145,3 +147,38 @@ def test_load_vocabulary_anything_else_is_an_error(
     with pytest.raises(ValueError, match=text):
         load_vocabulary(name)
     assert not os.path.exists('evil')
+
+
+def test_vocabulary_encodes_a_whole_text(sentences):
+    """The text goes over lines; tokens may be given, too."""
+    found = build_vocabulary(sentences)
+    numbers = found.encode('b a\nno c')
+    assert 'int64' == numbers.dtype
+    assert [found.dictionary[token] for token in (
+        'b', 'a', '<UNK>', 'c')] == numbers.tolist()
+    assert numbers.tolist() == found.encode(
+        iter(['b', 'a', 'no', 'c'])).tolist()
+    for unk_token in (None, '<none>'):
+        with pytest.raises(UnknownTokenError, match="'no' is not in"):
+            found.encode('b no', unk_token=unk_token)
+    letters = build_vocabulary(sentences, level='character')
+    assert [letters.dictionary['b'], letters.dictionary['a']] == (
+        letters.encode('ba\n').tolist())
+
+
+@pytest.mark.parametrize('counted, read, text', [
+    ({}, {'preprocess': str.lower},
+     'TextFile got a function preprocess, but build_vocabulary did not'),
+    ({'preprocess': str.lower}, {},
+     'build_vocabulary got a function preprocess, but TextFile did not'),
+    ({}, {'level': 'character'}, "counted with level='word'")])
+def test_text_file_warns_of_a_vocabulary_counted_otherwise(
+        sentences, counted, read, text):
+    """The tokens would be unknown, which nothing else shows."""
+    found = build_vocabulary(sentences, **counted)
+    with pytest.warns(UserWarning, match=text):
+        TextFile(sentences, found, **read)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        TextFile(sentences, found.dictionary, **read)
+        TextFile(sentences, build_vocabulary(sentences, **read), **read)

@@ -48,6 +48,7 @@ def build(lengths, length, stride, last, shift):
                  target_source='next' if shift else None)
 
 
+@pytest.mark.filterwarnings('ignore:an epoch of Chunk is empty')
 @given(CASES)
 def test_chunk_equals_plain_python(case):
     """However documents end."""
@@ -58,6 +59,7 @@ def test_chunk_equals_plain_python(case):
         stream.get_epoch_iterator())
 
 
+@pytest.mark.filterwarnings('ignore:an epoch of Chunk is empty')
 @given(CASES)
 def test_every_item_is_in_a_chunk(case):
     """Unless the last ones are dropped."""
@@ -146,3 +148,18 @@ def test_damaged_states_are_refused(begin):
     restored.load_state_dict(state)
     with pytest.raises(StateMismatchError, match='leftover'):
         restored.get_epoch_iterator()
+
+
+@pytest.mark.parametrize('shift, last, longest, expected', [
+    (False, 'drop', 3, 4), (True, 'drop', 4, 5), (True, 'short', 1, 2)])
+def test_epoch_without_a_chunk_warns(shift, last, longest, expected):
+    """It would end at once, and a training loop learn nothing."""
+    stream = build([1, longest], 4, 4, last, shift)
+    with pytest.warns(UserWarning, match=(
+            f'an epoch of Chunk is empty: .* at least {expected} items, and '
+            f'the longest that was read has {longest}.')) as caught:
+        assert [] == list(stream.get_epoch_iterator())
+    assert 1 == len(caught)
+    assert list(build([1, expected], 4, 4, last, shift).get_epoch_iterator())
+    # Where there is nothing to read, an empty epoch is no surprise.
+    assert [] == list(build([], 4, 4, last, shift).get_epoch_iterator())

@@ -30,6 +30,7 @@ def windows(sequence, offset, source, target, overlapping):
     return pairs
 
 
+@pytest.mark.filterwarnings('ignore:an epoch of Window is empty')
 @given(st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=4),
        st.integers(-5, 5), st.integers(1, 4), st.integers(1, 4),
        st.booleans())
@@ -121,3 +122,25 @@ def test_window_bad_arguments_raise(build, text):
     """Arguments are checked when the stage is built."""
     with pytest.raises(ValueError, match=text):
         build()
+
+
+@pytest.mark.parametrize('arguments, needed', [
+    ((1, 4, 4, True), 5), ((0, 3, 2, False), 5), ((-2, 3, 3, True), 5)])
+def test_epoch_without_a_window_warns_once(arguments, needed):
+    """Each epoch whose sequences are all too short; no other."""
+    stream = Window(*arguments, stream_of([[1], [1, 2, 3, 4], [1, 2]]))
+    with pytest.warns(UserWarning, match=(
+            f'an epoch of Window is empty: .* at least {needed} items, and '
+            'the longest that was read has 4.')) as caught:
+        assert [] == list(stream)
+    assert 1 == len(caught)
+    assert 1 == len(list(Window(*arguments, stream_of([[1], [0] * needed]))))
+
+
+def test_resumed_epoch_that_delivered_windows_does_not_warn():
+    """The long sequence was read before the state was saved."""
+    stream = Window(1, 2, 2, True, stream_of([[1, 2, 3], [1], [2]]))
+    iterator = stream.get_epoch_iterator()
+    assert ([1, 2], [2, 3]) == next(iterator)
+    stream.load_state_dict(iterator.state_dict())
+    assert [] == list(stream)
