@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
+from fuel.bin.class_counts import count_classes
 from fuel.bin.listing import OWN, about, add_list_option
 from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
@@ -126,7 +127,10 @@ def _report(paths: Iterable[str], is_own: bool) -> None:
             'not in the data path: move it there, set FUEL_DATA_PATH='
             f'{os.path.dirname(os.path.abspath(outside[0]))}, or convert '
             'with --install')
-    print(f'wrote {", ".join(paths)} ({note})', file=sys.stderr)
+    classes = '; '.join(filter(None, map(count_classes, paths))) if (
+        is_own) else ''
+    print(f'wrote {", ".join(paths)} ({note})'
+          f'{classes and ": "}{classes}', file=sys.stderr)
 
 
 @pipe_friendly

@@ -178,7 +178,26 @@ def _find(directory: str, split: str) -> list[Picture]:
         log.warning('%d files beside the images, such as %s, have the '
                     'extension of no image, and are left out', len(others),
                     others[0])
+    _warn_of_nested(directory, found)
     return found
+
+
+def _warn_of_nested(directory: str, found: Sequence[Picture]) -> None:
+    """Warn if all images are of one class that has folders of classes."""
+    classes = {name for _, name, _ in found}
+    if len(classes) != 1:
+        return
+    parent = os.path.join(directory, *classes)
+    inside = sorted({os.path.relpath(path, parent).split(os.sep)[0]
+                     for _, _, path in found
+                     if os.path.dirname(path) != parent})
+    if len(inside) < 2 or any(os.path.dirname(path) == parent
+                              for _, _, path in found):
+        return
+    log.warning('all images are of one class, %s, whose folder has the '
+                'folders %s%s: did you mean %s?', os.path.basename(parent),
+                ', '.join(inside[:5]), ', ...' if len(inside) > 5 else '',
+                parent)
 
 
 def _common_size(paths: Iterable[str]) -> Size | None:

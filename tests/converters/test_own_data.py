@@ -95,6 +95,53 @@ def test_images_of_different_sizes_become_ragged(here):
         assert_array_equal(expected, image)
 
 
+def test_folder_one_level_too_high_is_questioned(here, caplog, capsys):
+    """It would be one class, with which nothing can be learnt."""
+    write_images(here / 'pictures')
+    convert('image_folder')
+    assert [f'all images are of one class, pictures, whose folder has the '
+            f'folders cat, dog: did you mean '
+            f'{os.path.join("../own", "pictures")}?'] == [
+        record.message for record in caplog.records
+        if 'one class' in record.message]
+    assert capsys.readouterr().err.splitlines()[-1].endswith(
+        ': 1 class: pictures 6')
+    caplog.clear()
+    assert 0 == fuel_convert.main(['image_folder', '../own/pictures'])
+    assert not [record for record in caplog.records
+                if 'one class' in record.message]
+    assert capsys.readouterr().err.splitlines()[-1].endswith(
+        ': 2 classes: cat 3, dog 3')
+
+
+@pytest.mark.parametrize('place', ['only', 'only/part', ''])
+def test_single_class_is_not_questioned(place, here, caplog):
+    """If it is clear that it is one, there is nothing to say."""
+    write_images(here / 'only')
+    for name in ('dog', 'cat'):
+        folder = here / 'only' / name
+        for image in folder.iterdir():
+            if place == 'only':
+                image.rename(here / 'only' / f'{name}{image.name}')
+            elif name == 'cat' and not place:
+                (here / 'b').mkdir(exist_ok=True)
+                image.rename(here / 'b' / image.name)
+            elif place == 'only/part':
+                (here / place).mkdir(exist_ok=True)
+                image.rename(here / place / f'{name}{image.name}')
+    convert('image_folder')
+    assert 'did you mean' not in caplog.text
+
+
+def test_table_with_many_classes_is_summed_up(here, capsys):
+    """The last line stays a line."""
+    (here / 'a.csv').write_text('x,kind\n' + ''.join(
+        f'1,k{number % 12}\n' for number in range(13)))
+    convert('csv', 'a.csv', '--target', 'kind')
+    assert capsys.readouterr().err.splitlines()[-1].endswith(
+        ': 12 classes of 1 to 2 examples')
+
+
 def test_images_may_be_resized_and_grey(here):
     """Size and colours are chosen on the command line."""
     write_images(here, sizes=((6, 5), (4, 9)))

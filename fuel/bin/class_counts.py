@@ -1,0 +1,29 @@
+"""How many examples of each class a converted file has."""
+import json
+
+import h5py
+import numpy
+
+__all__ = ['count_classes']
+
+# More classes are counted, not named.
+NAMED = 10
+
+
+def count_classes(path: str) -> str:
+    """Return a line about the classes of a file of one's own; an empty one
+    if it has none, or they are not known by name."""
+    try:
+        with h5py.File(path, 'r') as h5file:
+            targets = h5file['targets']
+            names = json.loads(targets.attrs['class_names'])
+            counts = numpy.bincount(targets[...].ravel(),
+                                    minlength=len(names)).tolist()
+    except (OSError, KeyError, ValueError, TypeError):
+        return ''
+    if len(names) > NAMED:
+        return (f'{len(names)} classes of {min(counts)} to {max(counts)} '
+                'examples')
+    listed = ', '.join(f'{name} {count}' for name, count
+                       in zip(names, counts, strict=True))
+    return f'{len(names)} class{"es" if len(names) > 1 else ""}: {listed}'
