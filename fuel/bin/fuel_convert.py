@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fuel import config
 from fuel.bin.class_counts import count_classes
 from fuel.bin.listing import OWN, about, add_list_option
+from fuel.bin.originals import differences
 from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
@@ -182,7 +183,11 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error(
             f'the output directory does not exist: {folder.path!r}{hint}')
     try:
-        _report(convert(function, arguments, folder), dataset in OWN)
+        paths = convert(function, arguments, folder)
+        for line in filter(None, (differences(dataset, path)
+                                  for path in paths)):
+            print(f'{parser.prog}: {line}', file=sys.stderr)
+        _report(paths, dataset in OWN)
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:

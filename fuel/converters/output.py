@@ -20,8 +20,8 @@ from fuel.converters.raw.files import Digests, Folder
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 
-__all__ = ['IMAGES', 'LABELS', 'Array', 'ConvertedFile', 'ExampleArray',
-           'Layout', 'OutputFolder', 'Pieces', 'check_room',
+__all__ = ['IMAGES', 'INPUTS_ATTRIBUTE', 'LABELS', 'Array', 'ConvertedFile',
+           'ExampleArray', 'Layout', 'OutputFolder', 'Pieces', 'check_room',
            'converted_file', 'create_source', 'label_axes', 'tag',
            'write_inputs', 'write_rows']
 

@@ -36,6 +36,21 @@ def test_convert_iris_writes_provenance(iris):
     assert '"iris.data"' in found['fuel_convert_inputs']
 
 
+def test_convert_says_that_a_raw_file_is_not_the_original(iris, capsys):
+    """By the size and the digest that the registry has of it."""
+    raw = iris / 'iris.data'
+    text = raw.read_text().rstrip('\n')
+    raw.write_text(text)
+    assert 0 == main(['iris'])
+    assert (f'fuel-convert: not the original iris.data ({len(text)} bytes '
+            'instead of 4551): ') in capsys.readouterr().err
+    # As many bytes, but others.
+    raw.write_text(text + '\n' * (4551 - len(text)))
+    assert 0 == main(['iris'])
+    assert 'not the original iris.data (another SHA-256): ' in (
+        capsys.readouterr().err)
+
+
 @pytest.mark.parametrize('name, expected', [
     ('a', 'a.hdf5'), ('a.hdf5', 'a.hdf5'), ('a.h5', 'a.h5'),
     ('a.hdf', 'a.hdf'), ('a.b', 'a.b.hdf5')])
