@@ -12,6 +12,7 @@ from fuel.transformers.worker_stage import WorkerStage
 from fuel.transport.channel import check_platform
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
+from fuel.workers.global_random import Generators
 from fuel.workers.team import Team
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,12 @@ class MultiProcessing(WorkerStage):
     prefetched when an epoch is left, saved or pickled is dropped: the next
     epoch, or the restored iterator, follows what was delivered.
 
+    The global generators, `numpy.random` and `random`, are in the first
+    worker those of this process, as it was then; each other worker has its
+    own, which follow from these.  So values that a function of yours draws
+    from them depend on the number of workers; with
+    :class:`SeededTransformer` they do not.
+
     Examples
     --------
     >>> from fuel.datasets import IndexableDataset
@@ -100,7 +107,13 @@ class MultiProcessing(WorkerStage):
     def _start_team(self) -> Team:
         return Team.start(
             self.data_stream, self._get_context(), self.num_workers,
-            self.max_store, self.max_bytes, self.timeout, skip)
+            self.max_store, self.max_bytes, self.timeout, skip,
+            self._next_generators)
+
+    def _next_generators(self) -> Generators:
+        # One worker alone, also after another, draws what this process would.
+        return (self._generators.next() if self.num_workers > 1
+                else Generators.here(0))
 
     def _get_context(self) -> Any:
         """Return the multiprocessing context in which the worker starts."""

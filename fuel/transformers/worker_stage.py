@@ -17,6 +17,7 @@ from fuel.streams.base import AbstractDataStream
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
+from fuel.workers.global_random import GeneratorSource
 from fuel.workers.remote_stream import RemoteStream, session_of
 from fuel.workers.team import Team, WorkerSession
 
@@ -44,6 +45,7 @@ class WorkerStage(RemoteStream, Transformer):
         super().__init__(data_stream, **kwargs)
         self.num_workers = num_workers
         self._calls: tuple[str, ...] = ()
+        self._generators = GeneratorSource()
 
     # Its items are those of the stream that it reads.
     passes_items_on = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy
@@ -23,6 +24,7 @@ from fuel.profiling.meter import Meter
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State
 from fuel.utils.seams import fault_point
+from fuel.workers.global_random import told_if_drawn
 
 Buffers = list[NDArray[numpy.uint8]]
 Extent = tuple[int, int]
@@ -184,7 +186,10 @@ class BatchMaker(Generic[Description]):
         if self._step > 1 and self._skip is not None:
             self._skip(self._iterator,
                        self._step - 1 if self.number else self._first)
-        batch: Batch = next(self._iterator)
+        # One batch of one worker is enough to see.
+        is_watched = self._first == 1 and not self.number
+        with told_if_drawn() if is_watched else nullcontext():
+            batch: Batch = next(self._iterator)
         return batch
 
     def _end(self, placement: Placement | None = None) -> Made:

@@ -18,6 +18,7 @@ from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.typing import State, StreamLike
 from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
 from fuel.workers.messages import Kind, encode, pack_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
@@ -270,31 +271,39 @@ def _stack_of(thread: int) -> bytes:
 
 
 def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
-          max_batches: int, max_bytes: int) -> None:
-    """Run a worker process."""
+          max_batches: int, max_bytes: int,
+          generators: Generators | None = None) -> None:
+    """Run a worker process.
+
+    `stream`: None if the consumer sends it, with the generators.
+    `generators`: those that are inherited if None.
+    """
     # The terminal sends Ctrl-C to all; the consumer decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(connection, Peer(consumer))
     with suppress(ChannelClosed):
         if stream is None:
-            stream = _receive_stream(channel)
+            stream, generators = _receive_stream(channel)
+        if generators is not None:
+            generators.install()
         if stream is not None:
             Producer(stream, channel, max_batches, max_bytes).run()
     channel.close()
 
 
-def _receive_stream(channel: Channel) -> Any:
-    """Return the stream that the consumer sends; None if it does not load.
+def _receive_stream(channel: Channel) -> tuple[Any, Generators | None]:
+    """Return what the consumer sends; None twice if it does not load.
 
     The error is then the answer to the first epoch that is asked for.
     """
     message = channel.receive()
     assert message is not None
     try:
-        return pickle.loads(message.payload)
+        stream, generators = pickle.loads(message.payload)
+        return stream, generators
     except Exception as error:  # noqa: BLE001 - raised by the consumer
         report = pickle_error(error)
     message = channel.receive()
     assert message is not None
     channel.send(Message(Kind.OPENED, message.epoch, 1, payload=report))
-    return None
+    return None, None

@@ -11,6 +11,7 @@ from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
 from fuel.typing import State, StreamLike
+from fuel.workers.global_random import Generators
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import DeliveredStates, RemoteSession
 from fuel.workers.worker import Worker
@@ -77,10 +78,11 @@ class Team:
     def start(cls, stream: StreamLike,
               context: multiprocessing.context.BaseContext,
               count: int, max_batches: int, max_bytes: int, stalled: float,
-              skip: Callable[[Any, int], None]) -> Team:
+              skip: Callable[[Any, int], None],
+              generators: Callable[[], Generators]) -> Team:
         """Start `count` workers that share a budget; see :class:`Worker`."""
         return cls([Worker.start(stream, context, -(-max_batches // count),
-                                 max_bytes // count, stalled)
+                                 max_bytes // count, stalled, generators())
                     for _ in range(count)], skip)
 
     @property

@@ -24,6 +24,7 @@ from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.typing import Batch, StreamLike
 from fuel.utils.thread_exit import end_thread_at_exit
+from fuel.workers.global_random import Generators
 from fuel.workers.messages import Kind, unpack_batch
 from fuel.workers.producer import serve
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
@@ -67,18 +68,20 @@ class Worker:
     @classmethod
     def start(cls, stream: StreamLike,
               context: multiprocessing.context.BaseContext, max_batches: int,
-              max_bytes: int, stalled: float) -> Worker:
+              max_bytes: int, stalled: float,
+              generators: Generators) -> Worker:
         """Start a process that makes batches of a stream."""
         name = type(stream).__name__
         # A process that is not forked gets the stream over our connection:
         # should it end before it reads, `process.start` would wait for ever.
         sent = (None if context.get_start_method() == 'fork'
-                else pickle.dumps(stream))
+                else pickle.dumps((stream, generators)))
         ours, theirs = Channel.pair()
         process = context.Process(  # type: ignore[attr-defined]
             target=serve, name=f'fuel-worker-{name}',
             args=(stream if sent is None else None, theirs, os.getpid(),
-                  max_batches, max_bytes))
+                  max_batches, max_bytes,
+                  generators if sent is None else None))
         with theirs:
             close_in_children(ours)
             try:

@@ -2,6 +2,7 @@
 
 They live in a module of their own, so that other processes can import it.
 """
+import random
 import sys
 import time
 
@@ -166,3 +167,9 @@ def raise_unpicklable():
 def sleep_long():
     """Stall."""
     time.sleep(30)
+
+
+def draw(batch):
+    """Return a batch of draws from the global generators."""
+    return (numpy.random.normal(size=2),
+            numpy.array([random.random()]))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import dump
 from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
 from fuel.workers.messages import pickle_state
 from fuel.workers.remote_errors import pickle_error
@@ -57,15 +58,17 @@ class PipelineActor:
     Calls come one after another, in the order in which they were made.
 
     `pickled`: the stream.
+    `generators`: the global generators that its stages draw from.
     """
 
-    def __init__(self, pickled: bytes) -> None:
+    def __init__(self, pickled: bytes, generators: Generators) -> None:
         self._epochs: dict[int, _Epoch] = {}
         self._stream: Any = None
         self._error: Exception | None = None
         try:
             self._stream = pickle.loads(pickled)
             self._measures = Measures(self._stream)
+            generators.install()
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             self._error = error
 

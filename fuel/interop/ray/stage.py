@@ -88,6 +88,10 @@ class RayWorkers(WorkerStage):
     of workers.  Arrays are writable and belong to the caller; on systems
     other than Linux they are copied for that.
 
+    The global generators, `numpy.random` and `random`, are in the first
+    actor those of this process, as it was then; each other actor, also one
+    that takes the place of another, has its own, which follow from these.
+
     Examples
     --------
     >>> from fuel.datasets import IndexableDataset
@@ -171,11 +175,12 @@ class RayWorkers(WorkerStage):
         options = _options(self.resources)
         # Ray starts or finds its cluster here, if nobody has before.
         pickled = ray.put(cloudpickle.dumps(self.data_stream))
-        actor: Any = ray.remote(PipelineActor)
+        actor: Any = ray.remote(PipelineActor).options(**options)
+        generators = self._generators
         leases = ObjectLeases(self.max_bytes // 2)
         start = functools.partial(
             ActorWorker, type(self.data_stream).__name__,
-            functools.partial(actor.options(**options).remote, pickled),
+            lambda: actor.remote(pickled, generators.next()),
             leases, stalled=self.timeout, max_restarts=self.max_restarts,
             needs=', '.join(f'{amount:g} {name}' for name, amount
                             in self.resources.items()) or 'nothing')

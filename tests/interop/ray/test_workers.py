@@ -77,6 +77,26 @@ def test_functions_of_the_script_are_sent_to_the_actors():
         assert epochs_of(scaled()) == epochs_of(stream)
 
 
+def drawn(batch):
+    """Return a number of the global generator in the place of the data."""
+    return numpy.random.random(1), batch[1]
+
+
+def test_actors_draw_each_their_own_from_the_global_generators():
+    """Also one that takes the place of another; a seed here fixes all."""
+    def draw():
+        numpy.random.seed(1)
+        with RayWorkers(Mapping(numbers(), drawn), num_workers=2) as stream:
+            epoch = iter(stream)
+            found = [next(epoch)[0][0] for _ in range(2)]
+            os.kill(stream.worker_pids[1], signal.SIGKILL)
+            return found + [number[0] for number, _ in epoch]
+
+    numbers_drawn = draw()
+    assert len(numbers_drawn) == len(set(numbers_drawn)) > 4
+    assert draw()[:2] == numbers_drawn[:2]
+
+
 def test_state_is_continued_by_any_number_of_actors():
     """At each step, and by the stream itself, and back."""
     plain = numbers(12)
