@@ -160,6 +160,10 @@ def _how_to_get(key: str, name: str, filename: str,
     """Return the text of the error that a file is not there."""
     folders = ', '.join(map(repr, config.data_path))
     text = f'{filename!r} was not found in the data path, {folders}'
+    for path in (name + extension for extension in EXTENSIONS):
+        if os.path.isfile(path):
+            return (f'{text}, but here is {path}: did you mean '
+                    f'fuel.load({path!r})?')
     if key in _fillers('converters'):
         return (f'{text}: fuel.load({name!r}, split={split!r}, '
                 'download=True) downloads and converts it')

@@ -6,22 +6,36 @@ import pytest
 
 import fuel
 from fuel.datasets import (
+    CSVDataset,
     Dataset,
     H5PYDataset,
     IndexableDataset,
     IterableDataset,
 )
+from fuel.datasets.text import TextFile
 from fuel.exceptions import NotAStreamError
 from fuel.schemes import ConstantScheme, IterationScheme, SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import (
+    Batch,
     Cast,
+    FilterSources,
     Flatten,
     Mapping,
     Merge,
     ScaleAndShift,
     Transformer,
     Unpack,
+)
+from fuel.transformers.image import CenterCrop
+from fuel.transformers.label_encoding import (
+    LabelEncoding,
+    fit_label_encoding,
+)
+from fuel.transformers.sequences import NGrams, Window
+from fuel.transformers.standardization import (
+    Standardization,
+    fit_standardization,
 )
 
 
@@ -234,3 +248,109 @@ def test_tuples_in_a_split_array(content):
             r"split 'train' must map names of sources to \(start, stop\).*"
             "write {'train': {'features': ")):
         H5PYDataset.create_split_array({'train': content})
+
+
+@pytest.mark.parametrize('build, text', [
+    (lambda stream: stream.apply(Standardization),
+     r'parameters = fit_standardization\(stream\)'),
+    (lambda stream: stream.apply(LabelEncoding),
+     r'parameters = fit_label_encoding\(stream\)'),
+    (lambda stream: Batch(stream, 32), r'Batch\(stream, batch_size=32\)'),
+    (lambda stream: Window(stream, 1, 2, 2, True),
+     r'stream comes last .*stream\.apply\(Window, offset='),
+    (lambda stream: NGrams(stream, 2),
+     r'stream comes last .*stream\.apply\(NGrams, ngram_order='),
+    (lambda stream: TextFile(['a.txt']), r'build_vocabulary\(files\)')])
+def test_stage_without_its_argument_says_where_it_comes_from(build, text):
+    """Also where the arguments are in another order."""
+    stream = DataStream(IterableDataset({'x': [[1, 2, 3]]}))
+    with pytest.raises(TypeError, match=text):
+        build(stream)
+
+
+def fitted_to(values, **kwargs):
+    """Fit to a source beside another one."""
+    dataset = IndexableDataset({'x': values, 'y': numpy.ones(len(values))})
+    return fit_standardization(DataStream(dataset, batch_size=2), **kwargs)
+
+
+@pytest.mark.parametrize('values, text', [
+    (['a', 'b'], "has <U1, first 'a' in example 0 of the epoch"),
+    (numpy.array([[1, 2], [3, 4], [5, 'NA']], object),
+     "has object, first 'NA' in example 2 of the epoch, at 1"),
+    (numpy.array([1, 2, numpy.inf]),
+     'not finite, first inf in example 2 of the epoch: '),
+    (numpy.array([[0, 1], [2, 3], [numpy.nan, 5]]),
+     'not finite, first nan in example 2 of the epoch, at 0'),
+    (numpy.full((1, 2, 2), numpy.nan),
+     r'in example 0 of the epoch, at \(0, 0')])
+def test_fit_names_the_first_element_that_does_not_fit(values, text):
+    """In a table of a thousand rows, that is what one looks for."""
+    with pytest.raises(ValueError, match=text):
+        fitted_to(values)
+
+
+def test_fit_takes_which_sources_as_stages_do():
+    """One of them."""
+    for name in ('y', ('y',)):
+        assert 'y' == fitted_to(['a', 'b'], which_sources=name).source
+    for wrong in ({'which_sources': ('x', 'y')},
+                  {'which_sources': 'y', 'source': 'y'}):
+        with pytest.raises(ValueError, match='name it with source='):
+            fitted_to(['a', 'b'], **wrong)
+    labels = fit_label_encoding(DataStream(IndexableDataset(
+        {'kind': ['b', 'a']}), batch_size=2), which_sources='kind')
+    assert ('kind', ('a', 'b')) == (labels.source, labels.class_names)
+
+
+def test_image_stage_names_the_sources_with_its_axes():
+    """Where `which_sources` was forgotten."""
+    dataset = IndexableDataset(
+        {'features': numpy.zeros((4, 3, 8, 8)),
+         'targets': numpy.zeros((4, 1))},
+        axis_labels={'features': ('batch', 'channel', 'height', 'width'),
+                     'targets': ('batch', 'index')})
+    stream = DataStream(dataset, batch_size=2)
+    with pytest.raises(ValueError, match=(
+            r"of source 'targets'.*which_sources=\('features',\)\n")):
+        next(iter(stream.apply(CenterCrop, (4, 4))))
+    with pytest.raises(ValueError, match='axis_labels\n'):
+        next(iter(stream.apply(FilterSources, ('targets',))
+                  .apply(CenterCrop, (4, 4))))
+
+
+@pytest.mark.parametrize('kinds', [
+    ['rose', 'lily'], numpy.array(['rose', 'lily'], object)])
+def test_cast_of_text_names_the_other_sources(kinds):
+    """And what makes numbers of classes."""
+    stream = DataStream(IndexableDataset(
+        {'features': numpy.ones(2), 'targets': kinds}), batch_size=2)
+    with pytest.raises(ValueError, match=(
+            r"'targets' holds text, such as 'rose'.*"
+            r"which_sources=\('features',\), or .*LabelEncoding")):
+        next(iter(stream.apply(Cast, 'float32')))
+
+
+def test_load_asks_for_the_file_that_is_here(tmp_path, monkeypatch):
+    """Converted files of one's own are opened by their path."""
+    monkeypatch.chdir(tmp_path)
+    fuel.config.data_path = [str(tmp_path / 'data')]
+    (tmp_path / 'pictures.hdf5').write_bytes(b'')
+    with pytest.raises(FileNotFoundError, match=(
+            r"did you mean fuel\.load\('pictures\.hdf5'\)\?")):
+        fuel.load('pictures')
+
+
+def test_csv_with_another_delimiter_is_recognized(tmp_path):
+    """One column of all is warned of, and names in it are not found."""
+    path = tmp_path / 'a.csv'
+    path.write_text('x;y\n1;2\n3;4\n')
+    with pytest.warns(UserWarning, match="did you mean delimiter=';'"):
+        assert ('x;y',) == CSVDataset(path).sources
+    with pytest.raises(ValueError, match="no column 'x'.*delimiter=';'"):
+        CSVDataset(path, columns={'features': ['x', 'y']})
+    assert ('x', 'y') == CSVDataset(path, delimiter=';').sources
+    path.write_text('text\none; two\nthree\n')
+    assert 2 == len(CSVDataset(path))
+    with pytest.raises(TypeError, match=r"subset.*splits=\{'part': rows\}"):
+        CSVDataset(path, subset=slice(0, 1))

@@ -119,7 +119,16 @@ class CSVDataset(SplitDataset):
         names = sample[0] if self.header else [
             f'column_{number}' for number in range(len(sample[0]))]
         self._titles = names
-        self._columns = _numbers(columns, names, self.path)
+        hint = _other_delimiter(sample)
+        if hint and columns is None:
+            warnings.warn(f'{self.path} has a single column, '
+                          f'{names[0]!r:.80}: {hint}', stacklevel=2)
+        try:
+            self._columns = _numbers(columns, names, self.path)
+        except ValueError as error:
+            if hint:
+                raise ValueError(f'{error}; {hint}') from error
+            raise
         self.provides_sources = tuple(self._columns)
         num_rows = len(self.records.index) - self.header
         if not num_rows:
@@ -296,6 +305,18 @@ def _type_of(cells: list[str]) -> numpy.dtype[Any]:
                 continue
             return dtype
     return TEXT
+
+
+def _other_delimiter(sample: list[list[str]]) -> str:
+    """Return the advice to choose another delimiter, if each record has one
+    cell, with the same number of them."""
+    if any(len(cells) != 1 for cells in sample):
+        return ''
+    for delimiter in (';', '\t', '|'):
+        counts = {cells[0].count(delimiter) for cells in sample}
+        if len(counts) == 1 and counts != {0} and len(sample) > 1:
+            return f'did you mean delimiter={delimiter!r}?'
+    return ''
 
 
 def _is_header(cells: list[str]) -> bool:

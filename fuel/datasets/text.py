@@ -113,7 +113,7 @@ class TextFile(Dataset):
     example_iteration_scheme = None
     takes_requests = False
 
-    def __init__(self, files: Paths, dictionary: Dictionary,
+    def __init__(self, files: Paths, dictionary: Dictionary | None = None,
                  bos_token: str | None = '<S>',  # noqa: S107 (no password)
                  eos_token: str | None = '</S>',  # noqa: S107
                  unk_token: str | None = '<UNK>',  # noqa: S107
@@ -122,6 +122,12 @@ class TextFile(Dataset):
                  encoding: str | None = None,
                  storage_options: StorageOptions | None = None) -> None:
         self.files = as_files(files, storage_options)
+        if dictionary is None:
+            raise TypeError(
+                'TextFile needs a dictionary of tokens: count one with '
+                'vocabulary = build_vocabulary(files), of '
+                'fuel.datasets.vocabulary, then write '
+                'TextFile(files, vocabulary)')
         self.dictionary = as_vocabulary(dictionary)
         check_level(level)
         for name, token in (('bos_token', bos_token),

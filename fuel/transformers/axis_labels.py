@@ -58,5 +58,17 @@ class ExpectsAxisLabels:
                 f'{type(self).__name__} expects the axes {tuple(expected)} '
                 f'of source {source_name!r}, but they are labelled '
                 f'{as_labels(actual)}: transpose the data, or correct the '
-                "stream's axis_labels")
+                f"stream's axis_labels{self._meant(tuple(expected))}")
         verified.add(source_name)
+
+    def _meant(self, expected: tuple[str, ...]) -> str:
+        """Return the advice to choose the sources that have the axes."""
+        stream = getattr(self, 'data_stream', None)
+        labels = getattr(stream, 'axis_labels', None) or {}
+        fitting = tuple(
+            source for source in getattr(stream, 'sources', ())
+            if labels.get(source) and as_labels(labels[source]) == expected)
+        if not fitting:
+            return ''
+        return (', or name the sources that the stage is for: '
+                f'which_sources={fitting}')

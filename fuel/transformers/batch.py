@@ -80,6 +80,11 @@ class Batch(Transformer):
             raise TypeError(
                 'Batch needs either batch_size, such as batch_size=128, or '
                 'an iteration_scheme, such as ConstantScheme(128)')
+        if isinstance(iteration_scheme, int):
+            raise TypeError(
+                'the second argument of Batch is an iteration_scheme: for '
+                f'batches of {iteration_scheme} examples write '
+                f'Batch(stream, batch_size={iteration_scheme})')
         if iteration_scheme is None:
             iteration_scheme = ConstantScheme(
                 positive('batch_size', batch_size))

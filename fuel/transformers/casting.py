@@ -103,7 +103,32 @@ class Cast(_Caster):
     def transform_any_source(self, source_data: ArrayLike,
                              source_name: str) -> Any:
         """Return the data as an array of the type."""
-        return cast(source_data, self.dtype)
+        try:
+            return cast(source_data, self.dtype)
+        except (TypeError, ValueError) as error:
+            text = _first_text(source_data)
+            if text is None or self.dtype.kind not in 'biuf':
+                raise
+            others = tuple(source for source in as_tuple_of_names(
+                self.which_sources) if source != source_name)
+            raise ValueError(
+                f'{error}: source {source_name!r} holds text, such as '
+                f'{text!r:.60}, which is no {self.dtype}: '
+                + (f'name the sources to cast, which_sources={others}, or '
+                   if others else '')
+                + 'make numbers of class names with LabelEncoding') from error
+
+
+def _first_text(data: Any) -> str | None:
+    """Return the text that data are, or hold first, if they are text."""
+    while not isinstance(data, str):
+        if not isinstance(data, (list, tuple, numpy.ndarray)):
+            return None
+        items = data.flat if isinstance(data, numpy.ndarray) else data
+        if not len(items):
+            return None
+        data = items[0]
+    return str(data)
 
 
 class ForceFloatX(_Caster):

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy
 
+from fuel.transformers.source_names import as_tuple_of_names
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.progress import progress
@@ -74,3 +75,25 @@ def load_parameters(path: str | os.PathLike[str], kind: str,
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f'{name} does not hold the parameters of {kind}, '
                          f'format {FORMAT}: {error}') from error
+
+
+def chosen_source(source: str | None,
+                  which_sources: Sequence[str] | str | None,
+                  default: str) -> str:
+    """Return the one source to fit to, named in either way."""
+    if which_sources is None:
+        return default if source is None else source
+    names = as_tuple_of_names(which_sources)
+    if source is not None or len(names) != 1:
+        raise ValueError(
+            'parameters are fitted to one source: name it with source=..., '
+            f'got which_sources={which_sources!r} and source={source!r}')
+    return str(names[0])
+
+
+def missing_parameters(stage: str, function: str) -> TypeError:
+    """Return the error that a stage was built without fitted parameters."""
+    return TypeError(
+        f'{stage} needs parameters: fit them to the training stream with '
+        f'parameters = {function}(stream), then write '
+        f'stream.apply({stage}, parameters)')

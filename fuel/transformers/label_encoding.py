@@ -13,7 +13,8 @@ from fuel.describe.source_types import SourceType
 from fuel.exceptions import UnknownTokenError
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.fitted import (
-    batches_of, load_parameters, save_parameters)
+    batches_of, chosen_source, load_parameters, missing_parameters,
+    save_parameters)
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
 
@@ -62,8 +63,10 @@ class LabelEncodingParameters:
             str(found['source']), tuple(found['class_names'])))
 
 
-def fit_label_encoding(data_stream: StreamLike,
-                       source: str = 'targets') -> LabelEncodingParameters:
+def fit_label_encoding(
+        data_stream: StreamLike, source: str | None = None, *,
+        which_sources: Sequence[str] | str | None = None
+        ) -> LabelEncodingParameters:
     """Collect the classes of a source in one epoch of a stream.
 
     Parameters
@@ -72,6 +75,8 @@ def fit_label_encoding(data_stream: StreamLike,
         The training data. Classes are text, bytes in UTF-8, or integers.
     source : str, optional
         Defaults to 'targets'.
+    which_sources : str or tuple of str, optional
+        Another name of `source`, as stages have it: one source.
 
     Returns
     -------
@@ -89,6 +94,7 @@ def fit_label_encoding(data_stream: StreamLike,
     >>> list(LabelEncoding(stream, parameters))
     [(array([1, 0]),), (array([1]),)]
     """
+    source = chosen_source(source, which_sources, 'targets')
     check_known('source', (source,), data_stream.sources)
     found: set[str | int] = set()
     for part in batches_of(data_stream, source, 'Fitting label encoding'):
@@ -138,10 +144,12 @@ class LabelEncoding(SourcewiseTransformer):
     """
 
     def __init__(self, data_stream: StreamLike,
-                 parameters: LabelEncodingParameters | str,
+                 parameters: LabelEncodingParameters | str | None = None,
                  unknown: int | None = None, dtype: DTypeLike = 'int64',
                  which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
+        if parameters is None:
+            raise missing_parameters('LabelEncoding', 'fit_label_encoding')
         if not isinstance(parameters, LabelEncodingParameters):
             parameters = LabelEncodingParameters.load(parameters)
         self.parameters = parameters

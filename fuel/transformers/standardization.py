@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from fuel.describe.source_types import SourceType
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.casting import as_dtype
 from fuel.transformers.fitted import (
-    batches_of, load_parameters, save_parameters)
+    batches_of, chosen_source, load_parameters, missing_parameters,
+    save_parameters)
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
 
@@ -76,8 +77,11 @@ class StandardizationParameters:
             tuple(map(int, found['shape'])), int(found['num_examples'])))
 
 
-def fit_standardization(data_stream: StreamLike, source: str | None = None,
-                        over: str = 'element') -> StandardizationParameters:
+def fit_standardization(
+        data_stream: StreamLike, source: str | None = None,
+        over: str = 'element', *,
+        which_sources: Sequence[str] | str | None = None
+        ) -> StandardizationParameters:
     """Learn mean and deviation of a source from one epoch of a stream.
 
     Parameters
@@ -90,6 +94,8 @@ def fit_standardization(data_stream: StreamLike, source: str | None = None,
         Whether each element of an example has its own mean (the default),
         each index of its first axis, such as the channel of an image, or
         all have one.
+    which_sources : str or tuple of str, optional
+        Another name of `source`, as stages have it: one source.
 
     Returns
     -------
@@ -99,7 +105,8 @@ def fit_standardization(data_stream: StreamLike, source: str | None = None,
     ------
     ValueError
         If there are no examples, or they differ in shape or are not finite
-        numbers.
+        numbers; the text names the first example that is not. If
+        `which_sources` are several.
 
     Examples
     --------
@@ -116,14 +123,18 @@ def fit_standardization(data_stream: StreamLike, source: str | None = None,
     """
     if over not in OVER:
         raise ValueError(f'over must be one of {OVER}, got {over!r}')
-    source = data_stream.sources[0] if source is None else source
+    source = chosen_source(source, which_sources, data_stream.sources[0])
     check_known('source', (source,), data_stream.sources)
     count = weight = 0
     mean: Any = 0.
     scatter: Any = 0.
     shape: tuple[int, ...] | None = None
-    for part in batches_of(data_stream, source, 'Fitting standardization'):
-        batch = _checked(numpy.asarray(part), source, shape)
+    batches = map(numpy.asarray, batches_of(
+        data_stream, source, 'Fitting standardization'))
+    for batch in batches:
+        if batch.dtype.kind not in 'biuf':
+            raise _no_numbers([batch, *batches], source, count)
+        _check(batch, source, shape, count)
         if not len(batch):
             continue
         shape = batch.shape[1:]
@@ -146,17 +157,58 @@ def fit_standardization(data_stream: StreamLike, source: str | None = None,
         tuple(deviation.ravel().tolist()), mean.shape, count)
 
 
-def _checked(batch: NDArray[Any], source: str,
-             shape: tuple[int, ...] | None) -> NDArray[Any]:
-    if batch.dtype.kind not in 'biuf' or (
-            shape is not None and len(batch) and batch.shape[1:] != shape):
+def _no_numbers(batches: Iterable[NDArray[Any]], source: str,
+                count: int) -> ValueError:
+    """Return the error that a source is text, with the first that is no
+    number: a column of numbers is text because of it."""
+    dtype, found = '', ''
+    for batch in batches:
+        dtype = dtype or str(batch.dtype)
+        found = found or _first(batch, count, _is_no_number)
+        count += len(batch)
+    return ValueError(
+        f'source {source!r} must have numbers to be standardized, but has '
+        f'{dtype}{found}: choose another with source=...')
+
+
+def _check(batch: NDArray[Any], source: str, shape: tuple[int, ...] | None,
+           count: int) -> None:
+    """Refuse a batch behind `count` examples that cannot be standardized."""
+    if shape is not None and len(batch) and batch.shape[1:] != shape:
         raise ValueError(
-            f'source {source!r} must have numbers in examples of one shape '
-            f'to be standardized: the first has the shape {shape}, a later '
-            f'batch is of {batch.dtype} and shape {batch.shape}')
+            f'source {source!r} must have examples of one shape to be '
+            f'standardized: the first has the shape {shape}, a later one '
+            f'{batch.shape[1:]}')
     if not numpy.isfinite(batch).all():
-        raise ValueError(f'source {source!r} has numbers that are not finite')
-    return batch
+        raise ValueError(
+            f'source {source!r} has numbers that are not finite'
+            f'{_first(batch, count, _is_not_finite)}: leave such examples '
+            'out, with Filter, or put numbers in their place, with Mapping')
+
+
+def _first(batch: NDArray[Any], count: int,
+           is_wrong: Callable[[Any], bool]) -> str:
+    """Return which element is the first that is wrong."""
+    for place in numpy.ndindex(batch.shape):
+        element = batch.item(place)
+        if is_wrong(element):
+            column = (f', at {place[1] if len(place) == 2 else place[1:]}'
+                      if len(place) > 1 else '')
+            return (f', first {element!r:.60} in example '
+                    f'{count + place[0]} of the epoch{column}')
+    return ''
+
+
+def _is_no_number(element: Any) -> bool:
+    try:
+        float(element)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _is_not_finite(element: Any) -> bool:
+    return not math.isfinite(element)
 
 
 def _axes(ndim: int, over: str) -> tuple[int, ...]:
@@ -190,10 +242,12 @@ class Standardization(SourcewiseTransformer):
     """
 
     def __init__(self, data_stream: StreamLike,
-                 parameters: StandardizationParameters | str,
+                 parameters: StandardizationParameters | str | None = None,
                  dtype: DTypeLike = 'floatX',
                  which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
+        if parameters is None:
+            raise missing_parameters('Standardization', 'fit_standardization')
         if not isinstance(parameters, StandardizationParameters):
             parameters = StandardizationParameters.load(parameters)
         self.parameters = parameters

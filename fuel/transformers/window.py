@@ -80,6 +80,12 @@ class Window(SequenceStage):
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: StreamLike,
                  target_source: str = 'targets', **kwargs: Any) -> None:
+        if hasattr(offset, 'get_epoch_iterator'):
+            raise TypeError(
+                'the stream comes last among the arguments of Window: '
+                'Window(offset, source_window, target_window, overlapping, '
+                'stream), or stream.apply(Window, offset=..., '
+                'source_window=..., target_window=..., overlapping=...)')
         self.offset = operator.index(offset)
         self.source_window = positive('source_window', source_window)
         self.target_window = positive('target_window', target_window)
@@ -199,6 +205,11 @@ class NGrams(Window):
     """
 
     def __init__(self, ngram_order: int, *args: Any, **kwargs: Any) -> None:
+        if hasattr(ngram_order, 'get_epoch_iterator'):
+            raise TypeError(
+                'the stream comes last among the arguments of NGrams: '
+                'NGrams(ngram_order, stream), or stream.apply(NGrams, '
+                'ngram_order=...)')
         super().__init__(0, ngram_order, 1, False, *args, **kwargs)
         self.ngram_order = self.source_window
 
