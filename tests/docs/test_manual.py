@@ -85,6 +85,28 @@ def test_table_shows_what_was_measured():
             for who in ('Fuel', 'h5py', 'PyTorch')]
 
 
+def test_first_epoch_is_said_beside_the_table():
+    """The table shows the epochs after it."""
+    text = (DOCS / 'measured.inc').read_text('utf-8')
+    measured = json.loads((DOCS / 'layouts.json').read_text('utf-8'))
+    first = {name: f'{rates["Fuel, first epoch"] / 1000:.0f}'
+             for name, rates in measured.items()
+             if 'Fuel, first epoch' in rates}
+    assert first == {name: rate for rate, name in
+                     re.findall(r'(\d+)\s\((\w+)\)', text)}
+
+
+def test_each_ratio_names_the_script_that_prints_it():
+    """With the smallest and the largest of its rounds."""
+    text = (DOCS / 'loaders.inc').read_text('utf-8')
+    rows = text.split('\n   * - ')[2:]
+    assert rows
+    for row in rows:
+        script, = re.findall(r'``(benchmarks/\w+\.py)``', row)
+        assert re.search(r'- [\d.]+ \([\d.]+-[\d.]+\)\n', row)
+        assert (DOCS.parent / script).exists()
+
+
 def test_each_data_set_has_a_card():
     """With class, sizes, shape, files, licence and what to cite."""
     cards = module_of('dataset_cards')

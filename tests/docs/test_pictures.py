@@ -1,0 +1,106 @@
+"""The drawings on the pages can be read on light pages and on dark ones."""
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / 'docs'
+PICTURES = sorted((DOCS / 'pictures').glob('*.svg'))
+# The grounds of the theme's pages.
+GROUNDS = {'light': '#ffffff', 'dark': '#131416'}
+# What WCAG asks for: of words, and of lines.
+WORDS, LINES = 4.5, 3
+RULE = re.compile(r'\.(\w+)\{([^}]*)\}')
+DARK = re.compile(r'@media \(prefers-color-scheme: dark\)\{(.*)\}\n')
+
+
+def brightness(colour):
+    """Return the relative luminance of a colour."""
+    digits = colour.lstrip('#')
+    if len(digits) == 3:
+        digits = ''.join(digit * 2 for digit in digits)
+    parts = [int(digits[at:at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = [part / 12.92 if part <= 0.03928
+                        else ((part + 0.055) / 1.055) ** 2.4
+                        for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one, other):
+    """Return the contrast of two colours, from 1 to 21."""
+    low, high = sorted([brightness(one), brightness(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def styles(text, theme):
+    """Return what the classes of a drawing have, in one of the themes."""
+    dark = DARK.search(text)
+    found = {}
+    for name, rules in RULE.findall(DARK.sub('', text)) + (
+            RULE.findall(dark[1]) if dark and theme == 'dark' else []):
+        found.setdefault(name, {}).update(
+            rule.split(':', 1) for rule in rules.split(';') if ':' in rule)
+    return found
+
+
+def elements(root, tag):
+    """Return the elements of a kind."""
+    return root.iter('{http://www.w3.org/2000/svg}' + tag)
+
+
+def number(element, name):
+    """Return an attribute as a number."""
+    return float(element.get(name, 0))
+
+
+def ground(root, text, found, page):
+    """Return the colour on which a text begins."""
+    colour = page
+    for box in elements(root, 'rect'):
+        fill = box.get('fill') or found.get(box.get('class'), {}).get('fill')
+        if (number(box, 'x') <= number(text, 'x')
+                <= number(box, 'x') + number(box, 'width')
+                and number(box, 'y') <= number(text, 'y')
+                <= number(box, 'y') + number(box, 'height')
+                and fill != 'none'):
+            colour = '#ffffff' if fill == 'white' else fill
+    return colour
+
+
+@pytest.mark.parametrize('theme', GROUNDS)
+@pytest.mark.parametrize('path', PICTURES, ids=lambda path: path.stem)
+def test_words_and_lines_stand_out(path, theme):
+    """From the box below them, or from the page in either theme."""
+    source = path.read_text('utf-8')
+    root, found = ElementTree.fromstring(source), styles(source, theme)
+    texts = list(elements(root, 'text'))
+    assert texts
+    for text in texts:
+        fill = '#000'
+        for name in text.get('class', '').split():
+            fill = found[name].get('fill', fill)
+        below = ground(root, text, found, GROUNDS[theme])
+        assert contrast(fill, below) >= WORDS, (text.text, fill, below)
+    for line in elements(root, 'path'):
+        stroke = found.get(line.get('class'), {}).get('stroke')
+        if stroke:
+            assert contrast(stroke, GROUNDS[theme]) >= LINES, stroke
+
+
+@pytest.mark.parametrize('path', PICTURES, ids=lambda path: path.stem)
+def test_picture_has_a_size_and_a_place_to_scroll(path):
+    """On narrow pages its words keep their size."""
+    root = ElementTree.fromstring(path.read_text('utf-8'))
+    assert root.get('viewBox') == f'0 0 {root.get("width")} ' + root.get(
+        'height')
+    pages = [page.read_text('utf-8') for page in DOCS.glob('*.rst')]
+    assert any(f'.. container:: picture\n\n   .. image:: pictures/{path.name}'
+               in page for page in pages)
+
+
+def test_pages_tell_pictures_their_theme():
+    """The theme of a page may differ from the system's."""
+    css = (DOCS / '_static' / 'fuel.css').read_text('utf-8')
+    assert 'body[data-theme="dark"] { color-scheme: dark; }' in css
+    assert '.picture { overflow-x: auto; }' in css
