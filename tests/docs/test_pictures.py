@@ -103,4 +103,12 @@ def test_pages_tell_pictures_their_theme():
     """The theme of a page may differ from the system's."""
     css = (DOCS / '_static' / 'fuel.css').read_text('utf-8')
     assert 'body[data-theme="dark"] { color-scheme: dark; }' in css
-    assert '.picture { overflow-x: auto; }' in css
+
+
+def test_pages_scroll_what_does_not_fit():
+    """Tables, programs and outputs by themselves; names in the index break."""
+    css = (DOCS / '_static' / 'fuel.css').read_text('utf-8')
+    for name in ('table.docutils', 'pre', '.output_html', '.picture'):
+        rule = re.search(rf'^{re.escape(name)} {{([^}}]*)}}', css, re.M)
+        assert 'overflow-x: auto;' in rule[1], name
+    assert 'table-layout: fixed; overflow-wrap: anywhere' in css
