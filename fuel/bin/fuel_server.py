@@ -43,7 +43,7 @@ def make_parser() -> CommandParser:
                         help='what several clients get; default: '
                              '%(default)s, each batch goes to one of them')
     parser.add_argument('--num-clients', type=int,
-                        help='how many clients an epoch waits for')
+                        help='how many clients the first epoch waits for')
     parser.add_argument('--curve', metavar='DIRECTORY',
                         help='keys, for encrypted connections')
     parser.add_argument('--journal', metavar='FILE',

@@ -73,6 +73,8 @@ class ServerChannel:
     `welcome`, `joined`: what the server answered, while it is there.
     `refusal`: why it does not serve this client.
     `queue`: messages about the epoch that nobody took yet.
+    `stacks`, `obstacle`: where the pipeline is, and what the server waits for
+        that other clients have to do, when it was last asked.
     `leases`: shared memory of the server.
     `generation`: how many times a connection was made.
     `is_waiting`: whether an exception that comes out of here, by Ctrl-C say,
@@ -93,6 +95,7 @@ class ServerChannel:
         self.leases = Leases(self._most_lent)
         self.is_waiting = False
         self.stacks: str | None = None
+        self.obstacle = ''
         self.measured: list[Any] | None = None
         self.since = self.last_look = time.monotonic()
         self.was_there = False
@@ -246,6 +249,7 @@ class ServerChannel:
             self._refuse(get_field(fields, 'error', str)[:2000])
         elif kind == 'stacks':
             self.stacks = get_field(fields, 'text', str)
+            self.obstacle = get_field(fields, 'wait', str, '')[:2000]
         elif kind == 'measure':
             self.measured = get_field(fields, 'stages', list)
         elif kind == 'revoke':

@@ -30,6 +30,8 @@ _GLANCE = 0.05
 _ABSENCE = 1.0
 # Seconds after which somebody who waits looks at what else has happened.
 _SLICE = 0.25
+# What a client waits for that others may keep it from.
+_PLACE = 'a place in an epoch'
 
 
 class Connection(ServerChannel):
@@ -131,7 +133,7 @@ class Connection(ServerChannel):
         def answer() -> Any:
             self._check_generation(generation)
             return self.joined or self.queue
-        self._wait(answer, 'the epoch of the other clients to end')
+        self._wait(answer, _PLACE)
         return {**(self.joined or {}), 'generation': generation}
 
     def take(self, generation: int) -> Delivery:
@@ -178,19 +180,30 @@ class Connection(ServerChannel):
                 raise ServerError(self._describe_stall(what))
             if now > patience:
                 patience = float('inf')
-                log.warning('waiting for %s from %s', what,
-                            self.options.address)
+                self._ask_where_it_is()
+                log.warning('waiting for %s from %s%s', what,
+                            self.options.address, self._because())
         return found
 
-    def _describe_stall(self, what: str) -> str:
-        self.stacks = None
+    def _ask_where_it_is(self) -> None:
+        """Ask the server where its pipeline is, and what it waits for."""
+        self.stacks, self.obstacle = None, ''
         self.report(type='stacks')
         deadline = time.monotonic() + _PATIENCE
         while self.stacks is None and time.monotonic() < deadline:
             self._talk(lambda: self.stacks, 0.1)
-        return (f'the server at {self.options.address} is there, but waiting '
+
+    def _because(self) -> str:
+        return f': {self.obstacle}' if self.obstacle else ''
+
+    def _describe_stall(self, what: str) -> str:
+        self._ask_where_it_is()
+        said = (f'the server at {self.options.address} is there, but waiting '
                 f'for {what} took more than {self.options.stalled} seconds '
-                f'(stalled). Its pipeline is at:\n'
+                f'(stalled){self._because()}')
+        if what == _PLACE and self.obstacle:
+            return said
+        return (f'{said}. Its pipeline is at:\n'
                 f'{self.stacks or "unknown, since it does not answer"}')
 
     def _talk(self, find: Callable[[], Any], timeout: float) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from fuel.exceptions import StateMismatchError
+from fuel.server.attendance import Attendance, Joiner, describe_ranks
 from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch
 from fuel.server.journal import Journal
@@ -25,18 +26,6 @@ log = logging.getLogger(__name__)
 # Seconds within which clients that were killed together are started again
 # together, so that one without a state does not come before the others.
 _TOGETHER = 2.0
-
-
-class Joiner(NamedTuple):
-    """A client that wants to join an epoch.
-
-    `number`: of its wish; a later one replaces it.
-    `position`: what it continues.
-    """
-
-    connection: ClientConnection
-    number: int
-    position: Position | None
 
 
 class Admission:
@@ -63,6 +52,10 @@ class Admission:
     def connect(self, scheduler: Scheduler) -> None:
         """Use a scheduler for sending and for the pipeline."""
         self._scheduler = scheduler
+        self._attendance = Attendance(
+            self.sharing, self.num_clients,
+            lambda client: scheduler.connection_of(client) is not None,
+            scheduler.clock, scheduler.hold)
 
     def on_join(self, connection: ClientConnection, fields: Fields) -> None:
         """Note that a client wants to join an epoch."""
@@ -90,6 +83,7 @@ class Admission:
     def admit(self) -> None:
         """Let clients that wait join the epoch that they can join."""
         if not self._joiners:
+            self._attendance.keep_waiting(False)
             return
         # Those who continue first, lest the others begin the next epoch.
         waiting = sorted(self._joiners, key=self._must_wait)
@@ -139,16 +133,17 @@ class Admission:
             return False
         ledger = self.epoch.ledger
         position = self._usable(position)
+        account = ledger.accounts.get(client)
+        is_beginner = account is not None and not account.has_left \
+            and not account.delivered
         if position is None or (
                 position.is_over and position.run != self.run):
-            account = ledger.accounts.get(client)
-            return account is not None and not account.has_left \
-                and not account.delivered
+            return is_beginner
         if position.run != self.run:
             return False
         if position.is_over:
-            return (position.epoch + 1 == ledger.number
-                    and position.client in ledger.accounts)
+            return position.epoch + 1 == ledger.number and (
+                is_beginner or position.client in ledger.accounts)
         return position.epoch == ledger.number
 
     def _usable(self, position: Position | None) -> Position | None:
@@ -191,7 +186,8 @@ class Admission:
         if epoch is not None and (
                 epoch.members or self._must_hold(epoch, joiner)):
             return False
-        if wants_new and self._count_clients(later) < self.num_clients:
+        if wants_new and self._describe_lack(later):
+            self._attendance.keep_waiting(True)
             return False
         self._begin(connection, position)
         return True
@@ -222,6 +218,8 @@ class Admission:
         self.epoch = epoch = Epoch(ledger, self._scheduler.free)
         epoch.cursor = epoch.ledger.highest()
         for account in [*ledger.accounts.values()]:
+            # Which of them had closed their streams is not in the journal.
+            self._attendance.lose(account.client)
             if account.is_present or account.deadline:
                 ledger.lose(account.client, self._scheduler.hold_until())
         journal.begin(run, ledger)
@@ -271,12 +269,36 @@ class Admission:
             or max(account.deadline for account in awaited)
             > self._scheduler.hold_until() - _TOGETHER)
 
-    def _count_clients(self, joiners: list[Joiner]) -> int:
-        """Return how many clients wait, each once, without those gone."""
-        return len({
-            joiner.connection.client for joiner in [*joiners, *self._joiners]
+    def _describe_lack(self, joiners: list[Joiner]) -> str:
+        """Return for which clients the next epoch waits, if for any."""
+        former = None if self.epoch is None else self.epoch.ledger
+        return self._attendance.describe_lack(former, [
+            joiner for joiner in [*joiners, *self._joiners]
             if joiner.connection.join == joiner.number
-            and self._is_connected(joiner)})
+            and self._is_connected(joiner)])
+
+    def describe_wait(self) -> str:
+        """Return what other clients have to do, if something waits for it."""
+        epoch = self.epoch
+        if epoch is not None and (awaited := epoch.ledger.awaited()):
+            seconds = max(account.deadline for account in awaited) \
+                - self._scheduler.clock()
+            return ('the server waits for the successor of each client that '
+                    f'vanished, {len(awaited)} of them, for '
+                    f'{max(0.0, seconds):.0f} more seconds (reconnect)')
+        if epoch is not None and epoch.members:
+            return describe_ranks(
+                epoch.absent_ranks(), self.num_clients) or (
+                self._joiners and 'the server waits for the epoch of other '
+                f'clients to end: {len(epoch.members)} are in it') or ''
+        return self._describe_lack([]) if self._joiners else ''
+
+    def on_lost(self, client: str, may_return: bool) -> None:
+        """Note that the connection of a client has ended."""
+        if not may_return:
+            self._attendance.dismiss(client)
+        elif self.epoch is not None and client in self.epoch.ledger.accounts:
+            self._attendance.lose(client)
 
     def _join(self, connection: ClientConnection,
               position: Position | None) -> None:
@@ -290,6 +312,7 @@ class Admission:
             epoch.ledger.check_claims(position.client, claims)
             epoch.join(connection.client, connection.hwm, connection.rank,
                        position.client, claims)
+            self._attendance.dismiss(position.client)
         if epoch.is_open:
             self._answer(epoch, connection)
 
@@ -337,6 +360,7 @@ class Admission:
               if is_adopted and position is not None else ()))
         self._former = self.run, old
         self.run, self.epoch = run, epoch
+        self._attendance.begin()
         self._scheduler.counts['epochs'] += 1
         self._scheduler.open(epoch, index=index, state=state, after=after)
 

@@ -253,6 +253,16 @@ class Epoch:
         chosen = self._choose(wanting)
         return None if chosen is None else [chosen]
 
+    def absent_ranks(self) -> list[int]:
+        """Return the ranks whose batches wait for a client of theirs."""
+        ledger = self.ledger
+        if ledger.sharing != RANK:
+            return []
+        waiting = [*self.free, *([] if self.is_exhausted else [self.cursor])]
+        there = {member.account.rank for member in self.members.values()}
+        return sorted({index % ledger.num_ranks for index in waiting}
+                      - there - self.finished_ranks)
+
     def is_held(self, index: int) -> bool:
         """Return whether a batch is held that is not in memory."""
         return (not self.is_shared and index not in self.under_way

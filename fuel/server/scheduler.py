@@ -47,8 +47,8 @@ class Scheduler:
         self.admission = admission
         self.connections = connections
         self.post = post
-        self._hold = hold
-        self._clock = clock
+        self.hold = hold
+        self.clock = clock
         self.pool = SlotPool(max_bytes)
         self.counts = dict.fromkeys(
             ('batches', 'bytes', 'errors', 'epochs', 'dropped messages',
@@ -154,16 +154,16 @@ class Scheduler:
                 self._make_next(epoch)
                 if epoch.is_exhausted:
                     self._finish(epoch)
-        now = self._clock()
+        now = self.clock()
         self.waited['pipeline' if self._outstanding else 'clients'] += (
             now - self._since)
         self._since = now
 
     def _finish(self, epoch: Epoch) -> None:
         """End the epoch of the members for whom nothing is left."""
-        lender = epoch.lender(self._clock())
+        lender = epoch.lender(self.clock())
         if lender is not None:
-            lender.revoked = self._clock()
+            lender.revoked = self.clock()
             self._send_to(lender, {'type': 'revoke'})
         for member in epoch.ended():
             self._send_to(member, {'type': 'end',
@@ -271,7 +271,7 @@ class Scheduler:
 
     def _pass_checkpoint(self, epoch: Epoch, result: Result) -> None:
         steps = result.fields.get('changes')
-        now = self._clock()
+        now = self.clock()
         is_recorded = now >= self._next_checkpoint
         if is_recorded:
             self._next_checkpoint = now + _CHECKPOINT
@@ -295,7 +295,7 @@ class Scheduler:
         epoch = self.epoch
         assert epoch is not None
         # On record before it is under way.
-        epoch.deliver(item, member, self._clock())
+        epoch.deliver(item, member, self.clock())
         connection = self.connection_of(member.client)
         if connection is None:
             return
@@ -327,7 +327,7 @@ class Scheduler:
         member = epoch and epoch.members.get(connection.client)
         if not epoch or not member:
             return False
-        now = self._clock()
+        now = self.clock()
         if member.revoked and now - member.revoked > _MUTE:
             return True
         return (member.first_sent > 0 and not member.has_read
@@ -337,7 +337,7 @@ class Scheduler:
     def expire(self) -> None:
         """Stop to hold what successors did not come for in time."""
         if self.epoch is not None:
-            self.epoch.expire(self._clock())
+            self.epoch.expire(self.clock())
 
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
@@ -346,16 +346,19 @@ class Scheduler:
         epoch = self.epoch
         if epoch is None:
             return
+        if connection.identity not in self.connections:
+            self.admission.on_lost(
+                connection.client, may_return=hold and not has_left)
         if has_left:
             epoch.leave(connection.client)
         elif connection.client in epoch.members:
             epoch.lose(connection.client, self.hold_until()
-                       if hold else self._clock())
+                       if hold else self.clock())
             self.expire()
 
     def hold_until(self) -> float:
         """Return until when the successor of a client may come."""
-        return self._clock() + self._hold
+        return self.clock() + self.hold
 
     def free(self, item: Item) -> None:
         """Free the memory of an item that nobody needs."""

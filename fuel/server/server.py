@@ -42,8 +42,11 @@ class Server:
         ``'rank'``, batch `i` goes to the client whose rank is ``i %
         num_clients``.
     num_clients : int, optional
-        How many clients an epoch waits for before it begins.  Defaults to
-        one; required with ``'rank'``.
+        How many clients the first epoch waits for before it begins.  A
+        later one waits for those of the epoch before: for `reconnect`
+        seconds if they vanished, not at all if they closed their streams.
+        With ``'rank'`` each epoch waits for each rank.  Defaults to one;
+        required with ``'rank'``.
     max_bytes : int, optional
         Shared memory for clients on this host.  Defaults to
         ``config.shared_memory_bytes``, 1 GiB.
@@ -58,8 +61,8 @@ class Server:
         ``config.server_journal``, none with port 0.
     reconnect : float, optional
         Seconds for which the batches of a client that vanished are held for
-        its successor, before other clients get them.  Defaults to
-        ``config.reconnect_timeout``, 30.
+        its successor, before other clients get them, or begin the next
+        epoch without it.  Defaults to ``config.reconnect_timeout``, 30.
 
     Attributes
     ----------

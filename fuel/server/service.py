@@ -152,7 +152,8 @@ class Service:
 
     def _on_stacks(self, connection: ClientConnection, _: Fields) -> None:
         self.send(connection, {'type': 'stacks',
-                                'text': self.pipeline.stack()})
+                               'text': self.pipeline.stack(),
+                               'wait': self._admission.describe_wait()})
 
     def _on_bye(self, connection: ClientConnection, _: Fields) -> None:
         self._lose(connection, has_left=True)
@@ -223,6 +224,7 @@ class Service:
             'queue': 0 if epoch is None else sum(
                 len(member.account.pending)
                 for member in epoch.members.values()),
+            'waits for clients': self._admission.describe_wait() or 'no',
             'seconds waiting on the pipeline': waited['pipeline'],
             'seconds waiting on clients': waited['clients']}
 

@@ -32,7 +32,8 @@ def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
     hwm : int, optional
         How many batches may be under way to each client.  Defaults to 10.
     **kwargs
-        `host`, `sharing`, `journal` and others; see :class:`Server`.
+        `host`, `sharing`, `num_clients`, `journal` and others; see
+        :class:`Server`.
 
     Examples
     --------

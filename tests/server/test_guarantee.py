@@ -446,8 +446,8 @@ def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
     others are refused, not served from another order."""
     world, one, _ = begin(tmp_path, 'split')
     world.kill_server()
+    world.num_clients = 1
     world.start_server()
-    world.num_clients = world.server.admission.num_clients = 1
     stranger = world.add_client()
     stranger.next()
     assert 'a new run begins' in caplog.text

@@ -306,6 +306,14 @@ class Client:
             state = {**state, 'over': True}
         return state, list(self.history), self.has_ended
 
+    def close(self):
+        """Close the stream, as when the process ends normally."""
+        self.flush()
+        self.is_alive = False
+        self.world.clients.remove(self)
+        self.world.server.lose(self.link, has_left=True)
+        self.cut()
+
     def kill(self, received=0):
         """Kill the process; so many of its last messages still arrive."""
         link, server = self.link, self.world.server

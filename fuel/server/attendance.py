@@ -1,0 +1,124 @@
+"""Attendance: for which clients an epoch waits before it begins."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from fuel.server.ledger import RANK, SPLIT, Ledger
+
+if TYPE_CHECKING:
+    from fuel.server.connections import ClientConnection
+    from fuel.server.position import Position
+
+# So many ranks are named in a message.
+_NAMED = 5
+
+
+class Joiner(NamedTuple):
+    """A client that wants to join an epoch.
+
+    `number`: of its wish; a later one replaces it.
+    `position`: what it continues.
+    """
+
+    connection: ClientConnection
+    number: int
+    position: Position | None
+
+
+class Attendance:
+    """Tells which clients an epoch still waits for.
+
+    The first epoch waits for `num_clients` of them.  A later one waits for
+    those of the epoch before, unless they closed their streams, ended, or
+    have been gone for too long; by rank, each epoch waits for each rank.
+
+    `is_connected`: whether a client, by its name, has a connection.
+    `clock`: returns the time in seconds.
+    `hold`: seconds that a client has to ask, or its successor to come.
+    """
+
+    def __init__(self, sharing: str, num_clients: int,
+                 is_connected: Callable[[str], bool],
+                 clock: Callable[[], float], hold: float) -> None:
+        self._sharing = sharing
+        self._num_clients = num_clients
+        self._is_connected = is_connected
+        self._clock = clock
+        self._hold = hold
+        # Until when the successors of clients that vanished may come.
+        self._awaited: dict[str, float] = {}
+        # Until when those who wait are kept for others; 0 if none are.
+        self._patience = 0.0
+
+    def lose(self, client: str) -> None:
+        """Await a client that vanished, or its successor."""
+        self._awaited[client] = self._clock() + self._hold
+
+    def dismiss(self, client: str) -> None:
+        """Await a client no more: it has left, or has a successor."""
+        self._awaited.pop(client, None)
+
+    def begin(self) -> None:
+        """Note that an epoch begins."""
+        self._awaited.clear()
+        self._patience = 0.0
+
+    def keep_waiting(self, is_somebody: bool) -> None:
+        """Note whether clients are kept from an epoch for others."""
+        if not is_somebody:
+            self._patience = 0.0
+        elif not self._patience:
+            self._patience = self._clock() + self._hold
+
+    def describe_lack(self, former: Ledger | None,
+                      joiners: Iterable[Joiner]) -> str:
+        """Return which clients are lacking; empty if an epoch can begin.
+
+        `former`: the epoch before, if there was one.
+        """
+        joiners = list(joiners)
+        if self._sharing == RANK:
+            return self._describe_ranks(
+                {joiner.connection.rank for joiner in joiners})
+        count = len({joiner.connection.client for joiner in joiners})
+        number, which = self._num_clients - count, ''
+        if former is not None:
+            number = min(number, len(self._expected(former, joiners)))
+            which = ' of the epoch before'
+        if number <= 0:
+            return ''
+        return (f'the server waits for {number} more client'
+                f'{"s" if number > 1 else ""}{which}: num_clients='
+                f'{self._num_clients}, {count} '
+                f'{"is" if count == 1 else "are"} there')
+
+    def _describe_ranks(self, there: set[int | None]) -> str:
+        lacking = [rank for rank in range(self._num_clients)
+                   if rank not in there]
+        return describe_ranks(lacking, self._num_clients)
+
+    def _expected(self, former: Ledger, joiners: list[Joiner]) -> set[str]:
+        """Return who took part in an epoch and may ask for the next."""
+        now = self._clock()
+        if self._sharing == SPLIT and 0 < self._patience <= now:
+            # They can still join while it runs.
+            return set()
+        asking = {joiner.connection.client for joiner in joiners}
+        asking.update(joiner.position.client for joiner in joiners
+                      if joiner.position is not None)
+        return {client for client in former.accounts
+                if client not in asking
+                and (self._is_connected(client)
+                     or self._awaited.get(client, 0.0) > now)}
+
+
+def describe_ranks(ranks: list[int], num_clients: int) -> str:
+    """Return that an epoch waits for clients of these ranks, if any."""
+    if not ranks:
+        return ''
+    named = ', '.join(map(str, ranks[:_NAMED]))
+    more = f' and {len(ranks) - _NAMED} more' if ranks[_NAMED:] else ''
+    return (f'the server waits for a client of each of the ranks {named}'
+            f"{more}: sharing='rank', num_clients={num_clients}, and the "
+            'batches of a rank are for nobody else')
