@@ -166,10 +166,8 @@ def main(args: Sequence[str] | None = None) -> int:
             num_clients=options.num_clients, curve=options.curve,
             journal=options.journal, reconnect=options.reconnect)
     except ZMQError as error:
-        print(f'fuel-server: cannot listen at tcp://{options.host}:'
-              f'{options.port}: {error.strerror}; choose another --port, 0 '
-              'for a free one, or a --host of this machine',
-              file=sys.stderr)
+        print(f'fuel-server: {error.strerror}; choose another --port, 0 for '
+              'a free one, or a --host of this machine', file=sys.stderr)
         return 1
     except (OSError, ValueError, NotImplementedError) as error:
         notes = ' '.join(getattr(error, '__notes__', []))

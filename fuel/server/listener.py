@@ -64,12 +64,16 @@ class Listener:
                 self.router.bind(f'tcp://{host}:{port or "*"}')
                 break
             except zmq.ZMQError as error:
-                if error.errno != errno.EADDRINUSE \
-                        or time.monotonic() > deadline:
-                    error.add_note(
-                        f'while binding tcp://{host}:{port or "*"}')
-                    raise
-                time.sleep(0.05)
+                if error.errno == errno.EADDRINUSE \
+                        and time.monotonic() <= deadline:
+                    time.sleep(0.05)
+                    continue
+                why = ('' if error.errno != errno.EADDRINUSE else
+                       ': another program listens there, perhaps another '
+                       'server')
+                raise zmq.ZMQError(
+                    error.errno, f'cannot listen at tcp://{host}:'
+                    f'{port or "*"}: {error.strerror}{why}') from None
         self.endpoint = self.router.getsockopt_string(zmq.LAST_ENDPOINT)
         self.address = self.endpoint.replace('//0.0.0.0:', '//*:')
 
