@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Delivery(NamedTuple):
 class Options(NamedTuple):
     """How to connect.
 
+    `sources`: the names that the client has for what arrives.
     `timeout`: seconds to wait for a server that is not there yet.
     `reconnect`: seconds to wait for the successor of one that vanished.
     `stalled`: seconds without a batch after which the pipeline counts as
@@ -54,7 +56,7 @@ class Options(NamedTuple):
     """
 
     address: str
-    sources: int
+    sources: Sequence[str]
     examples: bool | None
     hwm: int
     rank: int | None
@@ -163,7 +165,7 @@ class ServerChannel:
         socket.connect(self.options.address)
         self._send(socket, {
             'type': 'hello', 'version': VERSION, 'client': self.client,
-            'sources': self.options.sources,
+            'sources': len(self.options.sources),
             'examples': self.options.examples, 'hwm': self.options.hwm,
             'rank': self.options.rank,
             'shared_memory': self.options.shared_memory})
@@ -265,12 +267,25 @@ class ServerChannel:
             raise WireError(f'version {version} of the protocol')
         self._send(socket, {'type': 'ready', 'proof': answer_probe(
             fields.get('probe'), self.client)})
+        if not self.was_there:
+            self._check_order(fields)
         self.outgoing.clear()
         self.leases = Leases(self._most_lent)
         self.generation += 1
         self.was_there = True
         self.refusal = None
         self.welcome = fields
+
+    def _check_order(self, welcome: Fields) -> None:
+        """Warn of a name that the server has in another place."""
+        names = list(self.options.sources)
+        sent = get_field(welcome, 'sources', list)
+        if any(name in sent and name != other
+               for name, other in zip(names, sent, strict=False)):
+            log.warning(
+                'the server at %s sends the sources %.500s under the names '
+                '%s here: names are by place, and give no other order',
+                self.options.address, sent, names)
 
     def _take_delivery(self, kind: str, fields: Fields,
                        frames: list[Any]) -> None:

@@ -29,7 +29,8 @@ class ServerDataStream(RemoteStream):
     ----------
     sources : tuple of str
         Names for what arrives, in its order; they need not be the names
-        that the server has.
+        that the server has.  One that the server has in another place is
+        logged as a warning.
     produces_examples : bool, optional
         Whether the server sends examples (as opposed to batches); another
         kind is an error.  Defaults to None: what the server says.
@@ -188,7 +189,7 @@ class ServerDataStream(RemoteStream):
             # Servers listen there; the name may stand for another address.
             host = '127.0.0.1'
         connection = Connection(Options(
-            f'tcp://{host}:{self.port}', len(self.sources),
+            f'tcp://{host}:{self.port}', self.sources,
             self._produces_examples, self.hwm, self.rank, self.timeout,
             self.reconnect, self.stalled, self.shared_memory, self.curve),
             secrets.token_hex(8))
