@@ -313,6 +313,13 @@ class Admission:
             epoch.join(connection.client, connection.hwm, connection.rank,
                        position.client, claims)
             self._attendance.dismiss(position.client)
+            if position.client != connection.client \
+                    and position.client in epoch.members:
+                # It stays, lest a forged state removes others.
+                log.warning(
+                    'a client has loaded the state of client %r, which is '
+                    'still in the epoch: they share what is left of it',
+                    position.client)
         if epoch.is_open:
             self._answer(epoch, connection)
 
