@@ -32,7 +32,8 @@ def program(directory, *arguments):
     with subprocess.Popen(
             [sys.executable, *arguments], cwd=directory, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ,
+            # Each line is written at once: clients share standard output.
+            env={**os.environ, 'PYTHONUNBUFFERED': '',
                  'PYTHONPATH': os.pathsep.join(sys.path)}) as process:
         try:
             yield process
@@ -98,6 +99,38 @@ def test_server_and_two_clients_deliver_each_example_once(tmp_path):
         assert [1000, 499500] == [sum(part) for part in zip(
             *parts, strict=True)]
         assert all(count % 50 == 0 for count, _ in parts)
+
+
+# Runs a client that does something after each of its checkpoints.
+DRIVER = """
+import os, sys
+import resumable_client
+from support.waiting import wait_until
+save, path = resumable_client.save, sys.argv[1]
+def save_and(*args, **kwargs):
+    save(*args, **kwargs)
+    {}
+resumable_client.save = save_and
+resumable_client.train(path)
+"""
+KILLED = 'os.kill(os.getpid(), 9)'
+WAITING = "wait_until(lambda: os.path.exists('b.json'))"
+
+
+@pytest.mark.timeout(110)
+def test_killed_client_continues_from_its_checkpoint(tmp_path):
+    """The two together train on each example once in each epoch."""
+    for name, text in programs(DOCS / 'server.rst').items():
+        (tmp_path / name).write_text(text)
+    wait_for_port(5559)
+    with program(tmp_path, 'two_clients.py', 'serve'), \
+            program(tmp_path, '-c', DRIVER.format(WAITING), 'a.json') as a:
+        with program(tmp_path, '-c', DRIVER.format(KILLED), 'b.json') as b:
+            assert b.wait(50) == -signal.SIGKILL
+        with program(tmp_path, 'resumable_client.py', 'b.json') as b:
+            outputs = [process.communicate(timeout=50) for process in (a, b)]
+    parts = [tuple(map(int, output.split())) for output, _ in outputs]
+    assert [2000, 999000] == [sum(part) for part in zip(*parts, strict=True)]
 
 
 def test_page_shows_how_keys_are_made():

@@ -4,6 +4,7 @@ without end.
 Epochs have an identity, nothing that was buffered is lost, several
 clients share exactly, errors arrive, the server stops and listens locally.
 """
+import errno
 import gc
 import json
 import logging
@@ -240,6 +241,19 @@ def test_mismatch_is_an_error(serve, connect, kwargs, text):
     """Not a hang: it comes with the handshake."""
     with pytest.raises(ServerError, match=text):
         next(connect(serve(), **kwargs).get_epoch_iterator())
+
+
+@pytest.mark.parametrize(('names', 'warns'), [
+    (('targets', 'features'), True), (('x', 'features'), True),
+    (('x', 'y'), False), (('features', 'targets'), False)])
+def test_names_of_the_server_in_another_order_are_told(
+        serve, connect, caplog, names, warns):
+    """Data come in the server's order; only new names are free."""
+    client = connect(serve(), names)
+    with caplog.at_level(logging.WARNING):
+        client.connect()
+    assert ("sources ['features', 'targets'] under the names "
+            f'{list(names)}' in caplog.text) == warns
 
 
 def test_server_that_is_not_there_is_waited_for(serve, connect, caplog):
@@ -614,6 +628,21 @@ def test_stream_without_position_is_served(serve, connect):
     assert len(list(client.get_epoch_iterator())) == 6
 
 
+def test_state_of_a_client_that_still_reads_makes_two_of_it(
+        serve, connect, caplog):
+    """They share what is left of the epoch, and the server's log says so."""
+    server = serve(build(num_examples=80).data_stream)
+    first, second = connect(server), connect(server)
+    epoch = first.get_epoch_iterator()
+    got = [next(epoch)]
+    second.load_state_dict(first.state_dict())
+    with caplog.at_level(logging.WARNING):
+        got += second.get_epoch_iterator()
+    assert 'which is still in the epoch: they share' in caplog.text
+    got += epoch
+    assert targets_of(got) == list(range(80))
+
+
 def test_two_epochs_at_once_are_two_clients(serve, connect):
     """The iterators of one stream share the epoch of the server."""
     client = connect(serve(build(num_examples=80).data_stream))
@@ -631,13 +660,17 @@ def test_server_listens_locally_and_says_where(serve):
 
 
 def test_port_that_stays_busy_is_an_error(serve):
-    """After two seconds, with the address."""
+    """After two seconds, with the address and what is probably there."""
     server = serve()
     before = time.monotonic()
     with pytest.raises(zmq.ZMQError, match='in use') as caught:
         serve(port=server.port)
     assert time.monotonic() - before > 1.9
-    assert f'127.0.0.1:{server.port}' in caught.value.__notes__[0]
+    text = str(caught.value)
+    assert text.startswith(f'cannot listen at tcp://127.0.0.1:{server.port}: ')
+    assert text.endswith(
+        ': another program listens there, perhaps another server')
+    assert caught.value.errno == errno.EADDRINUSE
 
 
 def test_server_that_does_not_start_leaves_nothing(serve):
