@@ -77,7 +77,7 @@ class DataIterator(EpochIterator):
                 'how many items are left of an epoch of '
                 f'{type(self.data_stream).__name__} is not known before it '
                 'is over')
-        return max(0, length - self.epoch.requested)
+        return max(0, length - self.epoch.requested // self.epoch.step)
 
     def read_next(self) -> Any:
         """Return the next data, where no compiled reader has them."""

@@ -10,6 +10,7 @@ import json
 import os
 import weakref
 from contextlib import ExitStack
+from itertools import islice
 from typing import Any, NamedTuple
 
 from fuel.epochs.pipeline import check_one_to_one, skip
@@ -201,15 +202,35 @@ def advance(iterator: Any, count: int | None) -> None:
     """Leave out items of an epoch, without making them if possible.
 
     `count`: None for all of them, and the end.
+
+    Raises: ValueError if there are not so many.
     """
-    stream = iterator.data_stream
-    try:
-        check_one_to_one(stream)
-        skip(iterator, len(stream) if count is None else count)
-    except (TypeError, ValueError):
+    left = _count_left(iterator)
+    if left is None:
         # It does not make one of one, or has no length.
-        for _ in range(count or 0):
-            next(iterator)
+        taken = sum(1 for _ in islice(iterator, count))
+        if count is not None and taken < count:
+            raise _beyond(count, taken)
+        return
+    if count is not None and count > left:
+        raise _beyond(count, left)
+    skip(iterator, left if count is None else count)
     if count is None:
         for _ in iterator:
             pass
+
+
+def _count_left(iterator: Any) -> int | None:
+    """Return how many items can be left out; None if that is not known."""
+    try:
+        check_one_to_one(iterator.data_stream)
+        return len(iterator)
+    except (TypeError, ValueError):
+        return None
+
+
+def _beyond(count: int, left: int) -> ValueError:
+    return ValueError(
+        f'there is no state after {count} batches of this pass, which has '
+        f'{left}: count them from 1 in each epoch, and after each resume, as '
+        'enumerate(loader, 1) does')

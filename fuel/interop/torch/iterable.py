@@ -275,7 +275,7 @@ class StreamIterable(IterableDataset[Any]):
         ----------
         count : int, optional
             How many batches the loader's iterator made last has delivered,
-            at least one.  Defaults to None: all, and the epoch is over.
+            so from 1 in each epoch and after each resume.  None: all.
 
         Returns
         -------
@@ -287,8 +287,8 @@ class StreamIterable(IterableDataset[Any]):
         Raises
         ------
         ValueError
-            If no epoch has begun, or this process itself has read another
-            number of batches.
+            If no epoch has begun, this pass has fewer batches, or this
+            process itself has read another number of them.
 
         Examples
         --------

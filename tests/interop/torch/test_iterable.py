@@ -473,6 +473,26 @@ def test_state_beside_workers_is_refused_where_it_would_be_wrong():
         here.state_after(0)
 
 
+@pytest.mark.parametrize('build', [
+    shuffled, lambda: Filter(shuffled(), bool),
+    lambda: shuffled().shard(0, 1)], ids=['plain', 'in order', 'sharded'])
+def test_state_after_more_than_the_pass_has_is_refused(build):
+    """Such as a count of all epochs, or one that a resume goes on with."""
+    iterable = as_iterable(build())
+    loader = load(iterable, 1)
+    for _ in range(2):
+        assert 7 == len(list(loader))
+        with pytest.raises(ValueError, match='8 batches .* which has 7'):
+            iterable.state_after(8)
+    state = iterable.state_after(5)
+    resumed = as_iterable(build())
+    resumed.load_state_dict(state)
+    assert 2 == len(list(load(resumed, 1)))
+    with pytest.raises(ValueError, match='3 batches .* which has 2'):
+        resumed.state_after(3)
+    assert resumed.state_after(2)['position'] == 7
+
+
 def test_sources_that_are_not_there_are_refused():
     """With the name that is meant, perhaps."""
     with pytest.raises(ValueError, match="'rows'"):
