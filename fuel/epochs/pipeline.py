@@ -38,17 +38,20 @@ class SourceExamples(NamedTuple):
 
 
 # What follows for the stages that are run by workers.
-_NOT_SHARED = ('so several workers cannot share it: put it behind '
-               'MultiProcessing, or use num_workers=1')
+_NOT_SHARED = 'so several workers cannot share it'
+_NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
 
 
-def check_one_to_one(stream: Any, consequence: str = _NOT_SHARED) -> None:
+def check_one_to_one(stream: Any, consequence: str = _NOT_SHARED,
+                     instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     if not (covers(stream, 'one_to_one', ('get_data',))
             and stream.one_to_one):
-        raise ValueError(f'{_why_not_one_to_one(stream)}, {consequence}')
+        reason, remedies = _why_not_one_to_one(stream)
+        ways = ', or '.join([*remedies, *instead])
+        raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
     for child in child_streams(stream):
-        check_one_to_one(child, consequence)
+        check_one_to_one(child, consequence, instead)
 
 
 def is_skippable(stream: Any) -> bool:
@@ -58,17 +61,18 @@ def is_skippable(stream: Any) -> bool:
                 and all(map(is_skippable, child_streams(stream))))
 
 
-def _why_not_one_to_one(stream: Any) -> str:
+def _why_not_one_to_one(stream: Any) -> tuple[str, list[str]]:
+    """Return the reason, and what removes it."""
     name = type(stream).__name__
     dataset = getattr(stream, 'dataset', None)
     if dataset is not None:
         return (f'the stream {name} over {type(dataset).__name__} is read in '
-                'order: give it an iteration scheme')
+                'order'), ['give it an iteration scheme']
     if rng_state.is_generator(getattr(stream, 'rng', None)):
-        return (f'what the stage {name} draws depends on the batches before: '
-                'give it seed= instead, or use a stage that takes seed=')
+        return (f'what the stage {name} draws depends on the batches before',
+                ['give it seed= instead', 'use a stage that takes seed='])
     return (f'the stage {name} does not make one item of each that it reads, '
-            'or keeps things from one item to the next')
+            'or keeps things from one item to the next'), []
 
 
 def skip(iterator: DataIterator, count: int) -> None:

@@ -23,7 +23,8 @@ _THREADS = 'raise config.num_threads, '
 _DIRECT = ('put it right on the DataStream, where the conversion is done '
            'while the data are read')
 _REMEDIES = {
-    'Mapping': f'let its function work on whole arrays, or use {WORKERS}',
+    'Mapping': 'let its function work on whole arrays, take the stages of '
+               f'fuel.transformers.image for images, or use {WORKERS}',
     'Cast': f'{_DIRECT}, or leave it out',
     'ScaleAndShift': _DIRECT,
     'ForceFloatX': _DIRECT,
@@ -88,11 +89,21 @@ def sentence(stages: Sequence[StageProfile], seconds: float,
     if step_seconds and reading < IDLE * seconds:
         return (f'The training step takes {step_seconds / seconds:.0%} of '
                 'the time; the data are there when it asks for them.')
+    found = _of_the_data(stages, seconds, reading)
+    if step_seconds > reading:
+        return (f'The training step takes {step_seconds / seconds:.0%} of '
+                f'the time, so faster data would help little. Next, {found}')
+    return found
+
+
+def _of_the_data(stages: Sequence[StageProfile], seconds: float,
+                 reading: float) -> str:
+    """Return the bottleneck of the data alone, in parts of the whole time."""
     readers, worst = _find_worst(stages)
     if not readers:
         return f'{worst.name} takes {worst.share:.0%} of the time: ' + (
             worst.remedy)
-    waiting = f'{min(1., readers[0].waiting / reading):.0%} of the time'
+    waiting = f'{min(1., readers[0].waiting / seconds):.0%} of the time'
     if worst is readers[-1]:
         return (f'{worst.name} waits {waiting} for the {worst.runs_in}, '
                 'whose stages were not measured: profile their stream in the '

@@ -127,16 +127,19 @@ def _total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
     return stages
 
 
-def with_shares(stages: list[StageProfile],
+def with_shares(stages: list[StageProfile], step_seconds: float = 0.,
                 place: str = HERE) -> list[StageProfile]:
-    """Return stages with their parts of the time in the same place."""
+    """Return stages with their parts of the time in the same place.
+
+    `step_seconds`: time of what else is done there.
+    """
     found = list(stages_in(place, stages))
-    seconds = sum(stage.seconds for stage, _ in found)
+    seconds = step_seconds + sum(stage.seconds for stage, _ in found)
     shared = []
     for stage, inner in found:
         share = stage.seconds / seconds if seconds else 0.
         shared += [replace(stage, share=share),
-                   *with_shares(inner, stage.runs_in)]
+                   *with_shares(inner, place=stage.runs_in)]
     return shared
 
 

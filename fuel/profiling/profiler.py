@@ -76,7 +76,7 @@ def profile(stream: Any, batches: int = 100, *, warm_up: int = 2,
         begin = time.perf_counter()
         items, step_seconds = run.read(batches, step)
         seconds = time.perf_counter() - begin
-        stages = with_shares(meter.stages())
+        stages = with_shares(meter.stages(), step_seconds)
     finally:
         del run
         meter.stop()

@@ -1,7 +1,10 @@
 """The result of a profile: as data, text, table and picture."""
 from __future__ import annotations
 
+import json
 import os
+import textwrap
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -10,6 +13,8 @@ from fuel.utils.atomic_files import atomic_path
 
 WIDTH = 640
 ROW = 26
+# The sentence below the bars.
+LINE, COLUMNS = 18, 90
 # Colours that are told apart by most, also in grey: work and waiting.
 WORK, WAIT = '#3b75af', '#d8a13c'
 
@@ -33,7 +38,8 @@ class StageProfile:
     waiting : float
         How much of that was waiting for another process, in seconds.
     share : float
-        Part of the time of all stages in the same place, from 0 to 1.
+        Part of the time of all stages in the same place, from 0 to 1; in
+        this process the training step counts, too.
     items : int
         Batches or examples.
     examples : int
@@ -121,7 +127,7 @@ class Profile:
         return f'<Profile of {self.batches} batches: {self.bottleneck}>'
 
     def _repr_html_(self) -> str:
-        return f'{self.svg()}<p>{escape(self.bottleneck)}</p>'
+        return self.svg()
 
     def svg(self) -> str:
         """Return a picture: a bar for each stage, waiting in another colour.
@@ -132,12 +138,13 @@ class Profile:
             In SVG.
         """
         longest = max((stage.seconds for stage in self.stages), default=0.)
-        height = ROW * len(self.stages) + 2 * ROW
+        sentence = textwrap.wrap(self.bottleneck, COLUMNS)
+        height = ROW * len(self.stages) + 2 * ROW + LINE * len(sentence)
         parts = [
             (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
              f'height="{height}" viewBox="0 0 {WIDTH} {height}" role="img" '
              'font-family="sans-serif" font-size="13">'),
-            f'<title>{escape(self.bottleneck)}</title>',
+            '<title>Time of each stage</title>',
             f'<rect width="{WIDTH}" height="{height}" fill="white"/>']
         for place, stage in enumerate(self.stages):
             parts += _bar(stage, place * ROW + 8, longest or 1.)
@@ -149,18 +156,34 @@ class Profile:
         parts.append(
             f'<text x="{WIDTH - 8}" y="{top}" text-anchor="end">'
             f'{self.examples_per_second:.0f} examples per second</text>')
+        parts += [f'<text x="8" y="{top + LINE * number + 8}">{escape(line)}'
+                  '</text>' for number, line in enumerate(sentence, 1)]
         return '\n'.join([*parts, '</svg>'])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the picture, or the text.
+        """Save the picture, the text or the data.
 
         Parameters
         ----------
         path : str
-            Ends in ``.svg`` for the picture.
+            Ends in ``.svg`` for the picture, in ``.txt`` for the text that
+            `print` shows, in ``.json`` for what :meth:`as_dict` returns.
+
+        Raises
+        ------
+        ValueError
+            If it ends otherwise.
         """
         name = os.fspath(path)
-        text = self.svg() if name.endswith('.svg') else f'{self}\n'
+        ending = os.path.splitext(name)[1].lower()
+        forms: dict[str, Callable[[], str]] = {
+            '.svg': self.svg, '.txt': lambda: f'{self}\n',
+            '.json': lambda: json.dumps(self.as_dict(), indent=1) + '\n'}
+        if ending not in forms:
+            raise ValueError(
+                f'a profile is saved as {", ".join(forms)}, by the ending of '
+                f'the path, and {name!r} has none of these')
+        text = forms[ending]()
         with atomic_path(name) as temporary, open(
                 temporary, 'w', encoding='utf-8') as file:
             file.write(text)

@@ -51,8 +51,10 @@ class ExpectsAxisLabels:
         if actual is None:
             logger.warning(
                 '%s expects the axes %s of source %r, but the stream has no '
-                'axis labels for it to check', type(self).__name__,
-                tuple(expected), source_name)
+                'axis labels for it to check: give the data set '
+                'axis_labels={%r: %r}, if these are its axes',
+                type(self).__name__, tuple(expected), source_name,
+                source_name, tuple(expected))
         elif as_labels(actual) != tuple(expected):
             raise AxisLabelsMismatchError(
                 f'{type(self).__name__} expects the axes {tuple(expected)} '

@@ -20,6 +20,7 @@ from fuel.exceptions import ServerError
 from fuel.profiling import Profile, StageProfile
 from fuel.profiling.bottleneck import remedy, sentence
 from fuel.profiling.clock import Clock
+from fuel.profiling.meter import with_shares
 from fuel.schemes import ConstantScheme
 from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
@@ -382,7 +383,17 @@ def test_profile_as_data_text_and_picture(tmp_path):
     assert bars[0] == pytest.approx(2 * bars[3] / 3 * .75, abs=.2)
     assert bars[1] == 0
     assert '&lt;takes&gt;' in profile._repr_html_()
+    assert profile.bottleneck == ' '.join(
+        one.text for one in picture if one.get('y') and float(
+            one.get('y')) > 26 * 3 + 8 and one.tag.endswith('text'))
     profile.save(tmp_path / 'profile.svg')
+    profile.save(tmp_path / 'profile.json')
+    assert profile.as_dict() == json.loads(
+        (tmp_path / 'profile.json').read_text())
+    for name in ('profile.png', 'svg', 'profile.svg.gz'):
+        with pytest.raises(ValueError, match=r'\.svg, \.txt, \.json'):
+            profile.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
     profile.save(tmp_path / 'profile.txt')
     assert profile.svg() == (tmp_path / 'profile.svg').read_text()
     assert f'{profile}\n' == (tmp_path / 'profile.txt').read_text()
@@ -403,6 +414,26 @@ def test_fast_workers_that_are_waited_for_are_not_the_bottleneck():
         'MultiProcessing waits 90% of the time for the 2 workers, which could '
         'make 10 times as many batches: sending them takes longer than making '
         'them, so do the work in this process, or more of it there')
+
+
+def test_parts_are_of_the_time_with_the_step():
+    """The step comes first if it takes most; no part is of another whole."""
+    remedy = 'cast less'
+    stages = with_shares([stage('Cast', 0, 'this process', .2, remedy=remedy),
+                          stage('DataStream', 1, 'this process', .1)], .7)
+    assert [.2, .1] == pytest.approx([one.share for one in stages])
+    assert sentence(stages, 1., .7) == (
+        'The training step takes 70% of the time, so faster data would help '
+        'little. Next, Cast takes 20% of the time: cast less')
+    stages = with_shares([stage('Cast', 0, 'this process', .6, remedy=remedy)],
+                         .4)
+    assert sentence(stages, 1., .4) == 'Cast takes 60% of the time: cast less'
+    stages = [stage('MultiProcessing', 0, '2 workers', .3, .3, processes=2),
+              stage('Cast', 1, '2 workers', .9, remedy='more')]
+    assert sentence(stages, 1., .7) == (
+        'The training step takes 70% of the time, so faster data would help '
+        'little. Next, Cast takes 90% of the time in 2 workers, and 30% of '
+        'the time is spent in waiting for that: more')
 
 
 def test_server_of_several_clients_is_no_faster_than_for_one():

@@ -73,7 +73,9 @@ def test_workers_share_a_stage_with_seed(stage):
     expected = drawn(stage(batches(), seed=2))
     with MultiProcessing(stage(batches(), seed=2), num_workers=2) as stream:
         assert expected == drawn(stream)
-    with pytest.raises(ValueError, match='give it seed= instead'):
+    with pytest.raises(ValueError, match=(
+            'so several workers cannot share it: give it seed= instead, or '
+            'use a stage that takes seed=, or put it behind')):
         MultiProcessing(stage(batches()), num_workers=2)
 
 

@@ -32,6 +32,7 @@ def test_missing_labels_are_warned_about_once(caplog):
     record, = caplog.records
     assert logging.WARNING == record.levelno
     assert "source 'x'" in record.getMessage()
+    assert f"axis_labels={{'x': {EXPECTED}}}" in record.getMessage()
     checker.verify_axis_labels(EXPECTED, None, 'y')
     assert 2 == len(caplog.records)
 

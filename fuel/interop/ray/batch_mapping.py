@@ -79,7 +79,7 @@ def map_batches(dataset: Any, pipeline: Pipeline,
     names = tuple(dataset.schema().names)
     check_one_to_one(
         pipeline(_stream_of(dict.fromkeys(names), axis_labels)),
-        'so it cannot be applied to each batch of Ray Data by itself')
+        'so it cannot be applied to each batch of Ray Data by itself', ())
     return dataset.map_batches(
         functools.partial(_apply, pipeline, axis_labels),
         batch_size=batch_size, batch_format='numpy', **options)
