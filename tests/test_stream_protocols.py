@@ -87,6 +87,16 @@ def test_iterator_knows_what_is_left():
     assert 0 == len(iterator)
 
 
+@pytest.mark.parametrize('by', ['batch', 'example'])
+def test_iterator_of_a_rank_knows_what_is_left(by):
+    """Of its own batches, wherever those of the others are."""
+    stream = DataStream(IndexableDataset(list(range(24))), batch_size=4)
+    for rank in range(3):
+        iterator = iter(stream.shard(rank, 3, by=by))
+        left = [len(iterator) for _ in iterator]
+        assert left == list(range(len(left)))[::-1]
+
+
 def test_length_of_a_resumed_epoch_is_that_of_the_rest():
     """A bar that is made then has that total."""
     stream = build()
