@@ -3,6 +3,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+# Shorter beginnings have too many ends.
+LEAST = 4
+
 
 def did_you_mean(name: object, known: Iterable[str],
                  form: str = '{}', cutoff: float = .6) -> str:
@@ -16,8 +19,19 @@ def did_you_mean(name: object, known: Iterable[str],
     " (did you mean 'features'?)"
     >>> did_you_mean(5, ['features', 'targets'])
     ''
+    >>> did_you_mean('images', ['csv', 'image_folder'])
+    "did you mean 'image_folder'?"
     """
     # Only errors need it.
     import difflib
-    matches = difflib.get_close_matches(str(name), known, 1, cutoff)
+    known = list(known)
+    matches = difflib.get_close_matches(str(name), known, 1, cutoff) or [
+        other for other in known if _begins_alike(str(name), other)]
     return form.format(f'did you mean {matches[0]!r}?') if matches else ''
+
+
+def _begins_alike(name: str, known: str) -> bool:
+    """Return whether a name is the beginning of another, but for the end of
+    a plural."""
+    stem = name.removesuffix('s')
+    return len(stem) >= LEAST and known.startswith(stem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
@@ -178,6 +179,11 @@ def build_vocabulary(
     if size is not None and size < len(special):
         raise ValueError(f'size must be at least {len(special)}, the number '
                          f'of special tokens, got {size}')
+    if size is not None and size == len(special) > 0:
+        warnings.warn(
+            f'size is {size}, and there are {len(special)} special tokens, '
+            'which it includes: no token of the files gets a number',
+            stacklevel=2)
     counter: Counter[str] = Counter()
     for block in _read_lines(paths, encoding or 'utf-8'):
         lines = block if preprocess is None else [

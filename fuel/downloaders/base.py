@@ -282,7 +282,8 @@ def _offline(problems: Sequence[OSError], directory: str) -> str | None:
     return (f'{len(problems)} files could not be downloaded, since no host '
             f'that has them can be reached; no file was changed:\n{hosts}\n'
             'Look whether this machine is connected and needs a proxy, name '
-            'a mirror or a folder that has the files (--url-prefix), or put '
+            'a mirror or a folder that has the files (--url-prefix, '
+            'url_prefix in Python), or put '
             f'them in {directory!r} yourself: {names}')
 
 

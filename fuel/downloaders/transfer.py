@@ -77,7 +77,7 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
     text = (
         f'{known} could not be downloaded; no file was changed. Tried:\n' +
         '\n'.join(reasons) + '\nTry again later, name a mirror or a folder '
-        'that has the file (--url-prefix), or put it in '
+        'that has the file (--url-prefix, url_prefix in Python), or put it in '
         f'{directory!r} yourself')
     if len(unreachable) == len({urlsplit(source).netloc
                                 for source in sources}):
@@ -251,8 +251,11 @@ def _fill_from_zip(get: Get, source: str, member: str,
     path = f'{part.name}.zip'
     # Whoever owns the unfinished file owns the archive beside it.
     with open(path, 'a+b') as packed:
-        _fill(get, source, packed, RawFile(os.path.basename(path)), options,
-              make_bar)
+        try:
+            _fill(get, source, packed, RawFile(os.path.basename(path)),
+                  options, make_bar)
+        finally:
+            _forget_empty(packed)
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as raw:
             content = raw.read(known.size + 1)

@@ -27,7 +27,8 @@ def from_extra(extra: str, *packages: str) -> Iterator[None]:
     ...     import gnomon
     Traceback (most recent call last):
         ...
-    ImportError: gnomon is not installed: pip install "fuel[sundial]"
+    ImportError: gnomon is not installed: in the clone of Fuel, run pip \
+install -e '.[sundial]'
     """
     try:
         yield
@@ -36,5 +37,6 @@ def from_extra(extra: str, *packages: str) -> Iterator[None]:
         if missing not in packages:
             raise
         raise ImportError(
-            f'{missing} is not installed: pip install "fuel[{extra}]"',
+            f'{missing} is not installed: in the clone of Fuel, run pip '
+            f"install -e '.[{extra}]'",
             name=missing) from None

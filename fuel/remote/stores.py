@@ -32,7 +32,8 @@ def filesystem_of(url: str, options: StorageOptions,
     except ImportError as error:
         raise ImportError(
             f'{shown(url)} is a remote file, which needs fsspec: '
-            f'pip install "fuel[remote]"') from error
+            "in the clone of Fuel, run pip install -e '.[remote]'"
+            ) from error
     if loop is not None:
         own = {'asynchronous': True, 'loop': loop,
                'skip_instance_cache': True}
@@ -44,8 +45,8 @@ def filesystem_of(url: str, options: StorageOptions,
         return fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:
         raise ImportError(
-            f'{shown(url)}: {error}; pip install "fuel[remote]" brings what '
-            f's3:// and https:// need') from None
+            f"{shown(url)}: {error}; pip install -e '.[remote]' in the clone "
+            f'of Fuel brings what s3:// and https:// need') from None
     except ValueError as error:
         if 'rotocol' not in str(error):
             raise

@@ -133,6 +133,16 @@ def test_single_class_is_not_questioned(place, here, caplog):
     assert 'did you mean' not in caplog.text
 
 
+def test_damaged_image_is_named_without_an_object_in_memory(here, capsys):
+    """Pillow's text has an address, different in each run."""
+    write_images(here)
+    image = here / 'cat' / '1.png'
+    image.write_bytes(b'no image' * 9)
+    error = fail(capsys, 'image_folder', '--size', '4x4')
+    assert '1.png: cannot be decoded as an image (it is no image, or' in error
+    assert ' at 0x' not in error
+
+
 def test_table_with_many_classes_is_summed_up(here, capsys):
     """The last line stays a line."""
     (here / 'a.csv').write_text('x,kind\n' + ''.join(

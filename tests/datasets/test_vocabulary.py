@@ -182,3 +182,12 @@ def test_text_file_warns_of_a_vocabulary_counted_otherwise(
         warnings.simplefilter('error')
         TextFile(sentences, found.dictionary, **read)
         TextFile(sentences, build_vocabulary(sentences, **read), **read)
+
+
+def test_size_without_room_for_a_token_is_warned_of(sentences):
+    """The size includes the special tokens."""
+    with pytest.warns(UserWarning, match='size is 3, and there are 3 special'):
+        found = build_vocabulary(sentences, size=3)
+    assert ['<S>', '</S>', '<UNK>'] == list(found.dictionary)
+    assert 1 == len(build_vocabulary(
+        sentences, size=1, special_tokens=()).dictionary)

@@ -510,6 +510,15 @@ def test_archive_without_the_right_member_is_refused(server, folder, slept,
     assert ['data.bin'] == os.listdir(folder)
 
 
+def test_archive_that_does_not_come_leaves_no_file(server, folder, slept):
+    """An empty one would look as if there were a piece to go on from."""
+    with pytest.raises(DownloadError, match=(
+            r'\(--url-prefix, url_prefix in Python\)')):
+        default_downloader(str(folder), [server.url('404/all.zip#data.bin')],
+                           [RawFile('data.bin', **KNOWN)])
+    assert ['data.bin'] == os.listdir(folder)
+
+
 @pytest.mark.parametrize('path, text', [
     ('http://127.0.0.1:9/data.bin', 'there is no connection: [^(]*refused'),
     ('http://no-such-host.invalid/data.bin',

@@ -18,7 +18,7 @@ def test_bridge_without_its_library_names_the_extra(name, monkeypatch):
         # It may load its library on demand.
         for exported in bridge.__all__:
             getattr(bridge, exported)
-    assert f'pip install "fuel[{name}]"' in str(caught.value)
+    assert f"pip install -e '.[{name}]'" in str(caught.value)
     assert caught.value.__suppress_context__
 
 

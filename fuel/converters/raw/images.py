@@ -38,7 +38,10 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
             Image.DecompressionBombError,
             Image.DecompressionBombWarning) as error:
-        raise BadInputFile(where, f'cannot be decoded as an image ({error})'
+        # Pillow's own text names an object in memory.
+        why = ('it is no image, or of a format that Pillow cannot read'
+               if isinstance(error, UnidentifiedImageError) else error)
+        raise BadInputFile(where, f'cannot be decoded as an image ({why})'
                            ) from error
     if array.ndim == 2:
         array = array[..., None]
