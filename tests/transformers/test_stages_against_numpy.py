@@ -402,6 +402,7 @@ def test_shuffle_buffer_gives_each_example_once(case, size):
             plain(found[place]) for place in order]
 
 
+@pytest.mark.filterwarnings('ignore:an epoch of')
 @given(cases(examples=(True,)), st.integers(-1, 2),
        st.integers(1, 2), st.integers(1, 2), st.booleans())
 def test_window_equals_slices(case, offset, source, target, overlapping):
