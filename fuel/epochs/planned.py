@@ -248,6 +248,18 @@ def rows_at(iterator: DataIterator, number: int) -> Rows | None:
     return rows_at(below[0], number) if below else None
 
 
+def number_read(iterator: DataIterator) -> int | None:
+    """Return the number of the batch read last, of those that ranks split.
+
+    A rank leaves out batches of which it has no row, also between others.
+    """
+    for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
+        if hasattr(owner, 'rows_at'):
+            return int(iterator.epoch.requested) - 1
+    below = child_iterators_of(iterator)
+    return number_read(below[0]) if below else None
+
+
 def padding_of(iterator: DataIterator, count: int | None) -> Any:
     """Return which rows of the item read last repeat some, True for each.
 

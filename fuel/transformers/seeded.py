@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.config_parser import config
-from fuel.epochs.planned import rows_at
+from fuel.epochs.planned import number_read, rows_at
 from fuel.epochs.sharding import sharding_of
 from fuel.schemes.row_requests import Rows
 from fuel.transformers.base import Transformer, length_of
@@ -111,10 +111,18 @@ class SeededTransformer(Transformer):
             raise
         except Exception:
             # Other ranks and workers count it, whether it fails or not.
-            self._item += self._step
+            self._item = self._present() + self._step
             raise
-        self._item += self._step
+        self._item = self._present() + self._step
         return data
+
+    def _present(self) -> int:
+        """Return the number of the present item, among a rank's own unless
+        ranks split each batch."""
+        child = self.child_epoch_iterator
+        number = (number_read(child) if self._splits
+                  and hasattr(child, 'epoch') else None)
+        return self._item if number is None else number
 
     @property
     def one_to_one(self) -> bool:
@@ -154,7 +162,7 @@ class SeededTransformer(Transformer):
 
     def _generator(self, *more: int) -> numpy.random.Generator:
         return numpy.random.default_rng(
-            [self._key, self._item + self._offset, *more])
+            [self._key, self._present() + self._offset, *more])
 
     def draw_rows(self, count: int, draw: Draw, *more: int) -> Any:
         """Return what is drawn for the rows of the present batch.
@@ -216,7 +224,7 @@ class SeededTransformer(Transformer):
         if self.produces_examples:
             return None
         child = self.child_epoch_iterator
-        rows = (rows_at(child, self._item)
+        rows = (rows_at(child, self._present())
                 if hasattr(child, 'epoch') else None)
         if rows is None and self._splits:
             raise NotImplementedError(

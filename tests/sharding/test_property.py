@@ -155,6 +155,15 @@ def test_each_item_comes_once_in_ten_thousand_cases(**case):
     check(**case)
 
 
+@pytest.mark.parametrize('count, size, before, after', [
+    (2, 1, 1, 2), (4, 3, 3, 2), (7, 4, 4, 0)])
+def test_batches_between_of_which_a_rank_has_no_row_are_counted(
+        count, size, before, after):
+    """What is drawn behind a mixture is that of the plain order."""
+    check('Mix of batches', count, size, before, after, 0, 0, 'example',
+          'uneven')
+
+
 @pytest.mark.parametrize('name', sorted(pipelines.PIPELINES))
 def test_each_pipeline_is_shared_by_three_and_taken_up_by_two(name):
     """So that none is left to chance."""
