@@ -350,6 +350,8 @@ def test_csv_with_another_delimiter_is_recognized(tmp_path):
     with pytest.raises(ValueError, match="no column 'x'.*delimiter=';'"):
         CSVDataset(path, columns={'features': ['x', 'y']})
     assert ('x', 'y') == CSVDataset(path, delimiter=';').sources
+    path.write_text('"x;y"\n"1;2"\n"3;4"\n')
+    assert ('x;y',) == CSVDataset(path, delimiter=';').sources
     path.write_text('text\none; two\nthree\n')
     assert 2 == len(CSVDataset(path))
     with pytest.raises(TypeError, match=r"subset.*splits=\{'part': rows\}"):

@@ -19,11 +19,16 @@ def count_classes(path: str) -> str:
             names = json.loads(targets.attrs['class_names'])
             counts = numpy.bincount(targets[...].ravel(),
                                     minlength=len(names)).tolist()
-    except (OSError, KeyError, ValueError, TypeError):
+            counted = list(zip(map(_shown, names), counts, strict=True))
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):
         return ''
     if len(names) > NAMED:
         return (f'{len(names)} classes of {min(counts)} to {max(counts)} '
                 'examples')
-    listed = ', '.join(f'{name} {count}' for name, count
-                       in zip(names, counts, strict=True))
+    listed = ', '.join(f'{name} {count}' for name, count in counted)
     return f'{len(names)} class{"es" if len(names) > 1 else ""}: {listed}'
+
+
+def _shown(name: str) -> str:
+    """Return a name that a terminal takes for nothing else."""
+    return f'{name if name.isprintable() else ascii(name):.80}'

@@ -119,7 +119,7 @@ class CSVDataset(SplitDataset):
         names = sample[0] if self.header else [
             f'column_{number}' for number in range(len(sample[0]))]
         self._titles = names
-        hint = _other_delimiter(sample)
+        hint = _other_delimiter(sample, delimiter)
         if hint and columns is None:
             warnings.warn(f'{self.path} has a single column, '
                           f'{names[0]!r:.80}: {hint}', stacklevel=2)
@@ -307,12 +307,15 @@ def _type_of(cells: list[str]) -> numpy.dtype[Any]:
     return TEXT
 
 
-def _other_delimiter(sample: list[list[str]]) -> str:
+def _other_delimiter(sample: list[list[str]], present: str) -> str:
     """Return the advice to choose another delimiter, if each record has one
     cell, with the same number of them."""
     if any(len(cells) != 1 for cells in sample):
         return ''
     for delimiter in (';', '\t', '|'):
+        if delimiter == present:
+            # Cells that hold it are quoted.
+            continue
         counts = {cells[0].count(delimiter) for cells in sample}
         if len(counts) == 1 and counts != {0} and len(sample) > 1:
             return f'did you mean delimiter={delimiter!r}?'

@@ -61,8 +61,8 @@ class Vocabulary(NamedTuple):
         Parameters
         ----------
         text : str or iterable of str
-            A text of any length, which is split into tokens of this
-            vocabulary's level (line breaks are white space), or tokens.
+            A text of any length, whose lines are split into tokens of this
+            vocabulary's level as those of files are, or tokens.
             Apply the function `preprocess` of :func:`build_vocabulary`
             before.
         unk_token : str or None, optional
@@ -88,7 +88,8 @@ class Vocabulary(NamedTuple):
         array([1, 0, 2])
         """
         if isinstance(text, str):
-            text = text.split() if self.level == 'word' else text.strip()
+            text = text.split() if self.level == 'word' else ''.join(
+                map(str.strip, text.split('\n')))
         unknown = None if unk_token is None else self.dictionary.get(unk_token)
         numbers = []
         for token in text:

@@ -294,7 +294,7 @@ class Admission:
         return self._describe_lack([]) if self._joiners else ''
 
     def on_lost(self, client: str, may_return: bool) -> None:
-        """Note that the connection of a client has ended."""
+        """Record that the connection of a client has ended."""
         if not may_return:
             self._attendance.dismiss(client)
         elif self.epoch is not None and client in self.epoch.ledger.accounts:

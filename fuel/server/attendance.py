@@ -27,7 +27,7 @@ class Joiner(NamedTuple):
 
 
 class Attendance:
-    """Tells which clients an epoch still waits for.
+    """Finds which clients an epoch still waits for.
 
     The first epoch waits for `num_clients` of them.  A later one waits for
     those of the epoch before, unless they closed their streams, ended, or
@@ -60,12 +60,12 @@ class Attendance:
         self._awaited.pop(client, None)
 
     def begin(self) -> None:
-        """Note that an epoch begins."""
+        """Await nobody of the epoch before any more: one begins."""
         self._awaited.clear()
         self._patience = 0.0
 
     def keep_waiting(self, is_somebody: bool) -> None:
-        """Note whether clients are kept from an epoch for others."""
+        """Record whether clients are kept from an epoch for others."""
         if not is_somebody:
             self._patience = 0.0
         elif not self._patience:

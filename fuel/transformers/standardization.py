@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -133,7 +134,7 @@ def fit_standardization(
         data_stream, source, 'Fitting standardization'))
     for batch in batches:
         if batch.dtype.kind not in 'biuf':
-            raise _no_numbers([batch, *batches], source, count)
+            raise _no_numbers(chain([batch], batches), source, count)
         _check(batch, source, shape, count)
         if not len(batch):
             continue
@@ -164,7 +165,9 @@ def _no_numbers(batches: Iterable[NDArray[Any]], source: str,
     dtype, found = '', ''
     for batch in batches:
         dtype = dtype or str(batch.dtype)
-        found = found or _first(batch, count, _is_no_number)
+        found = _first(batch, count, _is_no_number)
+        if found:
+            break
         count += len(batch)
     return ValueError(
         f'source {source!r} must have numbers to be standardized, but has '

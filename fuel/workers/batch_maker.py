@@ -24,7 +24,7 @@ from fuel.profiling.meter import Meter
 from fuel.transport.slots import Slot, align
 from fuel.typing import Batch, State
 from fuel.utils.seams import fault_point
-from fuel.workers.global_random import told_if_drawn
+from fuel.workers.global_random import warn_if_drawn
 
 Buffers = list[NDArray[numpy.uint8]]
 Extent = tuple[int, int]
@@ -188,7 +188,7 @@ class BatchMaker(Generic[Description]):
                        self._step - 1 if self.number else self._first)
         # One batch of one worker is enough to see.
         is_watched = self._first == 1 and not self.number
-        with told_if_drawn() if is_watched else nullcontext():
+        with warn_if_drawn() if is_watched else nullcontext():
             batch: Batch = next(self._iterator)
         return batch
 

@@ -76,7 +76,7 @@ class GeneratorSource:
 
 
 @contextmanager
-def told_if_drawn() -> Iterator[None]:
+def warn_if_drawn() -> Iterator[None]:
     """Warn, once in a process, if something is drawn from them."""
     before = Generators.here(0)
     yield

@@ -18,6 +18,7 @@ from support import raw_data
 
 import fuel
 from fuel.bin import fuel_convert, fuel_info
+from fuel.bin.class_counts import count_classes
 from fuel.datasets import H5PYDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError
@@ -150,6 +151,22 @@ def test_table_with_many_classes_is_summed_up(here, capsys):
     convert('csv', 'a.csv', '--target', 'kind')
     assert capsys.readouterr().err.splitlines()[-1].endswith(
         ': 12 classes of 1 to 2 examples')
+
+
+def test_class_names_are_printed_as_text(here, capsys):
+    """No name moves the cursor of a terminal, or fills it."""
+    (here / 'a.csv').write_text(f'x,kind\n1,\x1b[2Jdog\n1,{"k" * 99}\n')
+    convert('csv', 'a.csv', '--target', 'kind')
+    assert capsys.readouterr().err.endswith(
+        f": 2 classes: '\\x1b[2Jdog' 1, {'k' * 80} 1\n")
+
+
+def test_classes_without_names_are_not_counted(tmp_path):
+    """The file was written all the same."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as h5file:
+        h5file['targets'] = [0, 2]
+        h5file['targets'].attrs['class_names'] = '["cat", "dog"]'
+    assert '' == count_classes(tmp_path / 'a.hdf5')
 
 
 def test_images_may_be_resized_and_grey(here):

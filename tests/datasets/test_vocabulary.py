@@ -164,6 +164,8 @@ def test_vocabulary_encodes_a_whole_text(sentences):
     letters = build_vocabulary(sentences, level='character')
     assert [letters.dictionary['b'], letters.dictionary['a']] == (
         letters.encode('ba\n').tolist())
+    assert letters.encode(' b\r\n\n a \n', None).tolist() == (
+        letters.encode('ba').tolist())
 
 
 @pytest.mark.parametrize('counted, read, text', [

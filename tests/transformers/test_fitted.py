@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from fuel.datasets import IndexableDataset
+from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import UnknownTokenError
 from fuel.streams import DataStream
 from fuel.transformers.label_encoding import (
@@ -107,6 +107,20 @@ def test_data_that_have_no_mean(x, text):
     """Are an error of `fit`."""
     with pytest.raises(ValueError, match=text):
         fit_standardization(stream_of(x))
+
+
+def test_a_source_of_text_is_not_read_to_its_end():
+    """The error names the first that is no number; nothing is kept."""
+    read = []
+
+    def cells():
+        for number in range(10_000):
+            read.append(number)
+            yield '1' if number < 300 else 'rose'
+
+    with pytest.raises(ValueError, match="'rose' in example 300 of the"):
+        fit_standardization(DataStream(IterableDataset({'x': cells()})))
+    assert len(read) < 1000
 
 
 def test_examples_of_another_shape_are_refused():
