@@ -39,6 +39,7 @@ class Kind(enum.IntEnum):
     ERROR = 15
     STACKS = 16
     MEASURED = 17
+    UNLOADABLE = 18
 
 
 def encode(batch: Batch) -> tuple[bytes, Buffers]:

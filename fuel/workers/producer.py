@@ -286,15 +286,14 @@ def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
             stream, generators = _receive_stream(channel)
         if generators is not None:
             generators.install()
-        if stream is not None:
-            Producer(stream, channel, max_batches, max_bytes).run()
+        Producer(stream, channel, max_batches, max_bytes).run()
     channel.close()
 
 
-def _receive_stream(channel: Channel) -> tuple[Any, Generators | None]:
-    """Return what the consumer sends; None twice if it does not load.
+def _receive_stream(channel: Channel) -> tuple[StreamLike, Generators]:
+    """Return what the consumer sends.
 
-    The error is then the answer to the first epoch that is asked for.
+    If that does not load, the error is sent, and there is nothing to do.
     """
     message = channel.receive()
     assert message is not None
@@ -302,8 +301,8 @@ def _receive_stream(channel: Channel) -> tuple[Any, Generators | None]:
         stream, generators = pickle.loads(message.payload)
         return stream, generators
     except Exception as error:  # noqa: BLE001 - raised by the consumer
-        report = pickle_error(error)
-    message = channel.receive()
-    assert message is not None
-    channel.send(Message(Kind.OPENED, message.epoch, 1, payload=report))
-    return None, None
+        channel.send(Message(
+            Kind.UNLOADABLE, 0, payload=pickle_error(error)))
+    # Until the consumer closes it.
+    while True:
+        channel.receive()

@@ -50,6 +50,7 @@ class Worker:
         self.leases = Leases(max_bytes // 2)
         self.epochs: dict[int, RemoteEpoch] = {}
         self.error: WorkerError | None = None
+        self._load_error: Exception | None = None
         self.interrupted = False
         self.is_cut = False
         self._stacks = ''
@@ -106,7 +107,8 @@ class Worker:
 
     def is_usable(self) -> bool:
         """Return whether epochs can be begun with this worker."""
-        return (self.error is None and self._finalizer.still_active()
+        return (self.error is None and self._load_error is None
+                and self._finalizer.still_active()
                 and self.owner == os.getpid())
 
     def begin(self, options: dict[str, Any]) -> RemoteEpoch:
@@ -136,7 +138,10 @@ class Worker:
         with self._abandoned_if_interrupted():
             self._measured = None
             self._send(Message(Kind.MEASURE, 0, 1))
-            self._wait(lambda: self._measured is not None)
+            self._wait(lambda: self._measured is not None
+                       or self._load_error is not None)
+        if self._load_error is not None:
+            raise self._load_error
         return self._measured or []
 
     def stop_measuring(self) -> None:
@@ -265,6 +270,10 @@ class Worker:
             self._measured = pickle.loads(message.payload)
         elif message.kind == Kind.STACKS:
             self._stacks = message.payload.decode()
+        elif message.kind == Kind.UNLOADABLE:
+            self._load_error = pipeline_error(message.payload)
+            for epoch in self.epochs.values():
+                epoch.open(message.payload, failed=True)
         elif message.epoch not in self.epochs:
             self._drop(message)
         elif message.kind == Kind.OPENED:

@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 import numpy
 import pytest
+from support.process_pipelines import Unloadable
 from support.waiting import wait_until
 
 import fuel
@@ -354,6 +355,20 @@ def test_error_in_a_stage_leaves_the_pipeline_whole():
     workers.close()
 
 
+@pytest.mark.parametrize('method', ['spawn', 'forkserver'])
+def test_stream_that_does_not_load_in_the_worker_is_told(method):
+    """With the error that its class raises there, each time."""
+    with MultiProcessing(Mapping(build(), Unloadable()),
+                         start_method=method) as workers:
+        for _ in range(2):
+            with pytest.raises(ValueError, match='something bad'):
+                fuel.profile(workers, batches=3)
+        with pytest.raises(ValueError, match='something bad'):
+            next(workers.get_epoch_iterator())
+        with pytest.raises(ValueError, match='something bad'):
+            fuel.profile(workers, batches=3)
+
+
 def profile_of(*stages):
     """Return a profile of stages with given seconds."""
     return Profile([StageProfile(name, depth, 'this process', seconds, wait,
@@ -507,7 +522,8 @@ def test_remedies_on_one_core_need_no_other():
             assert 'num_threads' not in text
         small = type('ImagesFromBytes', (), {'shrink_to': (32, 32)})()
         assert remedy(small).startswith('use another core')
-        with MultiProcessing(Mapping(build(), slow)) as workers:
+        with MultiProcessing(Mapping(build(), slow),
+                             start_method='fork') as workers:
             found = fuel.profile(workers, batches=20).bottleneck
     finally:
         os.sched_setaffinity(0, available)

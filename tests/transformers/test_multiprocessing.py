@@ -222,13 +222,15 @@ def test_error_names_the_request(ahead, num_workers):
 
 @pytest.mark.parametrize('method', METHODS[1:])
 def test_stream_that_does_not_load_in_the_worker_is_told(ahead, method):
-    """With the worker's traceback."""
-    stream = build()
-    stream.something = Unloadable()
-    epoch = ahead(stream, start_method=method).get_epoch_iterator()
-    with pytest.raises(ValueError, match='something bad') as caught:
-        next(epoch)
-    assert 'raise_value_error' in str(caught.value.__cause__)
+    """With the worker's traceback, in each epoch that is begun."""
+    inner = build()
+    inner.something = Unloadable()
+    stream = ahead(inner, start_method=method)
+    for epoch in (stream.get_epoch_iterator() for _ in range(3)):
+        for _ in range(2):
+            with pytest.raises(ValueError, match='something bad') as caught:
+                next(epoch)
+        assert 'raise_value_error' in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize('method', METHODS[1:])
