@@ -4,6 +4,7 @@ import threading
 
 import numpy
 import pytest
+from support.chainer_sets import SimpleDataset
 from support.chainer_snapshots import restore, snapshot
 
 from fuel.interop.chainer import (
@@ -24,21 +25,6 @@ from fuel.interop.chainer import (
 )
 
 ITERATORS = [SerialIterator, MultithreadIterator, MultiprocessIterator]
-
-
-class SimpleDataset(DatasetMixin):
-    """The example of the document."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def __len__(self):
-        return len(self.values)
-
-    def get_example(self, i):
-        return self.values[i]
-
-
 SIX = SimpleDataset([0, 1, 2, 3, 4, 5])
 
 

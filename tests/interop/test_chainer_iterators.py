@@ -4,20 +4,19 @@ import json
 import os
 import pickle
 import signal
-import time
 from functools import partial
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.chainer_sets import Failing, Slow, global_order
 from support.chainer_snapshots import restore, snapshot
 from support.processes import run_python
 
 from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError, WorkerError
 from fuel.interop.chainer import (
-    DatasetMixin,
     Iterator,
     MultiprocessIterator,
     MultithreadIterator,
@@ -360,21 +359,6 @@ def test_iterator_can_be_copied_and_pickled(kind):
     iterator.finalize()
 
 
-class Failing(DatasetMixin):
-    """Fails for one example."""
-
-    def __init__(self, error=None):
-        self.error = error or ValueError('no such image')
-
-    def __len__(self):
-        return 8
-
-    def get_example(self, i):
-        if i == 3:
-            raise self.error
-        return i
-
-
 @pytest.mark.parametrize('kind', KINDS)
 def test_error_of_the_data_set_is_raised_and_the_batch_left_out(kind):
     """With the request it was raised for; the next batch comes."""
@@ -412,12 +396,6 @@ def test_killed_worker_loses_no_batch():
     iterator.finalize()
 
 
-def global_order(order, position):
-    """Return an order that no copy of a position can know."""
-    return numpy.random.RandomState(os.getpid() % 2 ** 32).permutation(
-        len(order))
-
-
 def test_sampler_that_a_worker_cannot_repeat_is_refused():
     """Rather than give examples twice, silently."""
     with MultiprocessIterator(list(range(50)), 50, n_processes=1,
@@ -425,15 +403,6 @@ def test_sampler_that_a_worker_cannot_repeat_is_refused():
         with pytest.raises(RuntimeError, match='gave another order'):
             for _ in range(3):
                 iterator.next()
-
-
-class Slow(DatasetMixin):
-    def __len__(self):
-        return 2
-
-    def get_example(self, i):
-        time.sleep(.05)
-        return i
 
 
 def test_slow_data_set_is_warned_of():
