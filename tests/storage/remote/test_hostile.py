@@ -6,6 +6,7 @@ import os
 import pytest
 from support import range_server as faults
 from support.range_server import answering, serving
+from support.waiting import wait_until
 
 from fuel import config
 from fuel.datasets import H5PYDataset
@@ -204,19 +205,32 @@ def test_error_of_a_redirect_shows_no_credentials(server, url, data):
     assert 'sig-nature' not in str(caught.value)
 
 
-def test_descriptors_and_connections_end_with_the_file(server, url, data):
-    """After faults as well."""
-    def count():
-        return len(os.listdir('/proc/self/fd'))
+def test_descriptors_and_connections_end_with_the_file(
+        server, url, data, cache):
+    """After faults as well; one connection waits for other requests."""
+    config.remote_connections = 1
+    port = f':{server.server_address[1]:04X}'
 
-    def read():
+    def connections():
+        # Those to the server: its own ends are in this process too.
+        with open('/proc/self/net/tcp', encoding='ascii') as lines:
+            rows = [line.split() for line in lines]
+        inodes = [f'socket:[{row[9]}]' for row in rows if port in row[2]]
+        return sum(descriptors(inode) for inode in inodes)
+
+    def descriptors(text):
+        # Of what was opened here: other tests' may end at any time.
+        return sum(text in os.path.realpath(f'/proc/self/fd/{name}')
+                   for name in os.listdir('/proc/self/fd'))
+
+    for number in range(5):
         server.plan = [WRONG['endless body'], WRONG['another range']] * 3
-        dataset = H5PYDataset(url, ('train',))
+        # Nothing of it is in the cache.
+        dataset = H5PYDataset(f'{url}?version={number}', ('train',))
         dataset.get_data(None, [3, 500])
+        assert [] == server.plan
+        assert descriptors(str(cache)) and connections()
         dataset.close(None)
-
-    read()
-    before = count()
-    for _ in range(5):
-        read()
-    assert count() <= before + 4
+        del dataset
+        assert not descriptors(str(cache))
+        wait_until(lambda: connections() <= 1, 'the end of connections')
