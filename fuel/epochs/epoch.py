@@ -88,8 +88,15 @@ class Epoch(EpochPosition):
         self._num_failed = requested - position
         self.skipped = {requested + offset for offset in failed}
 
-    def skip(self, count: int) -> None:
+    def skip(self, stream: Any, count: int) -> None:
         """Count items as delivered that are left out."""
+        if shares_items(stream) and hasattr(stream, 'open_plan'):
+            # Only the plan knows which items are the rank's.
+            if self.reader is None:
+                self._open(stream)
+            assert self.reader is not None
+            self.reader.skip(count)
+            return
         self.position += count * self.step
         if self.request_iterator is not None:
             self.request_iterator.advance(count * self.request_iterator.step)

@@ -80,7 +80,7 @@ def skip(iterator: DataIterator, count: int) -> None:
     if not count:
         return
     epoch, stream = iterator.epoch, iterator.data_stream
-    epoch.skip(count)
+    epoch.skip(stream, count)
     with lock_of(stream):
         epoch.bind(stream)
         stream.skip(count)

@@ -8,7 +8,8 @@ need and no others.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.pipeline import skip
@@ -86,12 +87,18 @@ class PlannedReader:
 
     def read(self) -> Batch:
         """Return the rank's next item."""
+        with self._bound():
+            return (self._read_rows() if self.shard.splits
+                    else self._read_item())
+
+    @contextmanager
+    def _bound(self) -> Iterator[None]:
+        """Let the stream show the attributes of the epoch."""
         stream = self._stream()
         with lock_of(stream):
             self.epoch.bind(stream)
             try:
-                return (self._read_rows() if self.shard.splits
-                        else self._read_item())
+                yield
             finally:
                 self.epoch.unbind(stream)
 
@@ -113,13 +120,19 @@ class PlannedReader:
             if item >= self.plan.num_items:
                 self._end(item)
             self._count(1)
-            found = self.rows_at(item)
-            if found is not None and found.rows.start < found.rows.stop:
+            found = self._own_rows(item)
+            if found is not None:
                 return self.plan.read_rows(
                     item, found.rows, found.total - found.real)
             # The loop that calls counts those that are delivered.
             if self.epoch.request_iterator is None:
                 self.epoch.position += 1
+
+    def _own_rows(self, item: int) -> Rows | None:
+        """Return which rows of a batch come, None if none do."""
+        found = self.rows_at(item)
+        return (found if found is not None
+                and found.rows.start < found.rows.stop else None)
 
     def rows_at(self, item: int) -> Rows | None:
         """Return which rows of a batch are the rank's, None if it is left
@@ -162,7 +175,18 @@ class PlannedReader:
 
     def skip(self, count: int) -> None:
         """Leave out the rank's next items."""
-        self.epoch.skip(count)
+        epoch = self.epoch
+        if not self.shard.splits:
+            epoch.position += count * epoch.step
+            self._count(count * self.shard.num_shards)
+            return
+        with self._bound():
+            while count and epoch.requested < self.plan.num_items:
+                is_own = self._own_rows(epoch.requested) is not None
+                self._count(1)
+                if is_own or epoch.request_iterator is None:
+                    epoch.position += 1
+                count -= is_own
 
     def close(self) -> None:
         """Release nothing."""

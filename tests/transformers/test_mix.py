@@ -1,4 +1,5 @@
 """Mix: several streams in one, by weights."""
+import contextlib
 import itertools
 import json
 import math
@@ -662,6 +663,46 @@ def test_workers_share_a_mixture():
     with MultiProcessing(stream(), num_workers=2) as workers:
         assert expected == [[part.tolist() for part in batch]
                             for batch in workers.get_epoch_iterator()]
+
+
+def share_of_rank(rank, **share):
+    """Return the share of one of two ranks; some batches have one row."""
+    return Mix([pictures(7, 2), pictures(10, 3)], stop='last', seed=1).shard(
+        rank, 2, **share)
+
+
+@pytest.mark.parametrize('rank', [0, 1])
+@pytest.mark.parametrize('share', [
+    {'by': by, 'uneven': uneven} for by in ('batch', 'example')
+    for uneven in ('uneven', 'drop', 'pad')], ids=lambda share: '-'.join(
+        share.values()))
+def test_items_of_a_rank_are_left_out(rank, share):
+    """As workers do: those of other ranks do not count."""
+    expected = items_of(share_of_rank(rank, **share).get_epoch_iterator())
+    assert len(expected) > 3
+    for first in range(2):
+        epoch = share_of_rank(rank, **share).get_epoch_iterator()
+        found = []
+        with contextlib.suppress(StopIteration):
+            skip(epoch, first)
+            while True:
+                found += items_of([next(epoch)])
+                skip(epoch, 1)
+        assert expected[first::2] == found
+
+
+@pytest.mark.parametrize('by', ['batch', 'example'])
+def test_workers_share_the_mixture_of_a_rank(by):
+    """Also of a state in the middle."""
+    expected = items_of(share_of_rank(0, by=by).get_epoch_iterator())
+    with MultiProcessing(share_of_rank(0, by=by), num_workers=2) as workers:
+        epoch = workers.get_epoch_iterator()
+        found = items_of([next(epoch), next(epoch)])
+        state = epoch.state_dict()
+        assert expected == found + items_of(epoch)
+    with MultiProcessing(share_of_rank(0, by=by), num_workers=3) as workers:
+        workers.load_state_dict(state)
+        assert expected[2:] == items_of(workers.get_epoch_iterator())
 
 
 def test_streams_of_unknown_length_cannot_be_skipped():
