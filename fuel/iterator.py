@@ -8,6 +8,7 @@ from fuel.describe.text import iterator_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import sealed_epoch
+from fuel.epochs.sharding import length_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.epoch_reader import new_object
 
@@ -70,14 +71,15 @@ class DataIterator(EpochIterator):
         """Return how many items are left of the epoch."""
         if self.epoch.finished:
             return 0
-        length: int | None = getattr(
-            self.data_stream, '_length', lambda: None)()
+        length = (length_of(self.data_stream)
+                  if hasattr(self.data_stream, '_length') else None)
         if length is None or self.epoch.has_own_requests:
             raise TypeError(
                 'how many items are left of an epoch of '
                 f'{type(self.data_stream).__name__} is not known before it '
                 'is over')
-        return max(0, length - self.epoch.requested // self.epoch.step)
+        # The last round of the ranks may be short.
+        return max(0, length - -(-self.epoch.requested // self.epoch.step))
 
     def read_next(self) -> Any:
         """Return the next data, where no compiled reader has them."""

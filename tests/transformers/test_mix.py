@@ -691,6 +691,23 @@ def test_items_of_a_rank_are_left_out(rank, share):
         assert expected[first::2] == found
 
 
+@pytest.mark.parametrize('make', [
+    lambda: Mix([pictures(7, 2), pictures(10, 3)], stop='last', seed=1),
+    lambda: pictures(7, 2), lambda: numbers(0, 9)],
+    ids=['mixture', 'batches', 'examples'])
+@pytest.mark.parametrize('uneven', ['uneven', 'drop', 'pad'])
+@pytest.mark.parametrize('rank', [0, 1])
+def test_length_is_what_is_left_for_the_rank(make, uneven, rank):
+    """At each item of the epoch, up to the last."""
+    stream = make().shard(rank, 2, uneven=uneven)
+    left, epoch = [], stream.get_epoch_iterator()
+    with contextlib.suppress(StopIteration):
+        while True:
+            left.append(len(epoch))
+            next(epoch)
+    assert left == list(range(len(stream), -1, -1))
+
+
 @pytest.mark.parametrize('by', ['batch', 'example'])
 def test_workers_share_the_mixture_of_a_rank(by):
     """Also of a state in the middle."""
