@@ -278,7 +278,8 @@ def test_client_and_status_say_for_whom_the_server_waits(capsys):
 
             reader = threading.Thread(target=read)
             reader.start()
-            wait_until(server.service.scheduler.admission.has_waiting)
+            wait_until(
+                server.service.scheduler.admission.describe_wait)
             assert main(['--status', server.address]) == 0
             client.close()
             reader.join()
