@@ -304,7 +304,7 @@ def test_fit_takes_which_sources_as_stages_do():
 
 
 def test_image_stage_names_the_sources_with_its_axes():
-    """Where `which_sources` was forgotten."""
+    """If `which_sources` is missing, the error names it."""
     dataset = IndexableDataset(
         {'features': numpy.zeros((4, 3, 8, 8)),
          'targets': numpy.zeros((4, 1))},

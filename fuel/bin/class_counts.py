@@ -1,4 +1,4 @@
-"""How many examples of each class a converted file has."""
+"""Counts the examples of each class of a converted file."""
 import json
 
 import h5py
