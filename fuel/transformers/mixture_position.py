@@ -34,8 +34,9 @@ class Mixture:
         position of the next one.
     restarts : list of int
         How often each stream has begun anew.
-    ended : list of bool
-        Which streams have ended.
+    ended_at : list of int or None
+        The position at which a stream had nothing left to give, None where
+        none was found yet.
     thresholds : numpy.ndarray, shape (streams,), dtype int64
         Where the interval of each stream ends, among the points of the
         requests; all zero when the mixture is over.
@@ -51,7 +52,7 @@ class Mixture:
         self.stop = stop
         self.taken = numpy.zeros(count, numpy.int64)
         self.restarts = [0] * count
-        self.ended = [False] * count
+        self.ended_at: list[int | None] = [None] * count
         self.thresholds = as_thresholds(self.points.weights)
         # From here on no stream has ended or begun anew.
         self.since = 0
@@ -136,8 +137,7 @@ class Mixture:
         """Record that a stream has ended; return whether to restart it."""
         if self.stop == 'forever':
             return True
-        self.ended[place] = True
-        self.since = self.position()
+        self.since = self.ended_at[place] = self.position()
         self._update()
         return False
 
@@ -161,7 +161,7 @@ class Mixture:
                     "a mixture with stop='forever' cannot go back to items "
                     'that its streams had before: read it in order')
             counts = self.taken.copy()
-            self.ended[:] = [False] * len(self.ended)
+            self.ended_at[:] = [None] * len(self.ended_at)
             self.since = 0
             self._update()
         else:
@@ -171,17 +171,24 @@ class Mixture:
 
     def _update(self) -> None:
         """Let the streams that are left share the points."""
-        left = numpy.where(self.ended, 0, self.points.weights)
-        is_over = not left.any() or (
-            self.stop == 'first' and any(self.ended))
+        ended = [place is not None for place in self.ended_at]
+        left = numpy.where(ended, 0, self.points.weights)
+        is_over = not left.any() or (self.stop == 'first' and any(ended))
         # In place: a reader looks at them.
         self.thresholds[:] = 0 if is_over else as_thresholds(left)
 
     def state(self) -> State:
-        """Return the counters as plain data."""
+        """Return the counters as plain data.
+
+        They depend on the items before the position alone: a rank that looked
+        for the next one, and found that a stream had ended, has the state of
+        one that did not look.
+        """
+        position = self.position()
         return {'weights': self.points.weights.tolist(),
                 'taken': self.taken.tolist(), 'restarts': [*self.restarts],
-                'ended': [*self.ended]}
+                'ended': [place is not None and place < position
+                          for place in self.ended_at]}
 
     def load(self, state: State) -> None:
         """Take up what :meth:`state` returned."""
@@ -202,7 +209,8 @@ class Mixture:
                     f'{kind.__name__} from 0 on, got {values!r:.200}')
         self.taken[:] = state['taken']
         self.restarts[:] = state['restarts']
-        self.ended[:] = state['ended']
+        # At -1, since it was before the position, wherever that is.
+        self.ended_at[:] = [-1 if ended else None for ended in state['ended']]
         self.since = self.position() if any(
-            [*self.ended, *self.restarts]) else 0
+            [*state['ended'], *self.restarts]) else 0
         self._update()

@@ -164,6 +164,11 @@ def test_batches_between_of_which_a_rank_has_no_row_are_counted(
           'uneven')
 
 
+def test_state_of_a_mixture_is_one_whoever_looked_for_the_next_item():
+    """A rank at the end of the order finds that a stream has ended."""
+    check('ShuffleBuffer of Mix', 5, 1, 3, 6, 1, 1, 'example', 'uneven')
+
+
 @pytest.mark.parametrize('name', sorted(pipelines.PIPELINES))
 def test_each_pipeline_is_shared_by_three_and_taken_up_by_two(name):
     """So that none is left to chance."""
