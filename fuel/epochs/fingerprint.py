@@ -24,7 +24,7 @@ from fuel.utils import rng_state
 from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
 
-FORMAT = 2
+FORMAT = 3
 
 # Arguments that decide neither values nor their order, or are described
 # apart: data and streams by their numbers and names, generators by states.

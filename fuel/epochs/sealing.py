@@ -10,7 +10,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.counters import count, find_counters
-from fuel.epochs.encoded import Encoded, as_text, copier_of
+from fuel.epochs.encoded import Encoded, as_text
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.runtime import runtime_of
@@ -76,9 +76,8 @@ def identified(stream: Any, state: State) -> Identified:
     return _joined(
         stream, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
-            *[_copied(state[field]) for field in _OTHERS],
-            # The numbers of a generator need not be read again.
-            (copier_of(state['rng'])(), as_text(state['rng']))],
+            _copied(state[field])
+            for field in ('dataset', 'failed', 'leftover', 'rng')],
         [_identified_child(child, part) for child, part in zip(
             streams, state['children'], strict=True)])
 
@@ -95,8 +94,7 @@ def _joined(stream: Any, epoch: str, position: int, requested: int,
             children: list[Identified]) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
-    `others`: copies and texts of the fields that `_OTHERS` names, and of
-        the state of the generator.
+    `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     """
     described = encoded_fingerprint(stream)
     start = None if scheme is None else _encoded_scheme(stream, scheme)
@@ -117,9 +115,6 @@ def _joined(stream: Any, epoch: str, position: int, requested: int,
         'dataset': dataset, 'rng': rng, 'leftover': leftover,
         'failed': failed, 'children': [child.state for child in children],
     }, text)
-
-
-_OTHERS = 'dataset', 'failed', 'leftover'
 
 
 def _copied(value: Any) -> tuple[Any, str]:

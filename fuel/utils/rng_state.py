@@ -6,12 +6,14 @@ A generator is what schemes and stages call ``rng``: a
 """
 from __future__ import annotations
 
+import base64
 import math
 import random
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.typing import NDArray
 
 
 def is_generator(candidate: object) -> bool:
@@ -37,10 +39,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, numpy.ndarray):
-        return value.tolist()
+        return _as_text(value)
     if isinstance(value, numpy.integer):
         return int(value)
     return value
+
+
+def _as_text(words: NDArray[numpy.unsignedinteger]) -> str:
+    """Return words as Base64, least significant byte first.
+
+    Decimal numbers would take twice the room, and ten times as long.
+    """
+    little = words.astype(words.dtype.newbyteorder('<'), copy=False)
+    return base64.b64encode(little.tobytes()).decode()
+
+
+def _as_words(text: Any, like: NDArray[numpy.unsignedinteger]
+              ) -> NDArray[numpy.unsignedinteger]:
+    """Undo :func:`_as_text`; the words are to be like others."""
+    # No more is decoded than fits.
+    if type(text) is not str or len(text) != -(-like.nbytes // 3) * 4:
+        raise ValueError('not so many words')
+    data = base64.b64decode(text, validate=True)
+    if len(data) != like.nbytes:
+        raise ValueError('not so many words')
+    return numpy.frombuffer(data, like.dtype.newbyteorder('<')).astype(
+        like.dtype)
 
 
 class Snapshot(NamedTuple):
@@ -71,7 +95,8 @@ def as_plain(snapshot: Snapshot) -> dict[str, Any]:
     kind, state = snapshot
     if isinstance(state, tuple):
         version, internal, gauss = state
-        return {'kind': kind, 'state': [version, list(internal), gauss]}
+        words = numpy.array(internal, numpy.uint32)
+        return {'kind': kind, 'state': [version, _as_text(words), gauss]}
     return {'kind': kind, 'state': _plain(state)}
 
 
@@ -82,8 +107,7 @@ def get_state(rng: Any) -> dict[str, Any]:
 
 # The largest numbers in NumPy's states: places in a buffer, switches, words.
 _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
-            'uinteger': 2 ** 32 - 1, 'counter': 2 ** 64 - 1,
-            'buffer': 2 ** 64 - 1}
+            'uinteger': 2 ** 32 - 1}
 
 
 def check_state(rng: Any, state: Any) -> None:
@@ -91,84 +115,75 @@ def check_state(rng: Any, state: Any) -> None:
 
     NumPy does not check it, and would read outside of the generator.
     """
-    present = get_state(rng)
+    _read_state(rng, state)
+
+
+def set_state(rng: Any, state: Mapping[str, Any]) -> None:
+    """Put a generator into a state that :func:`get_state` returned."""
+    found = _read_state(rng, state)
+    if isinstance(rng, random.Random):
+        rng.setstate(found)
+    elif isinstance(rng, numpy.random.RandomState):
+        rng.set_state(found)
+    else:
+        rng.bit_generator.state = found
+
+
+def _read_state(rng: Any, state: Any) -> Any:
+    """Return a saved state as the generator takes it."""
+    present = take_snapshot(rng)
     kind = state.get('kind') if isinstance(state, dict) else None
-    if kind != present['kind']:
+    if kind != present.kind:
         raise ValueError(
             f'the saved generator is a {kind!r:.100}, but this one is a '
-            f'{present["kind"]}: build the stream with the same kind of rng')
+            f'{present.kind}: build the stream with the same kind of rng')
+    if state.keys() != {'kind', 'state'}:
+        raise ValueError(
+            f'the state of the generator is damaged: it has {list(state)}')
     if isinstance(rng, random.Random):
-        _check_python_state(state)
-        return
-    _check_like(state, present, 'state', 'MT19937' in repr(
-        present['state'].get('bit_generator')))
+        return _read_python_state(state['state'])
+    return _read_like(state['state'], present.state, 'state')
 
 
-def _check_python_state(state: Any) -> None:
-    """Refuse what is no state of a :class:`random.Random`."""
+def _read_python_state(state: Any) -> tuple[int, tuple[int, ...], Any]:
+    """Return what :meth:`random.Random.setstate` takes."""
     try:
-        version, internal, gauss = state['state']
+        version, text, gauss = state
+        words = _as_words(text, numpy.empty(625, numpy.uint32))
         is_sound = (
-            state.keys() == {'kind', 'state'} and version == 3
-            and type(version) is int and len(internal) == 625
-            and all(type(word) is int and 0 <= word < 2 ** 32
-                    for word in internal)
-            and internal[-1] <= 624
+            type(version) is int and version == 3 and words[-1] <= 624
             and (gauss is None or _is_finite(gauss)))
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError):
         is_sound = False
     if not is_sound:
         raise ValueError('the state of the generator is damaged')
+    return version, tuple(words.tolist()), gauss
 
 
 def _is_finite(value: object) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
-def _check_like(saved: Any, present: Any, name: str, is_short: bool) -> None:
-    """Refuse a part that has not the form of the present one."""
-    if isinstance(present, dict):
+def _read_like(saved: Any, present: Any, name: str) -> Any:
+    """Return a part that has the form of the present one."""
+    if isinstance(present, Mapping):
         is_sound = isinstance(saved, dict) and saved.keys() == present.keys()
-    elif isinstance(present, list):
-        is_sound = isinstance(saved, list) and len(saved) == len(present)
-    elif type(present) is int:
-        largest = _LARGEST.get(name, 2 ** (
-            32 if is_short else 64 if name == 'key' else 128) - 1)
-        is_sound = type(saved) is int and 0 <= saved <= largest
-    elif type(present) is float:
+        if is_sound:
+            return {key: _read_like(saved[key], part, key)
+                    for key, part in present.items()}
+    elif isinstance(present, numpy.ndarray):
+        try:
+            return _as_words(saved, present)
+        except ValueError:
+            is_sound = False
+    elif isinstance(present, (int, numpy.integer)):
+        is_sound = type(saved) is int and (
+            0 <= saved <= _LARGEST.get(name, 2 ** 128 - 1))
+    elif isinstance(present, float):
         is_sound = _is_finite(saved)
     else:
         is_sound = type(saved) is type(present) and saved == present
     if not is_sound:
         raise ValueError(
             f'{name!r} of the generator is damaged: {saved!r:.100}')
-    if isinstance(present, dict):
-        for key, part in present.items():
-            _check_like(saved[key], part, key, is_short)
-    elif isinstance(present, list):
-        for value, part in zip(saved, present, strict=True):
-            _check_like(value, part, name, is_short)
-
-
-def _as_arrays(state: dict[str, Any]) -> dict[str, Any]:
-    """Undo what :func:`_plain` did to the lists inside NumPy's states."""
-    return {key: _as_arrays(part) if isinstance(part, dict)
-            else numpy.array(part, dtype=numpy.uint64)
-            if isinstance(part, list) else part
-            for key, part in state.items()}
-
-
-def set_state(rng: Any, state: Mapping[str, Any]) -> None:
-    """Put a generator into a state that :func:`get_state` returned."""
-    kind = kind_of(rng)
-    if state.get('kind') != kind:
-        raise ValueError(
-            f'the saved generator is a {state.get("kind")}, but this one is '
-            f'a {kind}: build the stream with the same kind of rng')
-    if kind == 'random.Random':
-        version, internal, gauss = state['state']
-        rng.setstate((version, tuple(internal), gauss))
-    elif kind == 'numpy.random.RandomState':
-        rng.set_state(_as_arrays(state['state']))
-    else:
-        rng.bit_generator.state = _as_arrays(state['state'])
+    return saved

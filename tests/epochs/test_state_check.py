@@ -207,14 +207,15 @@ def test_state_with_an_impossible_value_names_the_field(field, value):
 
 @pytest.mark.parametrize('key, value', [
     ('pos', 625), ('pos', 10 ** 6), ('pos', -1), ('has_gauss', 2),
-    ('gauss', float('nan'))])
+    ('gauss', float('nan')), ('key', 'AAAA'), ('key', '?' * 3328),
+    ('key', [1] * 624), ('key', 'A' * 3327 + '=')])
 def test_state_of_a_generator_outside_of_its_bounds_is_refused(key, value):
     """NumPy would read memory that is not the generator's."""
     stream = STREAMS['shuffled']()
     state = stream.state_dict()
     del state['crc']
     generator = state['scheme']['rng']['state']
-    (generator['state'] if key == 'pos' else generator)[key] = value
+    (generator['state'] if key in {'pos', 'key'} else generator)[key] = value
     with pytest.raises(StateMismatchError, match=f'scheme.*{key}'):
         STREAMS['shuffled']().load_state_dict(state)
 
@@ -228,7 +229,7 @@ def test_state_is_the_callers_own():
     text = json.dumps(state)
     other = STREAMS['batch']()
     other.load_state_dict(state)
-    state['children'][0]['scheme']['rng']['state']['state']['key'][0] = 7
+    state['children'][0]['scheme']['rng']['state']['state']['pos'] = 7
     state['position'] = 'banana'
     assert text == json.dumps(other.state_dict())
     given_back = other.state_dict()
