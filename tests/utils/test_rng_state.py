@@ -63,8 +63,8 @@ def test_state_with_a_damaged_part_is_refused(name, damage):
         for key in (owner, *keys)[:-1]:
             inner = inner[key]
         last = (owner, *keys)[-1]
-        if type(inner[last]) is type(damage) and inner[last] == damage \
-                or damage is None and inner[last] is None:
+        if (type(inner[last]) is type(damage) and inner[last] == damage) \
+                or (damage is None and inner[last] is None):
             continue
         inner[last] = damage
         with pytest.raises(ValueError, match='generator'):
