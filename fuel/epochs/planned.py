@@ -262,14 +262,9 @@ def items_of(iterator: DataIterator) -> int:
 
 def rows_at(iterator: DataIterator, number: int) -> Rows | None:
     """Return which rows of a whole batch come, None if all do."""
-    reader, requests = iterator.epoch.reader, iterator.epoch.request_iterator
-    for owner in (reader, requests):
-        find = getattr(owner, 'rows_at', None)
-        if find is not None:
-            found: Rows | None = find(number)
-            return found
-    below = child_iterators_of(iterator)
-    return rows_at(below[0], number) if below else None
+    _, owner = _owner_of(iterator, 'rows_at')
+    found: Rows | None = None if owner is None else owner.rows_at(number)
+    return found
 
 
 def number_read(iterator: DataIterator) -> int | None:
@@ -277,11 +272,8 @@ def number_read(iterator: DataIterator) -> int | None:
 
     A rank leaves out batches of which it has no row, also between others.
     """
-    for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
-        if hasattr(owner, 'rows_at'):
-            return int(iterator.epoch.requested) - 1
-    below = child_iterators_of(iterator)
-    return number_read(below[0]) if below else None
+    split, owner = _owner_of(iterator, 'rows_at')
+    return None if owner is None else int(split.epoch.requested) - 1
 
 
 def padding_of(iterator: DataIterator, count: int | None) -> Any:
@@ -289,11 +281,18 @@ def padding_of(iterator: DataIterator, count: int | None) -> Any:
 
     Of an example, `count` is None and one boolean is returned.
     """
+    _, owner = _owner_of(iterator, 'padding')
+    return (marks(count, False, None) if owner is None
+            else owner.padding(count))
+
+
+def _owner_of(iterator: DataIterator, method: str) -> tuple[Any, Any]:
+    """Return the iterator whose reader or requests have a method, and that.
+
+    It is the nearest below that one. Both are None if there is none.
+    """
     for owner in (iterator.epoch.reader, iterator.epoch.request_iterator):
-        find = getattr(owner, 'padding', None)
-        if find is not None:
-            return find(count)
+        if hasattr(owner, method):
+            return iterator, owner
     below = child_iterators_of(iterator)
-    if below:
-        return padding_of(below[0], count)
-    return marks(count, False, None)
+    return _owner_of(below[0], method) if below else (None, None)

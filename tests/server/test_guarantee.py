@@ -102,13 +102,13 @@ def test_second_successor_from_the_same_state_loses_nothing(
     assert_once(world, second, other)
 
 
-def test_stranger_of_the_rank_of_a_killed_client_gets_what_it_left(tmp_path):
+def test_new_client_of_the_rank_of_a_killed_one_gets_what_it_left(tmp_path):
     """When the time of the killed client's successor is over."""
     world, one, other = begin(tmp_path, 'rank')
     one.kill(received=5)
-    stranger = world.add_client(rank=0)
-    finish(world, stranger, other)
-    assert_once(world, one, stranger, other)
+    new_client = world.add_client(rank=0)
+    finish(world, new_client, other)
+    assert_once(world, one, new_client, other)
 
 
 @SHARING
@@ -448,14 +448,14 @@ def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
     world.kill_server()
     world.num_clients = 1
     world.start_server()
-    stranger = world.add_client()
-    stranger.next()
+    new_client = world.add_client()
+    new_client.next()
     assert 'a new run begins' in caplog.text
     assert (tmp_path / 'journal.old').exists()
     with pytest.raises(StateMismatchError, match='serves run'):
         one.next()
-    finish(world, stranger)
-    assert list(range(COUNT)) == numbers(stranger)
+    finish(world, new_client)
+    assert list(range(COUNT)) == numbers(new_client)
 
 
 def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
@@ -467,12 +467,12 @@ def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
     run = world.server.admission.run
     world.kill_server()
     world.start_server()
-    stranger = world.add_client()
-    stranger.next()
+    new_client = world.add_client()
+    new_client.next()
     assert run != world.server.admission.run
     assert (tmp_path / 'journal.old').exists()
-    finish(world, stranger)
-    assert list(range(COUNT)) == numbers(stranger)
+    finish(world, new_client)
+    assert list(range(COUNT)) == numbers(new_client)
 
 
 FORGED = {

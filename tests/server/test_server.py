@@ -698,7 +698,7 @@ def test_port_that_becomes_free_is_taken(serve):
     timer.join()
 
 
-STRANGERS = [
+FOREIGN_MESSAGES = [
     [b''], [b'GET / HTTP/1.1'], [b'x'] * 40, [b'FUEL'], [b'FUEL{}'],
     [pack_header({'type': 'handed', 'join': 1, 'indices': [1]})],
     [pack_header({'type': 'hello'})],
@@ -709,25 +709,25 @@ STRANGERS = [
 
 
 @pytest.mark.parametrize('name', ['dealer', 'hello'])
-def test_bytes_of_a_stranger_disturb_nobody(serve, connect, caplog, name):
+def test_bytes_of_a_foreign_peer_disturb_nobody(serve, connect, caplog, name):
     """They are dropped, counted and logged."""
     server = serve(build(num_examples=80))
     epoch = connect(server).get_epoch_iterator()
     next(epoch)
     rng = random.Random(3)
-    with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
-        stranger.linger = 100
-        stranger.connect(server.address)
+    with zmq.Context() as context, context.socket(zmq.DEALER) as peer:
+        peer.linger = 100
+        peer.connect(server.address)
         if name == 'hello':
-            stranger.send(pack_header({
+            peer.send(pack_header({
                 'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
                 'hwm': 3}))
-            stranger.recv()
-        for message in STRANGERS:
-            stranger.send_multipart(message)
+            peer.recv()
+        for message in FOREIGN_MESSAGES:
+            peer.send_multipart(message)
         for kind in ('handed', 'give', 'join', 'leave', 'ready', 'waiting'):
             for _ in range(20):
-                stranger.send(pack_header({
+                peer.send(pack_header({
                     'type': kind, 'join': rng.choice(
                         ['x', None, -1] if kind == 'join' else [0, 1, 2]),
                     'indices': rng.choice([[1], [[0, 9]], [[5]], 'x', None,
@@ -742,7 +742,7 @@ def test_bytes_of_a_stranger_disturb_nobody(serve, connect, caplog, name):
         with socket.create_connection(('127.0.0.1', server.port)) as raw:
             raw.sendall(rng.randbytes(1000))
         assert len(list(epoch)) == 19
-    assert server.counts['dropped messages'] >= len(STRANGERS)
+    assert server.counts['dropped messages'] >= len(FOREIGN_MESSAGES)
     assert 'dropped a message' in caplog.text
 
 
@@ -792,18 +792,18 @@ def test_connection_of_a_stranger_is_dropped(serve, connect, caplog, talk):
 def test_position_of_a_stranger_disturbs_nobody(serve, connect, resume):
     """It is refused, and the next client is served."""
     server = serve()
-    with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
-        stranger.linger = 100
-        stranger.connect(server.address)
-        stranger.send(pack_header({
+    with zmq.Context() as context, context.socket(zmq.DEALER) as peer:
+        peer.linger = 100
+        peer.connect(server.address)
+        peer.send(pack_header({
             'type': 'hello', 'version': 1, 'client': 'c', 'sources': 2,
             'hwm': 3}))
-        stranger.send(pack_header(
+        peer.send(pack_header(
             {'type': 'join', 'join': 1, 'resume': resume}))
         answer = b''
         while b'"broken"' not in answer:
-            assert stranger.poll(10000)
-            answer = stranger.recv()
+            assert peer.poll(10000)
+            answer = peer.recv()
         assert b'"error"' in answer
     assert len(list(connect(server).get_epoch_iterator())) == 6
 
