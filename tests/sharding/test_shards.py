@@ -336,6 +336,31 @@ def test_scheme_of_a_user_is_shared(scheme, uneven, expected):
             rank, 3, uneven=uneven)) for rank in range(3)]
 
 
+class OwnExamples(IterationScheme):
+    """A scheme of a user's, which does not say how many requests it has."""
+
+    requests_examples = True
+
+    def get_request_iterator(self):
+        """Return an iterator over numbers."""
+        return iter(range(9, -1, -1))
+
+
+@pytest.mark.parametrize('stage', [
+    lambda stream: Batch(stream, ConstantScheme(3)),
+    lambda stream: ShuffleBuffer(stream, 3, seed=1)],
+    ids=['batch', 'shuffle buffer'])
+def test_stage_shares_the_requests_of_a_users_scheme(stage):
+    """No item of it is known without those before it."""
+    def build():
+        return stage(DataStream(
+            pipelines.dataset(10), iteration_scheme=OwnExamples()))
+    parts = [numpy.concatenate([numpy.ravel(item[1]) for item in build(
+        ).shard(rank, 2)]).tolist() for rank in range(2)]
+    assert [5, 5] == list(map(len, parts))
+    assert list(range(10)) == sorted(parts[0] + parts[1])
+
+
 def test_scheme_of_a_user_goes_on_on_another_number_of_ranks():
     """Its requests are taken again, and left out."""
     def build():
