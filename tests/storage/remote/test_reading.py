@@ -8,6 +8,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.waiting import wait_until
 
 from fuel import config
 from fuel.datasets import H5PYDataset
@@ -182,6 +183,27 @@ def test_next_requests_of_an_epoch_are_fetched_before_they_are_made(
     for _ in epoch:
         pass
     assert count == len(server.log)
+
+
+def test_compressed_bytes_are_fetched_beyond_what_is_decoded_ahead(
+        folder, server):
+    """Chunks are decoded as far as their cache has room, bytes further."""
+    rows = numpy.random.RandomState(0).randint(
+        0, 255, (30, 1 << 18)).astype('uint8')
+    with h5py.File(folder / 'gzip.hdf5', 'w') as file:
+        file.create_dataset('x', data=rows, chunks=(1, 1 << 18),
+                            compression='gzip', compression_opts=1)
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 30)}})
+    with H5PYDataset(server.url('gzip.hdf5'), ('train',),
+                     cache_bytes=1 << 20) as dataset:
+        epoch = DataStream(dataset, iteration_scheme=SequentialScheme(
+            30, 1)).get_epoch_iterator()
+        next(epoch)
+        size = (folder / 'gzip.hdf5').stat().st_size
+        wait_until(lambda: server.served_bytes() > .9 * size)
+        assert (rows[1:] == numpy.concatenate([
+            batch[0] for batch in epoch])).all()
 
 
 def test_several_threads_read_one_data_set(url, data):
