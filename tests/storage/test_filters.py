@@ -1,0 +1,32 @@
+"""Filters of chunks are undone as the file says they were applied."""
+import h5py
+import numpy
+import pytest
+
+from fuel.storage.filters import decode
+from fuel.storage.layout import Filter
+
+DATA = numpy.arange(48, dtype=numpy.uint8)
+
+
+def shuffled(size):
+    """Return the bytes as HDF5 puts them: the first of each element first."""
+    return DATA.reshape(-1, size).T.tobytes()
+
+
+@pytest.mark.parametrize('options, itemsize', [
+    ((4,), 4), ((4,), 1), ((2,), 8), ((8,), 2), ((1,), 4), ((), 4), ((), 1)])
+def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
+    """It is asked first, and the type of the data if it does not say so."""
+    size = options[0] if options else itemsize
+    found = decode(shuffled(size), 0, (
+        Filter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', options),),
+        DATA.nbytes, itemsize)
+    assert DATA.tolist() == numpy.asarray(found).tolist()
+
+
+def test_chunk_of_another_size_is_refused():
+    """With the size it has and the one it should have."""
+    with pytest.raises(ValueError, match='decodes to 48 bytes instead of 40'):
+        decode(shuffled(4), 0, (
+            Filter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', (4,)),), 40, 4)
