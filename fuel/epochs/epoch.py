@@ -128,9 +128,8 @@ class Epoch(EpochPosition):
             return data
 
     def _read(self, stream: Any) -> Any:
-        if self.reader is None and (
-                shares_items(stream)
-                or not (self._is_stage or self.skipped)):
+        if self.reader is None and not self._is_stage and (
+                not self.skipped or shares_items(stream)):
             self._open(stream)
         if self.reader is not None:
             return self.reader.read()

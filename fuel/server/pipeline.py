@@ -40,14 +40,18 @@ class Result(NamedTuple):
 
 
 class Pipeline:
-    """Runs a stream, always in the thread that calls :meth:`make`."""
+    """Runs a stream, always in the thread that calls :meth:`make`.
+
+    `requests`: methods that :meth:`make` is to call, with their requests.
+    """
 
     def __init__(self, stream: StreamLike) -> None:
         self.stream = stream
-        self._requests: deque[
+        self.requests: deque[
             tuple[Callable[[dict[str, Any]], Result], dict[str, Any]]
         ] = deque()
         self._maker: BatchMaker[list[Any]] | None = None
+        self._sources: tuple[str, ...] = ()
         self._thread = 0
         self._measures = Measures(stream)
 
@@ -59,24 +63,20 @@ class Pipeline:
 
     def open(self, **request: Any) -> None:
         """Ask for an epoch: `state` and `after` say from where."""
-        self._requests.append((self._open, request))
+        self.requests.append((self._open, request))
 
     def produce(self, **request: Any) -> None:
         """Ask for the next batch: `slot` says where to put it."""
-        self._requests.append((self._produce, request))
+        self.requests.append((self._produce, request))
 
     def measure(self, **request: Any) -> None:
         """Ask what the stages took; unless `go_on`, measure them no more."""
-        self._requests.append((self._measure, request))
-
-    def is_idle(self) -> bool:
-        """Return whether nothing is requested."""
-        return not self._requests
+        self.requests.append((self._measure, request))
 
     def make(self) -> Result:
         """Answer the oldest request."""
         self._thread = threading.get_ident()
-        method, request = self._requests.popleft()
+        method, request = self.requests.popleft()
         return method(request)
 
     def close(self) -> None:
@@ -95,6 +95,7 @@ class Pipeline:
             self._maker = BatchMaker(
                 self.stream, self._encode, state=state,
                 after=request['after'], expected=sizes)
+            self._sources = tuple(stream.sources)
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
@@ -115,11 +116,10 @@ class Pipeline:
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""
-        sources = tuple(self.stream.sources)
-        if len(batch) != len(sources):
+        if len(batch) != len(self._sources):
             raise ValueError(
                 f'the pipeline returned {len(batch)} items for its '
-                f'{len(sources)} sources {sources}')
+                f'{len(self._sources)} sources {self._sources}')
         return encode(batch)
 
     def _measure(self, request: dict[str, Any]) -> Result:

@@ -224,10 +224,10 @@ class Server:
             with self._turn:
                 while not self._stopped.is_set():
                     self._talk(wait=False)
-                    if self.service.pipeline.is_idle():
-                        self._talk(wait=True)
-                    else:
+                    if self.service.pipeline.requests:
                         self._make()
+                    else:
+                        self._talk(wait=True)
         except BaseException as error:  # noqa: BLE001 - raised by wait()
             self._fail(error)
         finally:

@@ -110,7 +110,7 @@ class BatchMaker(Generic[Description]):
             placement = Placement(
                 slot.bytes, self.sizes[1], self._reads_rows)
         try:
-            with placed(placement):
+            with nullcontext() if placement is None else placed(placement):
                 batch = self._next_batch()
             description, encoded = self._encode(batch)
             del batch

@@ -520,7 +520,7 @@ def test_hwm_bounds_what_is_under_way(serve, connect, hwm):
     epoch = connect(server, hwm=hwm[1]).get_epoch_iterator()
     for handed in range(1, 5):
         next(epoch)
-        wait_until(server.service.pipeline.is_idle)
+        wait_until(lambda: not server.service.pipeline.requests)
         assert handed <= len(made) <= handed + min(hwm) + 1
         assert len(epoch.epoch.attributes['session'].connection.queue
                    ) <= min(hwm)

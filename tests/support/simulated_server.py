@@ -145,7 +145,7 @@ class SimulatedServer:
             for client in self.world.clients:
                 client.flush()
             self.scheduler.advance()
-            while not self.pipeline.is_idle():
+            while self.pipeline.requests:
                 self.scheduler.take(self.pipeline.make())
                 self.scheduler.advance()
         except Killed:
