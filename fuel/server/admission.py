@@ -33,6 +33,7 @@ class Admission:
 
     `run`: names the epochs of this server, and of those that it continues.
     `epoch`: the present one.
+    `joiners`: the clients that wait for an epoch.
     """
 
     def __init__(self, check_state: Callable[[State], object],
@@ -47,7 +48,7 @@ class Admission:
         self.epoch: Epoch | None = None
         # What an epoch that cannot begin gives way to again.
         self._former: tuple[str, Epoch | None] = self.run, None
-        self._joiners: list[Joiner] = []
+        self.joiners: list[Joiner] = []
 
     def connect(self, scheduler: Scheduler) -> None:
         """Use a scheduler for sending and for the pipeline."""
@@ -74,30 +75,25 @@ class Admission:
             connection,
             has_left=not self._continues(connection.client, position))
         connection.join = number
-        self._joiners.append(Joiner(connection, number, position))
-
-    def has_waiting(self) -> bool:
-        """Return whether clients wait for an epoch."""
-        return bool(self._joiners)
+        self.joiners.append(Joiner(connection, number, position))
 
     def admit(self) -> None:
         """Let clients that wait join the epoch that they can join."""
-        if not self._joiners:
-            self._attendance.keep_waiting(False)
-            return
         # Those who continue first, lest the others begin the next epoch.
-        waiting = sorted(self._joiners, key=self._must_wait)
-        self._joiners = []
+        waiting = sorted(self.joiners, key=self._must_wait)
+        self.joiners = []
         for place, joiner in enumerate(waiting):
             connection, number, _ = joiner
             if connection.join != number or not self._is_connected(joiner):
                 continue
             try:
                 if not self._try(joiner, waiting[place:]):
-                    self._joiners.append(joiner)
+                    self.joiners.append(joiner)
             except (WireError, TypeError, ValueError, LookupError) as error:
                 # Not a state of ours; the others go on.
                 self._refuse(connection, error)
+        if not self.joiners:
+            self._attendance.keep_waiting(False)
 
     def _must_wait(self, joiner: Joiner) -> bool:
         position = joiner.position
@@ -273,7 +269,7 @@ class Admission:
         """Return for which clients the next epoch waits, if for any."""
         former = None if self.epoch is None else self.epoch.ledger
         return self._attendance.describe_lack(former, [
-            joiner for joiner in [*joiners, *self._joiners]
+            joiner for joiner in [*joiners, *self.joiners]
             if joiner.connection.join == joiner.number
             and self._is_connected(joiner)])
 
@@ -289,9 +285,9 @@ class Admission:
         if epoch is not None and epoch.members:
             return describe_ranks(
                 epoch.absent_ranks(), self.num_clients) or (
-                self._joiners and 'the server waits for the epoch of other '
+                self.joiners and 'the server waits for the epoch of other '
                 f'clients to end: {len(epoch.members)} are in it') or ''
-        return self._describe_lack([]) if self._joiners else ''
+        return self._describe_lack([]) if self.joiners else ''
 
     def on_lost(self, client: str, may_return: bool) -> None:
         """Record that the connection of a client has ended."""

@@ -33,6 +33,8 @@ class Checkpoints:
 
     All of those are kept that follow the first batch not delivered, and
     fewer and fewer of those before it.
+
+    `lowest`: the lowest index that the pipeline can go back to.
     """
 
     def __init__(self) -> None:
@@ -40,17 +42,13 @@ class Checkpoints:
         self._old: list[Checkpoint] = []
         self._new: list[Checkpoint] = []
         self._base: State | None = None
+        self.lowest = 0
 
     def __iter__(self) -> Iterator[Checkpoint]:
         return iter([*self._old, *self._new])
 
     def __bool__(self) -> bool:
-        return bool(self._old or self._new)
-
-    def lowest(self) -> int:
-        """Return the lowest index that the pipeline can go back to."""
-        first = (self._old or self._new)[:1]
-        return first[0].index if first else 0
+        return bool(self._new)
 
     def begin(self, index: int, state: State) -> None:
         """Add the state that the next steps are relative to."""
@@ -58,6 +56,7 @@ class Checkpoints:
         self._new = [one for one in self._new if one.index < index]
         self._old = [one for one in self._old if one.index < index]
         self._new.append(Checkpoint(index, state, []))
+        self.lowest = (self._old or self._new)[0].index
 
     def rebase(self, state: State) -> None:
         """Let the next steps be relative to another state."""
@@ -65,9 +64,7 @@ class Checkpoints:
 
     def add(self, index: int, steps: Steps) -> bool:
         """Add the state before a batch, relative to the last base."""
-        highest = (self._old + self._new)[-1:]
-        if self._base is None or (
-                highest and index <= highest[0].index):
+        if self._base is None or index <= self._new[-1].index:
             return False
         self._new.append(Checkpoint(index, self._base, steps))
         return True

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fuel.server.ledger import ALL, RANK, SPLIT, Account, Ledger
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _RECENT = 0.1
 
 
+@dataclass(eq=False)
 class Item:
     """One batch, or the error in its place.
 
@@ -28,12 +30,11 @@ class Item:
     `extents`: where in the slot its arrays are.
     """
 
-    def __init__(self, index: int, fields: Fields, buffers: Buffers) -> None:
-        self.index = index
-        self.fields = fields
-        self.buffers = buffers
-        self.slot: Slot | None = None
-        self.extents: list[tuple[int, int]] = []
+    index: int
+    fields: Fields
+    buffers: Buffers
+    slot: Slot | None = None
+    extents: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Member:
@@ -62,10 +63,6 @@ class Member:
     def load(self) -> int:
         """Return how many batches are under way to it, or being made."""
         return len(self.account.pending) + self.reserved
-
-    def has_credit(self) -> bool:
-        """Return whether it may get one more batch."""
-        return self.load() < self.credit
 
 
 class Epoch:
@@ -213,7 +210,7 @@ class Epoch:
         if ledger.final is not None and not self.free:
             return ledger.final
         checkpoint = ledger.checkpoints.before(
-            max(ledger.checkpoints.lowest(), ledger.delivered.end()))
+            max(ledger.checkpoints.lowest, ledger.delivered.end()))
         return None if checkpoint is None else checkpoint.state()
 
     def lowest_missing(self) -> int:
@@ -230,7 +227,7 @@ class Epoch:
         return self.cursor if length is None else min(self.cursor, length)
 
     def receivers(self, index: int) -> list[Member] | None:
-        """Return who gets a batch that is yet to be made."""
+        """Return for whom to make a batch now; None to make none yet."""
         if index in self.free or index in self.under_way:
             return []
         ledger = self.ledger
@@ -242,7 +239,7 @@ class Epoch:
         if self.is_shared:
             # Those who are awaited go on with the others.
             return wanting if not ledger.awaited() and all(
-                member.has_credit() for member in wanting) else None
+                member.load() < member.credit for member in wanting) else None
         if not wanting:
             is_settled = index in ledger.delivered or any(
                 index in member.account.delivered
@@ -251,7 +248,11 @@ class Epoch:
                 and index % ledger.num_ranks in self.finished_ranks)
             return [] if is_settled else None
         chosen = self._choose(wanting)
-        return None if chosen is None else [chosen]
+        if chosen is not None:
+            return [chosen]
+        # For the only client one batch more is prefetched.
+        is_only = ledger.sharing == SPLIT and len(self.members) == 1
+        return wanting if is_only else None
 
     def absent_ranks(self) -> list[int]:
         """Return the ranks whose batches wait for a client of theirs."""
@@ -271,15 +272,9 @@ class Epoch:
     def _choose(self, wanting: list[Member]) -> Member | None:
         """Return the one member that gets a batch, if it has credit."""
         return min(
-            (member for member in wanting if member.has_credit()),
+            (member for member in wanting if member.load() < member.credit),
             key=lambda member: (not member.is_waiting, member.load()),
             default=None)
-
-    def sole_member(self) -> Member | None:
-        """Return the only client, for whom one batch more is prefetched."""
-        if self.ledger.sharing != SPLIT or len(self.members) != 1:
-            return None
-        return next(iter(self.members.values()))
 
     def has_earlier(self) -> bool:
         """Return whether batches in memory are sent before new ones.

@@ -217,11 +217,10 @@ class Ledger:
             self.checkpoints.begin(index, state)
             self.record(['base', index, state])
 
-    def pass_checkpoint(self, index: int, steps: Steps | None,
-                        is_recorded: bool) -> None:
-        """Record what changed in the pipeline's state before a batch."""
-        if steps is not None and self.checkpoints.add(index, steps) \
-                and is_recorded:
+    def add_checkpoint(self, index: int, steps: Steps,
+                       is_recorded: bool) -> None:
+        """Add what changed in the pipeline's state before a batch."""
+        if self.checkpoints.add(index, steps) and is_recorded:
             self.record(['checkpoint', index, steps])
 
     # Questions.
@@ -231,7 +230,7 @@ class Ledger:
         delivered = self.delivered
         if account is not None and self.sharing == ALL:
             delivered = account.delivered
-        return delivered.first_missing(self.checkpoints.lowest())
+        return delivered.first_missing(self.checkpoints.lowest)
 
     def highest(self) -> int:
         """Return the index after the last batch that was sent."""
@@ -272,7 +271,7 @@ class Ledger:
 
     def missing(self, stop: int, there: IndexSet) -> int:
         """Return the first batch below `stop` that must be made again."""
-        lowest = self.checkpoints.lowest()
+        lowest = self.checkpoints.lowest
         if not self.checkpoints or stop <= lowest:
             return stop
         needed = IndexSet([(lowest, stop)]) - there

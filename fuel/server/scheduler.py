@@ -63,27 +63,22 @@ class Scheduler:
         self._need = 0
         admission.connect(self)
 
-    @property
-    def epoch(self) -> Epoch | None:
-        """The present epoch (Epoch), or None."""
-        return self.admission.epoch
-
     def _member(self, connection: ClientConnection,
                 fields: Fields) -> Member | None:
         """Return the member that a message is about, if any."""
-        if get_field(fields, 'join', int) != connection.join \
-                or self.epoch is None:
+        epoch = self.admission.epoch
+        if get_field(fields, 'join', int) != connection.join or epoch is None:
             return None
-        return self.epoch.members.get(connection.client)
+        return epoch.members.get(connection.client)
 
     def on_delivered(self, connection: ClientConnection,
                      fields: Fields) -> None:
         """Record batches that a client delivered and slots it released."""
         for number in numbers_of(fields, 'release'):
             connection.release(number, self.pool)
-        member = self._member(connection, fields)
-        if member is not None and self.epoch is not None:
-            for item in self.epoch.acknowledge(
+        epoch, member = self.admission.epoch, self._member(connection, fields)
+        if member is not None and epoch is not None:
+            for item in epoch.acknowledge(
                     member.client, numbers_of(fields, 'indices')):
                 connection.keep(item)
 
@@ -95,9 +90,9 @@ class Scheduler:
     def on_returned(self, connection: ClientConnection,
                     fields: Fields) -> None:
         """Take back batches that a client prefetched and did not use."""
-        member = self._member(connection, fields)
-        if member is not None and self.epoch is not None:
-            self.epoch.take_back(
+        epoch, member = self.admission.epoch, self._member(connection, fields)
+        if member is not None and epoch is not None:
+            epoch.take_back(
                 member.client, from_ranges(fields.get('indices')))
 
     def on_waiting(self, connection: ClientConnection,
@@ -143,14 +138,14 @@ class Scheduler:
 
     def advance(self) -> None:
         """Do all that can be done now."""
-        self.admission.admit()
-        epoch = self.epoch
+        if self.admission.joiners:
+            self.admission.admit()
+        epoch = self.admission.epoch
         if epoch is not None and epoch.members:
             if epoch.is_torn or not epoch.is_begun:
                 self._go_back(epoch)
             if epoch.is_open:
-                while (delivery := epoch.next_delivery()) is not None:
-                    self._deliver(*delivery)
+                self._deliver(epoch)
                 self._make_next(epoch)
                 if epoch.is_exhausted:
                     self._finish(epoch)
@@ -205,23 +200,18 @@ class Scheduler:
         index = epoch.cursor
         is_held = epoch.is_held(index)
         receivers = [] if is_held else epoch.receivers(index)
-        for_whom = receivers or []
         if receivers is None:
-            sole = epoch.sole_member()
-            if sole is None:
-                return
-            for_whom = [sole]
-        reserved = receivers or []
-        for member in reserved:
+            return
+        for member in receivers:
             member.reserved += 1
         slot = None
-        if len(for_whom) == 1 and self._need and not epoch.is_shared:
-            connection = self.connection_of(for_whom[0].client)
+        if len(receivers) == 1 and self._need and not epoch.is_shared:
+            connection = self.connection_of(receivers[0].client)
             if connection is not None and connection.is_local:
                 slot = self.pool.acquire(self._need)
-        is_wanted = bool(for_whom) or is_held
+        is_wanted = bool(receivers) or is_held
         self.pipeline.produce(
-            epoch=epoch, index=index, members=reserved, slot=slot,
+            epoch=epoch, index=index, members=receivers, slot=slot,
             discard=not is_wanted)
         if is_wanted:
             epoch.making.add(index)
@@ -242,7 +232,7 @@ class Scheduler:
         if slot is not None and result.extents is None:
             self.pool.put_back(slot, result.placement)
         epoch.making.discard(request.get('index', -1))
-        if epoch is not self.epoch:
+        if epoch is not self.admission.epoch:
             if slot is not None and result.extents is not None:
                 self.pool.release(slot.number)
         elif result.kind == OPENED:
@@ -254,10 +244,11 @@ class Scheduler:
             epoch.is_exhausted = True
             epoch.ledger.end_pipeline(
                 request['index'], result.fields['state'])
-        elif request['discard']:
-            self._pass_checkpoint(epoch, result)
         else:
-            self._on_item(epoch, result)
+            if result.fields.get('changes') is not None:
+                self._add_checkpoint(epoch, result)
+            if not request['discard']:
+                self._on_item(epoch, result)
 
     def _on_opened(self, epoch: Epoch, result: Result) -> None:
         epoch.is_open, epoch.is_exhausted = True, False
@@ -269,17 +260,16 @@ class Scheduler:
                         epoch.why)
         self.admission.on_opened(epoch)
 
-    def _pass_checkpoint(self, epoch: Epoch, result: Result) -> None:
-        steps = result.fields.get('changes')
+    def _add_checkpoint(self, epoch: Epoch, result: Result) -> None:
         now = self.clock()
         is_recorded = now >= self._next_checkpoint
         if is_recorded:
             self._next_checkpoint = now + _CHECKPOINT
-        epoch.ledger.pass_checkpoint(
-            result.request['index'] + 1, steps, is_recorded)
+        epoch.ledger.add_checkpoint(
+            result.request['index'] + 1, result.fields['changes'],
+            is_recorded)
 
     def _on_item(self, epoch: Epoch, result: Result) -> None:
-        self._pass_checkpoint(epoch, result)
         item = Item(result.request['index'], result.fields, result.buffers)
         item.fields['type'] = result.kind
         if result.extents is not None:
@@ -287,27 +277,26 @@ class Scheduler:
             item.extents = result.extents
         self.counts['batches' if result.kind == BATCH else 'errors'] += 1
         epoch.add(item)
-        while (delivery := epoch.next_delivery()) is not None:
-            self._deliver(*delivery)
+        self._deliver(epoch)
 
-    def _deliver(self, item: Item, member: Member) -> None:
-        """Send a batch to a member."""
-        epoch = self.epoch
-        assert epoch is not None
-        # On record before it is under way.
-        epoch.deliver(item, member, self.clock())
-        connection = self.connection_of(member.client)
-        if connection is None:
-            return
-        fields = {**item.fields, 'index': item.index,
-                  'floor': epoch.ledger.floor(member.account)}
-        frames = item.buffers
-        if item.fields['type'] != FAILURE:
-            fields, frames, size = connection.address(
-                item, fields, self.pool, epoch.is_shared)
-            self.counts['bytes'] += size
-            self._need = size if size > connection.SMALL else 0
-        self.post(connection, {**fields, 'join': connection.join}, frames)
+    def _deliver(self, epoch: Epoch) -> None:
+        """Send the batches in memory to members that have credit."""
+        while (delivery := epoch.next_delivery()) is not None:
+            item, member = delivery
+            # On record before it is under way.
+            epoch.deliver(item, member, self.clock())
+            connection = self.connection_of(member.client)
+            if connection is None:
+                continue
+            fields = {**item.fields, 'index': item.index,
+                      'floor': epoch.ledger.floor(member.account)}
+            frames = item.buffers
+            if item.fields['type'] != FAILURE:
+                fields, frames, size = connection.address(
+                    item, fields, self.pool, epoch.is_shared)
+                self.counts['bytes'] += size
+                self._need = size if size > connection.SMALL else 0
+            self.post(connection, {**fields, 'join': connection.join}, frames)
 
     def connection_of(self, client: str) -> ClientConnection | None:
         """Return the connection of a client, if it has one."""
@@ -323,7 +312,7 @@ class Scheduler:
 
     def is_mute(self, connection: ClientConnection) -> bool:
         """Return whether a client makes others wait without an answer."""
-        epoch = self.epoch
+        epoch = self.admission.epoch
         member = epoch and epoch.members.get(connection.client)
         if not epoch or not member:
             return False
@@ -331,19 +320,19 @@ class Scheduler:
         if member.revoked and now - member.revoked > _MUTE:
             return True
         return (member.first_sent > 0 and not member.has_read
-                and (len(epoch.members) > 1 or self.admission.has_waiting())
+                and (len(epoch.members) > 1 or bool(self.admission.joiners))
                 and now - member.first_sent > _FIRST_READ)
 
     def expire(self) -> None:
         """Stop to hold what successors did not come for in time."""
-        if self.epoch is not None:
-            self.epoch.expire(self.clock())
+        if self.admission.epoch is not None:
+            self.admission.epoch.expire(self.clock())
 
     def remove(self, connection: ClientConnection, has_left: bool,
                hold: bool = True) -> None:
         """Remove a client; others get what it did not deliver."""
         connection.join = 0
-        epoch = self.epoch
+        epoch = self.admission.epoch
         if epoch is None:
             return
         if connection.identity not in self.connections:

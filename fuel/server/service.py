@@ -212,7 +212,7 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         """Return what `fuel-server status` shows."""
-        epoch = self.scheduler.epoch
+        epoch = self._admission.epoch
         waited = self.scheduler.waited
         return {
             **self.counts, 'address': self.listener.address,

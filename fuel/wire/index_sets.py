@@ -16,7 +16,6 @@ class IndexSet:
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
         # Start and stop of each interval, ascending.
         self._bounds: list[int] = []
-        self._count = 0
         for start, stop in ranges:
             self.add(start, stop)
 
@@ -43,12 +42,7 @@ class IndexSet:
         kept = [start] if left % 2 == outside else []
         if right % 2 == outside:
             kept.append(stop)
-        lowest = left - left % 2
-        highest = right + right % 2
-        before = _size(bounds[lowest:highest])
         bounds[left:right] = kept
-        highest += len(kept) - (right - left)
-        self._count += _size(bounds[lowest:highest]) - before
 
     def update(self, other: IndexSet) -> None:
         """Add all indices of another set."""
@@ -77,7 +71,7 @@ class IndexSet:
         return bisect_right(self._bounds, index) % 2 == 1
 
     def __len__(self) -> int:
-        return self._count
+        return sum(self._bounds[1::2]) - sum(self._bounds[::2])
 
     def __iter__(self) -> Iterator[int]:
         for start, stop in self.ranges():
@@ -94,7 +88,7 @@ class IndexSet:
     def copy(self) -> IndexSet:
         """Return another set with the same indices."""
         other = IndexSet()
-        other._bounds, other._count = self._bounds.copy(), self._count
+        other._bounds = self._bounds.copy()
         return other
 
     def first_missing(self, start: int = 0) -> int:
@@ -110,10 +104,6 @@ class IndexSet:
         """Return ``[start, stop]`` of each interval, ready for JSON."""
         bounds = self._bounds
         return [bounds[place:place + 2] for place in range(0, len(bounds), 2)]
-
-
-def _size(bounds: list[int]) -> int:
-    return sum(bounds[1::2]) - sum(bounds[::2])
 
 
 def from_ranges(ranges: object) -> IndexSet:

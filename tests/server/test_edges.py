@@ -401,7 +401,7 @@ def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
             reader = threading.Thread(target=next, args=(epoch,))
             reader.start()
             wait_until(lambda cycle=cycle: 2 * cycle <= (
-                server.service.scheduler.epoch.ledger.number))
+                server.service.scheduler.admission.epoch.ledger.number))
             gate.set()
             reader.join(20)
             assert 7 == sum(1 for _ in epoch)
@@ -530,7 +530,7 @@ def some_journal(path):
     for index in range(9):
         ledger.send('one', index)
         ledger.acknowledge('one', [index] if index % 3 else [])
-        ledger.pass_checkpoint(index + 1, [[['position'], index + 1]], True)
+        ledger.add_checkpoint(index + 1, [[['position'], index + 1]], True)
     ledger.lose('one', 5.)
     journal.close()
     return path.read_bytes().splitlines(keepends=True)
@@ -612,7 +612,7 @@ def test_journal_stays_small(tmp_path):
     for index in range(20000):
         ledger.send('one', index)
         ledger.acknowledge('one', [index])
-        ledger.pass_checkpoint(
+        ledger.add_checkpoint(
             index + 1, [[['position'], index + 1]], index % 20 == 0)
     assert path.stat().st_size < 200_000
     journal.close()

@@ -216,9 +216,9 @@ def test_second_greeting_replaces_the_first():
                 'sources': 2}))
             twice.recv_multipart()
             twice.send(pack_header({'type': 'join', 'join': 1}))
-        wait_until(lambda: (epoch := server.service.scheduler.epoch)
+        wait_until(lambda: (epoch := server.service.scheduler.admission.epoch)
                    and 'b' in epoch.members)
-        assert list(server.service.scheduler.epoch.members) == ['b']
+        assert list(server.service.scheduler.admission.epoch.members) == ['b']
 
 
 def test_client_whose_name_another_takes_connects_again():

@@ -427,7 +427,7 @@ def test_client_that_dies_leaves_its_batches_to_the_others(serve, connect):
     with process:
         lines = [process.stdout.readline() for _ in range(2)]
         wait_until(lambda: len(
-            server.service.scheduler.epoch.ledger.delivered) >= 3)
+            server.service.scheduler.admission.epoch.ledger.delivered) >= 3)
         process.kill()
     handed = [number for line in lines for number in json.loads(line)]
     got += list(epoch)
@@ -467,7 +467,7 @@ def test_all_clients_begin_each_epoch_together(serve, connect):
 
         def read(rank, results=results):
             if rank:
-                wait_until(server.service.scheduler.admission.has_waiting)
+                wait_until(lambda: server.service.scheduler.admission.joiners)
             results[rank] += clients[rank].get_epoch_iterator()
 
         threads = [threading.Thread(target=read, args=(rank,))
