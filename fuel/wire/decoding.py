@@ -110,7 +110,6 @@ class Decoder:
         if not count or not dtype.itemsize:
             return _empty(shape, dtype, order)
         flat = own_array(self.take(), dtype, count)
-        check_text(flat)
         if order == 'F':
             return flat.reshape(shape[::-1]).T
         return flat.reshape(shape)
@@ -195,13 +194,15 @@ def own_array(buffer: bytes | bytearray | memoryview, dtype: numpy.dtype[Any],
     if not count:
         return numpy.empty(0, dtype)
     raw = numpy.frombuffer(memory, numpy.uint8)
-    if raw.flags.writeable and raw.nbytes >= _SMALL:
-        array = raw.view(dtype)
-        if array.flags.aligned:
-            return array
-    own = numpy.empty(count, dtype)
-    own.view(numpy.uint8)[:] = raw
-    return own
+    array = raw.view(dtype)
+    if raw.nbytes < _SMALL or not (
+            array.flags.writeable and array.flags.aligned):
+        array = numpy.empty(count, dtype)
+        array.view(numpy.uint8)[:] = raw
+    if dtype.kind in 'UV':
+        # Texts, and structures that may have some.
+        check_text(array)
+    return array
 
 
 def _empty(shape: list[int], dtype: numpy.dtype[Any],

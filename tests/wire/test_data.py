@@ -188,6 +188,19 @@ def test_bad_description_is_refused(items):
         decode(items, [b'12345678'])
 
 
+@pytest.mark.parametrize('data', [
+    numpy.array(['ab']), [numpy.array(['ab']), numpy.array(['cd', 'e'])],
+    [numpy.array([['ab']]), numpy.array([['cd', 'e']])],
+    numpy.zeros(1, [('a', 'i4'), ('b', '<U2')])],
+    ids=['array', 'ragged', 'ragged of two dimensions', 'structure'])
+def test_code_point_beyond_unicode_is_refused(data):
+    """Wherever an array of texts can be."""
+    items, buffers = encode([data])
+    buffers[-1] = b'\xff' * len(memoryview(buffers[-1]).cast('B'))
+    with pytest.raises(WireError, match='beyond Unicode'):
+        decode(items, buffers)
+
+
 def test_nesting_is_limited():
     """In the header and in the data."""
     with pytest.raises(WireError, match='JSON'):
