@@ -8,6 +8,7 @@ from fuel.client.channel import Delivery
 from fuel.describe.pipeline import MOST_STAGES
 from fuel.exceptions import ServerError
 from fuel.profiling.report import StageProfile
+from fuel.transport.leases import Leases
 from fuel.typing import Batch
 from fuel.wire import WireError, decode
 from fuel.wire.header import Fields, get_field
@@ -21,18 +22,17 @@ _KINDS: Any = {'str': str, 'int': int, 'float': float}
 
 def take_data(delivery: Delivery, num_sources: int) -> Batch:
     """Return the data of a batch; its arrays are the user's own."""
-    data = _take(delivery)
+    items = delivery.fields.get('items')
+    slot = get_field(delivery.fields, 'slot', dict, None)
+    data = (decode(items, delivery.frames) if slot is None
+            else _take_from_slot(slot, items, delivery.leases))
     if len(data) != num_sources:
         raise WireError(f'the server sent {len(data)} items for '
                         f'{num_sources} sources')
     return data
 
 
-def _take(delivery: Delivery) -> Batch:
-    fields, leases = delivery.fields, delivery.leases
-    slot = get_field(fields, 'slot', dict, None)
-    if slot is None:
-        return decode(fields.get('items'), delivery.frames)
+def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
     extents = get_field(slot, 'extents', list)
     segment = get_field(slot, 'segment', int)
     if not leases.has_segment(segment) or not extents or not all(
@@ -44,7 +44,7 @@ def _take(delivery: Delivery) -> Batch:
         batch: Batch = leases.lend(
             get_field(slot, 'number', int), segment,
             [(offset, size) for offset, size in extents],
-            lambda buffers: decode(fields.get('items'), buffers))
+            lambda buffers: decode(items, buffers))
         return batch
     except (ValueError, BufferError) as error:
         raise WireError(f'a batch outside its memory: {error}') from error

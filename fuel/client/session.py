@@ -7,7 +7,7 @@ from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
 from fuel.client.received import as_exception, take_data
 from fuel.exceptions import ServerError
-from fuel.typing import Batch, State
+from fuel.typing import State
 from fuel.utils.seams import fault_point
 from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class ServerSession(RemoteSession['ServerDataStream']):
     """One epoch of a server, as far as this client is concerned.
 
-    `left`: whether nobody reads it any more.
     `epoch`: number of the epoch at the server; 0 before it has joined one.
     `generation`: the connection over which it has joined; 0 for none.
     """
@@ -30,7 +29,6 @@ class ServerSession(RemoteSession['ServerDataStream']):
                  finished: bool = False) -> None:
         super().__init__(resume, finished)
         self.connection: Connection | None = None
-        self.left = False
         self._final: State | None = None
         self._run = ''
         self.epoch = 0
@@ -44,13 +42,17 @@ class ServerSession(RemoteSession['ServerDataStream']):
 
     def receive(self, stream: ServerDataStream) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
-        while self.held is None:
-            self._check_left()
+        while True:
+            if self.left:
+                raise ServerError(
+                    'this epoch was left by reset() or close(): make a new '
+                    'epoch iterator')
             connection = None
             try:
                 connection = self._connect(stream)
                 self._open(connection, connection.take(self.generation),
                            len(stream.sources))
+                return
             except LostError:
                 # Ask its successor for what was not delivered.
                 self.generation = 0
@@ -60,18 +62,6 @@ class ServerSession(RemoteSession['ServerDataStream']):
                 if connection is None or not connection.is_waiting:
                     self.generation = 0
                 raise
-
-    def take(self, stream: ServerDataStream) -> Batch:
-        """Return the next batch; see :class:`RemoteSession`."""
-        if not self.finished:
-            self._check_left()
-        return super().take(stream)
-
-    def _check_left(self) -> None:
-        if self.left:
-            raise ServerError(
-                'this epoch was left by reset() or close(): make a new epoch '
-                'iterator')
 
     def _connect(self, stream: ServerDataStream) -> Connection:
         if self.connection is None or not self.connection.is_usable():
@@ -135,7 +125,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         steps = fields.get('changes')
         if base is not None and steps is not None:
             self.states.add(index + 1, base, steps)
-        self.states.keep_from(self._front())
+            self.states.keep_from(self._front())
 
     def _front(self) -> int:
         """Return the first batch not known to be delivered."""

@@ -23,18 +23,20 @@ class RemoteSession(PendingItem, Generic[Source]):
 
     `resume`: what to go on from; :meth:`state` returns it until batches came.
     `finished`: whether the end of the epoch was received.
+    `left`: whether nobody reads it any more, so that :meth:`receive` raises.
     """
 
     def __init__(self, resume: State | None = None,
                  finished: bool = False) -> None:
         self.resume = resume
         self.finished = self.is_over = finished
+        self.left = False
         self.states = DeliveredStates()
 
     def take(self, source: Source) -> Batch:
         """Return the next batch, or raise the error in its place."""
         try:
-            if self.held is None:
+            if self.held is None or self.left:
                 self.commit_delivered()
                 if self.finished:
                     raise StopIteration
