@@ -223,11 +223,11 @@ class Server:
         try:
             with self._turn:
                 while not self._stopped.is_set():
-                    self._talk(wait=False)
+                    self.service.attend()
                     if self.service.pipeline.requests:
                         self._make()
                     else:
-                        self._talk(wait=True)
+                        self._wait_and_attend()
         except BaseException as error:  # noqa: BLE001 - raised by wait()
             self._fail(error)
         finally:
@@ -255,7 +255,7 @@ class Server:
                 try:
                     with self._turn:
                         while self._busy_since and not self._stopped.is_set():
-                            self._talk(wait=True)
+                            self._wait_and_attend()
                 except BaseException as error:  # noqa: BLE001 - as above
                     self._fail(error)
         try:
@@ -273,15 +273,14 @@ class Server:
         self._stopped.set()
         self._wake_up()
 
-    def _talk(self, wait: bool) -> None:
-        """Read what clients sent, and do what can be done."""
-        if wait:
-            ready = dict(self._poller.poll(int(PING * 1000)))
-            if self._wake_up.descriptor in ready:
-                self._wake_up.clear()
-            rejected = self.service.listener.rejected
-            if rejected.monitor in ready:
-                rejected.read_events()
+    def _wait_and_attend(self) -> None:
+        """Wait for messages, and do what can be done then."""
+        ready = dict(self._poller.poll(int(PING * 1000)))
+        if self._wake_up.descriptor in ready:
+            self._wake_up.clear()
+        rejected = self.service.listener.rejected
+        if rejected.monitor in ready:
+            rejected.read_events()
         self.service.attend()
 
 

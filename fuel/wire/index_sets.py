@@ -14,7 +14,8 @@ class IndexSet:
     """A set of integers that are not negative, kept as intervals."""
 
     def __init__(self, ranges: Iterable[Iterable[int]] = ()) -> None:
-        # Start and stop of each interval, ascending.
+        # Start and stop of each interval, ascending: a place in them is even
+        # outside of the intervals and odd inside of one.
         self._bounds: list[int] = []
         for start, stop in ranges:
             self.add(start, stop)
@@ -23,26 +24,21 @@ class IndexSet:
         """Add an index, or all from `start` to before `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
-            self._replace(start, stop, outside=0)
+            bounds = self._bounds
+            left = bisect_left(bounds, start)
+            right = bisect_right(bounds, stop)
+            bounds[left:right] = (
+                [start][left % 2:] + [stop][right % 2:])
 
     def remove(self, start: int, stop: int | None = None) -> None:
         """Remove an index, or all from `start` to before `stop`."""
         stop = start + 1 if stop is None else stop
         if start < stop:
-            self._replace(start, stop, outside=1)
-
-    def _replace(self, start: int, stop: int, outside: int) -> None:
-        """Put one interval in place of what is between two indices.
-
-        A place in the bounds is even outside of the intervals and odd
-        inside of one.
-        """
-        bounds = self._bounds
-        left, right = bisect_left(bounds, start), bisect_right(bounds, stop)
-        kept = [start] if left % 2 == outside else []
-        if right % 2 == outside:
-            kept.append(stop)
-        bounds[left:right] = kept
+            bounds = self._bounds
+            left = bisect_left(bounds, start)
+            right = bisect_right(bounds, stop)
+            bounds[left:right] = (
+                [start][:left % 2] + [stop][:right % 2])
 
     def update(self, other: IndexSet) -> None:
         """Add all indices of another set."""

@@ -118,11 +118,13 @@ class BatchMaker(Generic[Description]):
             return self._end(placement)
         except Exception as error:  # noqa: BLE001 - raised by the reader
             return self.fail(error, placement)
-        made = Made(Outcome.BATCH, self.number,
-                    list(map(_as_bytes, encoded)), description,
+        buffers = [part if isinstance(part, numpy.ndarray)
+                   else numpy.frombuffer(part, numpy.uint8)
+                   for part in encoded]
+        del encoded
+        made = Made(Outcome.BATCH, self.number, buffers, description,
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
-        del encoded
         self.number += 1
         if not made.buffers:
             self.sizes = 0, self.sizes[1]
@@ -235,12 +237,6 @@ def open_epoch(stream: Any, state: State | None = None, after: bool = False,
     for name in calls:
         getattr(stream, name)()
     return stream.get_epoch_iterator()
-
-
-def _as_bytes(buffer: NDArray[Any] | bytes) -> NDArray[numpy.uint8]:
-    if isinstance(buffer, numpy.ndarray):
-        return buffer
-    return numpy.frombuffer(buffer, numpy.uint8)
 
 
 def _find_places(slot: Slot, extents: list[Extent],
