@@ -136,6 +136,18 @@ def test_abandoned_epoch_leaves_a_clean_next_one(
                     client.get_epoch_iterator())
 
 
+def test_batch_held_when_its_epoch_is_left_is_not_delivered(serve, connect):
+    """As after Ctrl-C, which came before the iterator had returned it."""
+    client = connect(serve())
+    epoch = client.get_epoch_iterator()
+    next(epoch)
+    client.session.receive(client)
+    assert client.session.held is not None
+    client.reset()
+    with pytest.raises(ServerError, match='left by reset'):
+        next(epoch)
+
+
 @pytest.mark.parametrize('taken', range(7))
 @MEMORY
 def test_state_continues_after_what_was_handed_out(
