@@ -78,25 +78,30 @@ def test_hdf5_splits_concatenate_in_the_order_given(path):
         FEATURES[[15, 19, 0]], dataset.get_data(None, [0, 4, 5])[0])
 
 
-def test_hdf5_static_methods_read_a_handle(path):
-    """They are called on open files, by converters and tools."""
+@pytest.mark.parametrize('make_owner', [
+    lambda path: H5PYDataset, lambda path: H5PYDataset(path, ('train',))],
+    ids=['class', 'data set'])
+def test_hdf5_static_methods_read_a_handle(path, make_owner):
+    """They are called on open files, of the class or of a data set."""
+    owner = make_owner(path)
     with h5py.File(path) as file:
-        assert ('train', 'test') == H5PYDataset.get_all_splits(file)
-        assert ('features', 'targets') == H5PYDataset.get_all_sources(file)
-        assert () == tuple(H5PYDataset.get_vlen_sources(file))
-        assert ('features', 'targets') == H5PYDataset.get_provided_sources(
+        assert ('train', 'test') == owner.get_all_splits(file)
+        assert ('features', 'targets') == owner.get_all_sources(file)
+        assert () == tuple(owner.get_vlen_sources(file))
+        assert ('features', 'targets') == owner.get_provided_sources(
             file, 'train')
-        assert ('features',) == H5PYDataset.get_provided_sources(
+        assert ('features',) == owner.get_provided_sources(
             file, split='test')
-        assert () == H5PYDataset.get_provided_sources(file, 'valid')
+        assert () == owner.get_provided_sources(file, 'valid')
         with pytest.raises(ValueError):
-            H5PYDataset.get_subsets(
+            owner.get_subsets(
                 file, splits=('valid',), sources=('targets',))
-        assert ('batch', 'index') == H5PYDataset.get_axis_labels(
+        assert ('batch', 'index') == owner.get_axis_labels(
             file)['targets']
-        subset, = H5PYDataset.get_subsets(file, ('train',), ('targets',))
+        subset, = owner.get_subsets(file, ('train',), ('targets',))
         assert isinstance(subset, Subset)
         assert 15 == subset.num_examples
+    assert 1 == len(owner.create_split_array({'train': {'x': (0, 4)}}))
 
 
 def test_hdf5_split_array_has_seven_fields_and_all_pairs():
