@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -257,8 +257,10 @@ def main(arguments):
     with tempfile.TemporaryDirectory(prefix='fuel-mutants-') as folder, \
             ThreadPoolExecutor(options.processes) as pool:
         copies = Copies(folder, options.processes) if pending else None
-        for mutant, noticed_by, seconds in pool.map(
-                lambda mutant: attempt(copies, mutant), pending):
+        # As they end, so that a run that is ended has logged them.
+        for future in as_completed([
+                pool.submit(attempt, copies, mutant) for mutant in pending]):
+            mutant, noticed_by, seconds = future.result()
             log.add(mutant, noticed_by, seconds)
             print(f'{mutant}: noticed by {noticed_by}' if noticed_by else
                   f'NOT NOTICED {mutant} [{mutant.operator}]', flush=True)
