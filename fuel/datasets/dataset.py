@@ -12,11 +12,11 @@ from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader
-from fuel.utils.arguments import unknown_argument
+from fuel.utils.arguments import NamedArguments, unknown_argument
 from fuel.utils.overrides import covers
 
 
-class Dataset(Readable):
+class Dataset(Readable, NamedArguments):
     """A data set: the interface to some data.
 
     ``len(dataset)`` is the number of examples, ``dataset[3]`` and

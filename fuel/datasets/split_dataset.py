@@ -35,15 +35,12 @@ class SplitDataset(Dataset):
     """
 
     takes_requests = True
+    instead_of: Mapping[str, str] = {
+        'subset': "name the rows as a split, {}(..., splits={{'part': rows}}, "
+                  "which_sets=('part',))"}
 
     def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
-        if 'subset' in kwargs:
-            name = type(self).__name__
-            raise TypeError(
-                f"{name} takes no argument 'subset': name the rows as a "
-                f"split, {name}(..., splits={{'part': rows}}, "
-                "which_sets=('part',))")
         self.which_sets = which_sets
         self._order = order_of_splits(splits, which_sets, num_rows)
         super().__init__(**kwargs)

@@ -9,10 +9,11 @@ from fuel.describe.text import scheme_text
 from fuel.schemes.shard import Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import State
+from fuel.utils.arguments import NamedArguments
 from fuel.utils.overrides import defines_together
 
 
-class IterationScheme:
+class IterationScheme(NamedArguments):
     """An iteration scheme: decides which requests an epoch makes.
 
     Subclasses implement :meth:`get_request_iterator` and set

@@ -18,10 +18,11 @@ from fuel.streams.sharding import Shardable
 from fuel.streams.states import Resumable
 from fuel.streams.views import Viewable
 from fuel.typing import AxisLabels, SchemeLike, returns_epochs
-from fuel.utils.arguments import unknown_argument
+from fuel.utils.arguments import NamedArguments, unknown_argument
 
 
-class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable):
+class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
+                         NamedArguments):
     """A stream of examples or batches, separated into epochs.
 
     Parameters

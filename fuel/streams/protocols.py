@@ -9,7 +9,7 @@ from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short
 from fuel.describe.text import stream_text
 from fuel.epochs.sharding import length_of
-from fuel.utils.arguments import check_arguments, parameters_of
+from fuel.utils.arguments import parameters_of
 from fuel.utils.overrides import is_own
 
 Applied = TypeVar('Applied')
@@ -117,9 +117,6 @@ class StreamProtocols:
             raise TypeError(
                 'apply takes the class of a stage and its other arguments, '
                 f'got {short(stage)}: write apply({name}, ...)')
-        if isinstance(stage, type) and is_own(stage):
-            # Before Python misses another argument that was misspelt.
-            check_arguments(stage, kwargs)
         if isinstance(stage, type) and _takes_stream_later(stage):
             kwargs['data_stream'] = self
             applied: Applied = stage(*args, **kwargs)

@@ -4,8 +4,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 from fuel.suggestions import did_you_mean
+from fuel.utils.overrides import is_own
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -29,16 +31,49 @@ parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
     functools.lru_cache(512)(_parameters_of))
 
 
-def check_arguments(cls: type, given: Iterable[str]) -> None:
-    """Refuse a keyword that neither a class of Fuel nor its bases take."""
-    unknown = [name for name in given if name not in parameters_of(cls)]
-    if unknown:
-        raise unknown_argument(cls, unknown)
+class NamedArguments:
+    """Base of classes that name an unknown keyword, and the nearest known.
+
+    Where the name of a required argument is misspelt, Python itself says only
+    that the argument is missing. A constructor of a user's own is left alone:
+    it may take any keyword.
+
+    Attributes
+    ----------
+    instead_of : dict
+        Class attribute: what to write instead of a keyword that other classes
+        take, with ``{}`` for the name of the class.
+    """
+
+    instead_of: Mapping[str, str] = {}
+
+    def __new__(cls, *_: Any, **kwargs: Any) -> Self:
+        """Return a new object, if its class takes the keywords."""
+        if kwargs and _has_own_constructor(cls):
+            unknown = kwargs.keys() - parameters_of(cls).keys()
+            if unknown:
+                raise unknown_argument(cls, [
+                    name for name in kwargs if name in unknown])
+        return super().__new__(cls)
+
+
+def _constructor_is_own(cls: type) -> bool:
+    """Return whether the constructor of a class is part of Fuel."""
+    return is_own(next(base for base in cls.__mro__
+                       if '__init__' in vars(base)))
+
+
+_has_own_constructor: Callable[[type], bool] = functools.lru_cache(512)(
+    _constructor_is_own)
 
 
 def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     """Return the error that a class was built with a keyword it lacks."""
     name = next(iter(unknown))
+    remedy = getattr(cls, 'instead_of', {}).get(name)
+    if remedy is not None:
+        return TypeError(f'{cls.__name__} takes no argument {name!r}: '
+                         + remedy.format(cls.__name__))
     known = [other for other, parameter in parameters_of(cls).items()
              if parameter.kind not in _VARIABLE]
     hint = did_you_mean(name, known, '{} ')
