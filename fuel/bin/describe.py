@@ -1,10 +1,11 @@
 """A description of an HDF5 file as plain data."""
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import h5py
 import numpy
+from numpy.typing import NDArray
 
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
@@ -20,6 +21,9 @@ NAMES = ('class_names', 'column_names')
 REFERENCE = numpy.dtype([('length', '<u4'), ('address', '<u8'),
                          ('index', '<u4')])
 ROWS_AT_ONCE = 256
+
+# A row for each example, with the lengths of its axes.
+Shapes: TypeAlias = NDArray[numpy.int64]
 
 
 def text(value: object) -> str:
@@ -113,6 +117,7 @@ def is_ragged(dataset: h5py.Dataset) -> bool:
 
 def _source(dataset: h5py.Dataset) -> dict[str, Any]:
     labels = axis_labels(dataset)
+    shapes = _shapes(dataset)
     if is_ragged(dataset):
         kind = f'{h5py.check_vlen_dtype(dataset.dtype)}, variable length'
     else:
@@ -120,8 +125,24 @@ def _source(dataset: h5py.Dataset) -> dict[str, Any]:
             dataset.dtype.kind == 'O') else str(dataset.dtype)
     return {'type': kind, 'shape': list(dataset.shape),
             'axes': list(labels) if labels and any(labels) else None,
+            'shapes of examples': _extremes(shapes),
             'names': _names(dataset), 'layout': _layout(dataset),
-            'size': _size(dataset)}
+            'size': _size(dataset, shapes)}
+
+
+def _shapes(dataset: h5py.Dataset) -> Shapes | None:
+    """Return the shape of each example, where they are stored because
+    examples differ in shape."""
+    stored = scale(dataset, 'shapes') if is_ragged(dataset) else None
+    return None if stored is None else stored[...].astype('int64')
+
+
+def _extremes(shapes: Shapes | None) -> dict[str, list[int]] | None:
+    """Return the least and the greatest length of each axis of examples."""
+    if shapes is None or not len(shapes):
+        return None
+    return {'least': shapes.min(axis=0).tolist(),
+            'greatest': shapes.max(axis=0).tolist()}
 
 
 def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
@@ -143,16 +164,14 @@ def _layout(dataset: h5py.Dataset) -> dict[str, Any]:
             'decoded': found.decoded_nbytes, 'read by': found.reader}
 
 
-def _size(dataset: h5py.Dataset) -> int:
+def _size(dataset: h5py.Dataset, shapes: Shapes | None) -> int:
     """Return bytes on disk; where examples differ in length, those of the
     references to them and of what they refer to."""
     size = int(dataset.id.get_storage_size())
-    shapes = scale(dataset, 'shapes')
     if is_ragged(dataset):
         item = h5py.check_vlen_dtype(dataset.dtype).itemsize
         if shapes is None:
             return size + _total_length(dataset) * int(item)
-        shapes = shapes[...].astype('int64')
         return size + int(shapes.prod(axis=1).sum()) * int(item)
     if h5py.check_string_dtype(dataset.dtype) and dataset.dtype.kind == 'O':
         return size + _total_length(dataset)

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fuel import config
@@ -101,11 +102,25 @@ def _splits(splits: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 def _sources(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return [(name, source['type'],
-             str(tuple(source['shape'])),
-             ', '.join(label or '?' for label in source['axes'])
-             if source['axes'] else 'no axis labels',
+             str(tuple(source['shape'])), _axes(source),
              _layout(source['layout']), human_size(source['size']))
             for name, source in sources.items()]
+
+
+def _axes(source: Mapping[str, Any]) -> str:
+    """Return the labels of the axes; with the least and the greatest length
+    of each where examples differ in shape."""
+    labels = [label or '?' for label in source['axes'] or ()]
+    extremes = source['shapes of examples']
+    if extremes is None:
+        return ', '.join(labels) or 'no axis labels'
+    lengths = [str(least) if least == greatest else f'{least} to {greatest}'
+               for least, greatest in zip(extremes['least'],
+                                          extremes['greatest'], strict=True)]
+    count = len(source['shape'])
+    return ', '.join([*(labels or ['?'])[:count], *(
+        f'{label} {length}' for label, length in zip_longest(
+            labels[count:], lengths, fillvalue='?'))])
 
 
 def _names(sources: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -84,6 +84,50 @@ def test_info_as_json_tells_everything(converted, capsys):
     assert 2 == len(facts['inputs'])
 
 
+def test_info_says_between_which_sizes_images_are(converted, capsys):
+    """Lengths of axes are those of the smallest and the largest example."""
+    with H5PYDataset('dogs_vs_cats.hdf5', ('train', 'test'),
+                     sources=('image_features',)) as dataset:
+        shapes = numpy.array([image.shape for image in dataset[:][0]])
+    least, greatest = shapes.min(axis=0), shapes.max(axis=0)
+    assert (least[1:] < greatest[1:]).all()
+    assert 0 == fuel_info.main(['dogs_vs_cats.hdf5'])
+    assert (f'batch, channel 3, height {least[1]} to {greatest[1]}, '
+            f'width {least[2]} to {greatest[2]}  ') in capsys.readouterr().out
+    assert 0 == fuel_info.main(['dogs_vs_cats.hdf5', '--json'])
+    source = json.loads(capsys.readouterr().out)['sources']['image_features']
+    assert {'least': least.tolist(), 'greatest': greatest.tolist()} == (
+        source['shapes of examples'])
+
+
+@pytest.mark.parametrize('shapes, labels, text', [
+    ([(2, 3), (1, 6)], None, '  (2,)  ?, ? 1 to 2, ? 3 to 6  '),
+    ([(4, 1), (2, 2)], ('height', 'width'),
+     '?, height 2 to 4, width 1 to 2  '),
+    ([(4, 1), (4, 1)], ('height',), '?, height 4, ? 1  '),
+    ([], None, '  (0,)  no axis labels  ')])
+def test_info_of_examples_of_different_shape(tmp_path, capsys, shapes, labels,
+                                             text):
+    """Neither labels nor examples need be there."""
+    path = str(tmp_path / 'a.hdf5')
+    with h5py.File(path, 'w') as h5file:
+        source = h5file.create_dataset('x', (len(shapes),),
+                                       h5py.vlen_dtype('uint8'))
+        for i, shape in enumerate(shapes):
+            source[i] = numpy.zeros(numpy.prod(shape), 'uint8')
+        h5file['shapes'] = numpy.array(shapes, 'int32').reshape(-1, 2)
+        h5file['shapes'].make_scale('shapes')
+        source.dims[0].attach_scale(h5file['shapes'])
+        if labels is not None:
+            h5file['labels'] = numpy.array(labels, 'S6')
+            h5file['labels'].make_scale('shape_labels')
+            source.dims[0].attach_scale(h5file['labels'])
+        h5file.attrs['split'] = H5PYDataset.create_split_array(
+            {'all': {'x': (0, len(shapes))}})
+    assert 0 == fuel_info.main([path])
+    assert text in capsys.readouterr().out
+
+
 def test_info_as_text_tells_layout_and_sizes(tmp_path, monkeypatch, capsys):
     """Chunks and filters are those of the file."""
     raw_data.iris(tmp_path)
