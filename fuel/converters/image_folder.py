@@ -21,7 +21,7 @@ from fuel.converters.base import (Converter, converted_file, create_source,
 from fuel.converters.output import IMAGES, LABELS, write_inputs
 from fuel.converters.raw.files import BadInputFile, Folder, require_regular
 from fuel.datasets.random_splits import held_out
-from fuel.converters.raw.images import MAX_PIXELS, decode
+from fuel.converters.raw.images import MAX_PIXELS, decode, upright_size
 from fuel.exceptions import MissingInputFiles
 
 if TYPE_CHECKING:
@@ -56,10 +56,11 @@ def convert_image_folder(
 
     The folder has a folder of images for each class; or folders named train,
     valid and test that have. The file has the sources 'features', uint8,
-    and 'targets', the number of the class in alphabetical order. Images of
-    one size become an array of shape ``(examples, channel, height, width)``,
-    others a source of varying shape. The names of the classes are a list in
-    JSON, the attribute 'class_names' of 'targets'.
+    and 'targets', the number of the class in alphabetical order. Images whose
+    EXIF data name an orientation are turned upright. Images of one size become
+    an array of shape ``(examples, channel, height, width)``, others a source
+    of varying shape. The names of the classes are a list in JSON, the
+    attribute 'class_names' of 'targets'.
 
     `color_mode`: {'RGB', 'L'}; colours or shades of grey. Default 'RGB'.
     `size`: height and width to which all images are resized, in pixels.
@@ -209,7 +210,7 @@ def _common_size(paths: Iterable[str]) -> Size | None:
         require_regular(path)
         try:
             with Image.open(path) as image:
-                sizes.add((image.height, image.width))
+                sizes.add(upright_size(image))
         except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
                 Image.DecompressionBombError,
                 Image.DecompressionBombWarning) as error:
@@ -270,7 +271,7 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
         with open(picture[2], 'rb') as raw:
             content = raw.read()
         digests.add(picture[2], content)
-        return decode(content, picture[2], color_mode, change)
+        return decode(content, picture[2], color_mode, change, upright=True)
 
     with progress_bar('images', len(pictures)) as bar:
         for done, array in enumerate(ordered_map(one, pictures), 1):

@@ -578,12 +578,12 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
     used = set()
     decode = image_folder.decode
 
-    def noted(*arguments):
+    def noted(*arguments, **named):
         if threading.get_ident() not in used:
             used.add(threading.get_ident())
             # The first image of each thread waits for those of the others.
             together.wait(30)
-        return decode(*arguments)
+        return decode(*arguments, **named)
 
     monkeypatch.setattr(image_folder, 'decode', noted)
     for count in (1, 3):

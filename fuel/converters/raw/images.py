@@ -1,5 +1,6 @@
 """Encoded images, such as JPEG and PNG."""
 import io
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -7,19 +8,51 @@ import numpy
 
 from fuel.converters.raw.files import BadInputFile
 
-__all__ = ['MAX_PIXELS', 'decode']
+__all__ = ['MAX_PIXELS', 'decode', 'orientation', 'upright_size']
 
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26
 
+ORIENTATION_TAG = 0x0112
+# `PIL.Image.Transpose` that makes an image of each orientation upright.
+TRANSPOSES = {2: 'FLIP_LEFT_RIGHT', 3: 'ROTATE_180', 4: 'FLIP_TOP_BOTTOM',
+              5: 'TRANSPOSE', 6: 'ROTATE_270', 7: 'TRANSVERSE',
+              8: 'ROTATE_90'}
+# Those that exchange height and width.
+SWAPPED = (5, 6, 7, 8)
+
+
+def orientation(image: Any) -> int:
+    """Return the orientation, 1 to 8, in the EXIF data of an opened image.
+
+    It is 1 where there is none, or an invalid one, and for TIFF files, which
+    Pillow turns itself. No pixels are decoded: of a PNG only what comes before
+    them counts.
+    """
+    if image.format == 'TIFF' or (
+            image.format == 'PNG' and 'exif' not in image.info):
+        return 1
+    try:
+        found = image.getexif().get(ORIENTATION_TAG)
+    except (OSError, SyntaxError, ValueError, struct.error):
+        return 1  # Damaged EXIF data do no harm to the pixels.
+    return found if found in TRANSPOSES else 1
+
+
+def upright_size(image: Any) -> tuple[int, int]:
+    """Return height and width of an opened image once it is upright."""
+    size: tuple[int, int] = image.size
+    return size if orientation(image) in SWAPPED else size[::-1]
+
 
 def decode(content: bytes, where: str, mode: str | None = 'RGB',
-           change: Callable[[Any], Any] | None = None
-           ) -> numpy.ndarray[Any, Any]:
+           change: Callable[[Any], Any] | None = None,
+           upright: bool = False) -> numpy.ndarray[Any, Any]:
     """Decode an image that is called `where` in errors.
 
     Return uint8 of shape ``(channel, height, width)`` in a colour mode, None
     for the image's own; `change` makes another `PIL.Image.Image` of one.
+    With `upright`, it is first turned as its EXIF data say.
     """
     from PIL import Image, UnidentifiedImageError
     try:
@@ -30,8 +63,11 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
             # Pillow would cut their numbers off at 255.
             raise ValueError('its pixels are no bytes but numbers of more '
                              f'bits, mode {image.mode}')
+        turned = orientation(image) if upright else 1
         if mode is not None and image.mode != mode:
             image = image.convert(mode)
+        if turned in TRANSPOSES:
+            image = image.transpose(Image.Transpose[TRANSPOSES[turned]])
         if change is not None:
             image = change(image)
         array = numpy.asarray(image, dtype='uint8')
