@@ -36,6 +36,9 @@ class Batch(Transformer):
         ValueError (2).
     batch_size : int, optional
         How many examples make a batch, instead of an `iteration_scheme`.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples, so that all have one size:
+        the same as ``strictness=1``. Defaults to False.
     **kwargs
         See :class:`~fuel.transformers.Transformer`. The axis labels default
         to those of `data_stream`, with ``'batch'`` in front.
@@ -46,7 +49,8 @@ class Batch(Transformer):
         Unless either `iteration_scheme` or `batch_size` is given.
     ValueError
         If `data_stream` produces batches, if `iteration_scheme` requests
-        examples, or if `strictness` is anything else.
+        examples, or if `strictness` is anything else, or `drop_last`
+        contradicts it.
 
     Notes
     -----
@@ -61,16 +65,20 @@ class Batch(Transformer):
     >>> batches = Batch(stream, batch_size=2)
     >>> list(batches.get_epoch_iterator())
     [(array([1, 2]),), (array([3]),)]
+    >>> list(Batch(stream, batch_size=2, drop_last=True))
+    [(array([1, 2]),)]
     """
 
     epoch_attributes = (*Transformer.epoch_attributes, '_pending', '_size')
+    # An argument that is not kept: `strictness` says the same.
+    made_into_others = ('drop_last',)
     _pending: Any = None
     _size = 0
 
     def __init__(self, data_stream: StreamLike,
                  iteration_scheme: SchemeLike | None = None,
                  strictness: int = 0, *, batch_size: int | None = None,
-                 **kwargs: Any) -> None:
+                 drop_last: bool = False, **kwargs: Any) -> None:
         if not data_stream.produces_examples:
             raise ValueError(
                 'Batch makes batches of examples, but its data stream '
@@ -96,10 +104,14 @@ class Batch(Transformer):
         if strictness not in (0, 1, 2):
             raise ValueError(
                 f'strictness must be 0, 1 or 2, got {strictness!r}')
+        if drop_last and strictness == 2:
+            raise ValueError(
+                'drop_last leaves out a smaller last batch, for which '
+                'strictness=2 raises an error: pass one of them')
         kwargs.setdefault('axis_labels', labels_of_batches(data_stream))
         super().__init__(
             data_stream, iteration_scheme=iteration_scheme, **kwargs)
-        self.strictness = strictness
+        self.strictness = 1 if drop_last else strictness
 
     def _start_epoch(self) -> None:
         self._pending = None

@@ -49,6 +49,17 @@ def test_batch_hands_out_every_example_once(numbers, size, strictness):
                             expected[-1:]) == found
 
 
+def test_drop_last_is_strictness_one():
+    """The word of streams and schemes means the same here."""
+    dropping = Batch(lines(1, 2, 3), batch_size=2, drop_last=True)
+    strict = Batch(lines(1, 2, 3), batch_size=2, strictness=1)
+    for stream in (dropping, strict):
+        assert [[1, 2]] == [batch.tolist() for batch, in stream]
+    dropping.load_state_dict(strict.state_dict())
+    with pytest.raises(ValueError, match='pass one of them'):
+        Batch(lines(1), batch_size=2, drop_last=True, strictness=2)
+
+
 def test_batch_of_ragged_examples_is_an_array_of_objects():
     """Examples of different shape become an array of objects."""
     batch = batch_of([1, 2], [1, 2, 3])
