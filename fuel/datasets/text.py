@@ -2,11 +2,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict
 
 from fuel.datasets.base import Dataset
-from fuel.datasets.text_arguments import Paths, as_files, check_level
+from fuel.datasets.text_arguments import (Paths, as_files, check_level,
+                                          check_token)
 from fuel.datasets.text_files import (TextPosition, check_exists,
                                       ends_lines_with_a_byte)
 from fuel.datasets.vocabulary import Dictionary, Vocabulary, as_vocabulary
@@ -133,7 +134,7 @@ class TextFile(Dataset):
         for name, token in (('bos_token', bos_token),
                             ('eos_token', eos_token),
                             ('unk_token', unk_token)):
-            _check_token(name, token, self.dictionary)
+            check_token(name, token, self.dictionary)
         self.bos_token = bos_token
         self.eos_token = eos_token
         self.unk_token = unk_token
@@ -231,15 +232,6 @@ class TextFile(Dataset):
                 f'the dictionary of {len(vocabulary)} tokens: add it, or '
                 'pass the unk_token that stands for such tokens') from None
         return list(zip(sentences, strict=True))
-
-
-def _check_token(name: str, token: str | None,
-                 vocabulary: Mapping[str, int]) -> None:
-    if token is not None and token not in vocabulary:
-        raise ValueError(
-            f'{name} is {token!r}, which is not among the '
-            f'{len(vocabulary)} tokens of the dictionary: add it there, or '
-            f'pass {name}=None')
 
 
 def _compare(vocabulary: Vocabulary, level: str, preprocesses: bool) -> None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from fuel.remote.location import as_path
@@ -29,3 +29,13 @@ def check_level(level: str) -> None:
     """Refuse what is neither words nor characters."""
     if level not in ('word', 'character'):
         raise ValueError(f"level must be 'word' or 'character', got {level!r}")
+
+
+def check_token(name: str, token: str | None,
+                vocabulary: Mapping[str, int]) -> None:
+    """Refuse a token with a meaning of its own that has no number."""
+    if token is not None and token not in vocabulary:
+        raise ValueError(
+            f'{name} is {token!r}, which is not among the '
+            f'{len(vocabulary)} tokens of the dictionary: add it there, or '
+            f'pass {name}=None')

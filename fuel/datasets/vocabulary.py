@@ -3,17 +3,20 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.text_arguments import Paths, as_files, check_level
+from fuel.datasets.text_arguments import (Paths, as_files, check_level,
+                                          check_token)
 from fuel.datasets.text_files import LineReader, check_exists, open_binary
+from fuel.datasets.vocabulary_formats import (check_dictionary, number_tokens,
+                                              split_lines, unpickle)
 from fuel.exceptions import UnknownTokenError
 from fuel.remote.location import as_path
 from fuel.remote.urls import file_name
@@ -55,44 +58,59 @@ class Vocabulary(NamedTuple):
 
     def encode(self, text: str | Iterable[str],
                unk_token: str | None = '<UNK>',  # noqa: S107 (no password)
-               ) -> NDArray[numpy.int64]:
-        """Return the numbers of the tokens of a text.
+               *, bos_token: str | None = None,
+               eos_token: str | None = None) -> NDArray[numpy.int64]:
+        r"""Return the numbers of the tokens of a text.
 
         Parameters
         ----------
         text : str or iterable of str
             A text of any length, whose lines are split into tokens of this
-            vocabulary's level as those of files are, or tokens.
-            Apply the function `preprocess` of :func:`build_vocabulary`
-            before.
+            vocabulary's level as those of files are, or tokens, which count
+            as one line. Apply the function `preprocess` of
+            :func:`build_vocabulary` before.
         unk_token : str or None, optional
             The token that stands for those that are not in `dictionary`.
             With None such a token is an error.
+        bos_token, eos_token : str or None, optional
+            The tokens put before and behind each line, as
+            :class:`~fuel.datasets.text.TextFile` does. Defaults to None:
+            where lines end cannot be seen.
 
         Returns
         -------
         numpy.ndarray
-            int64, one number for each token; nothing is added at the ends of
-            lines.
+            int64, one number for each token.
 
         Raises
         ------
         fuel.exceptions.UnknownTokenError
             If a token is not in `dictionary`, and `unk_token` is None or is
             not there either.
+        ValueError
+            If `bos_token` or `eos_token` is not there.
 
         Examples
         --------
-        >>> vocabulary = Vocabulary({'<UNK>': 0, 'the': 1, 'cat': 2}, {}, 2, 0)
-        >>> vocabulary.encode('the old cat')
-        array([1, 0, 2])
+        >>> vocabulary = Vocabulary(
+        ...     {'<UNK>': 0, '</S>': 1, 'the': 2, 'cat': 3}, {}, 2, 0)
+        >>> vocabulary.encode('the old\ncat\n')
+        array([2, 0, 3])
+        >>> vocabulary.encode('the old\ncat\n', eos_token='</S>')
+        array([2, 0, 1, 3, 1])
         """
+        check_token('bos_token', bos_token, self.dictionary)
+        check_token('eos_token', eos_token, self.dictionary)
+        before, after = ([] if token is None else [token]
+                         for token in (bos_token, eos_token))
+        lines: Iterable[Iterable[str]] = [text]
         if isinstance(text, str):
-            text = text.split() if self.level == 'word' else ''.join(
-                map(str.strip, text.split('\n')))
+            lines = (line.split() if self.level == 'word' else line.strip()
+                     for line in split_lines(text))
         unknown = None if unk_token is None else self.dictionary.get(unk_token)
         numbers = []
-        for token in text:
+        for token in chain.from_iterable(
+                chain(before, line, after) for line in lines):
             number = self.dictionary.get(token, unknown)
             if number is None:
                 raise UnknownTokenError(
@@ -102,6 +120,44 @@ class Vocabulary(NamedTuple):
                        else ', which is not there either'))
             numbers.append(number)
         return numpy.array(numbers, numpy.int64)
+
+    def decode(self, numbers: Iterable[int]) -> list[str]:
+        """Return the tokens that numbers stand for.
+
+        Parameters
+        ----------
+        numbers : iterable of int
+            Those of one sequence, such as a row of a batch.
+
+        Returns
+        -------
+        list of str
+            Join words with ``' '.join``, characters with ``''.join``.
+
+        Raises
+        ------
+        ValueError
+            If a number stands for no token.
+
+        Examples
+        --------
+        >>> vocabulary = Vocabulary({'<UNK>': 0, 'the': 1, 'cat': 2}, {}, 2, 0)
+        >>> vocabulary.decode(vocabulary.encode('the old cat'))
+        ['the', '<UNK>', 'cat']
+        """
+        tokens = {number: token for token, number in self.dictionary.items()}
+        wanted = numpy.asarray(
+            numbers if isinstance(numbers, numpy.ndarray) else list(numbers))
+        if wanted.ndim != 1:
+            raise ValueError('numbers must be those of one sequence, got an '
+                             f'array of the shape {wanted.shape}: decode a '
+                             'batch row by row')
+        try:
+            return [tokens[number] for number in wanted.tolist()]
+        except KeyError as error:
+            raise ValueError(
+                f'{error} is the number of none of the {len(tokens)} tokens '
+                'of the vocabulary') from None
 
     def __repr__(self) -> str:
         # Never the words: there may be a million of them.
@@ -246,7 +302,7 @@ def save_vocabulary(dictionary: Mapping[str, int],
     if not name.endswith('.json'):
         raise ValueError('a vocabulary is saved as JSON, so its name must '
                          f'end in .json, got {name!r}')
-    _check(dict(dictionary), name)
+    check_dictionary(dict(dictionary), name)
     with atomic_path(name) as temporary, open(
             temporary, 'w', encoding='utf-8') as file:
         json.dump(dictionary, file, ensure_ascii=False, indent=0)
@@ -294,9 +350,9 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
         if extension == '.json':
             found = json.loads(content)
         elif extension in ('.pkl', '.pickle'):
-            found = _unpickle(content)
+            found = unpickle(content)
         else:
-            found = _lines(content.decode('utf-8'))
+            found = split_lines(content.decode('utf-8'))
     except UnicodeDecodeError as error:
         line = content.count(b'\n', 0, error.start) + 1
         raise ValueError(
@@ -308,57 +364,8 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
         raise ValueError(
             f'{name} cannot be read as a vocabulary: {error}') from error
     if isinstance(found, list):
-        found = _number(found, name)
-    return _check(found, name)
-
-
-def _lines(text: str) -> list[str]:
-    """Return lines, ended as those of `TextFile` are: other characters that
-    separate lines may be tokens."""
-    lines = text.replace('\r\n', '\n').replace('\r', '\n').split('\n')
-    return lines if lines[-1] else lines[:-1]
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Loads built-in types only, so that loading runs no other code."""
-
-    def find_class(self, module: str, name: str) -> object:
-        raise pickle.UnpicklingError(
-            f'it names {module}.{name}, but a pickled vocabulary may hold '
-            'nothing but a dict of strings to integers')
-
-
-def _unpickle(content: bytes) -> object:
-    import io
-    # What Python 2 pickled as bytes is text.
-    return _PlainUnpickler(io.BytesIO(content), encoding='utf-8').load()
-
-
-def _number(tokens: list[object], name: str) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for i, token in enumerate(tokens):
-        if not isinstance(token, str) or not token:
-            raise ValueError(f'{name}: entry {i + 1} is {token!r}, but must '
-                             'be a token')
-        if token in numbers:
-            raise ValueError(
-                f'{name}: {token!r} is there twice, as entry '
-                f'{numbers[token] + 1} and as entry {i + 1}')
-        numbers[token] = i
-    return numbers
-
-
-def _check(found: object, name: str) -> dict[str, int]:
-    if not isinstance(found, dict):
-        raise ValueError(
-            f'{name} must hold a dictionary of tokens, but holds '
-            f'{found!r:.60} ({type(found).__name__})')
-    for token, number in found.items():
-        if not isinstance(token, str) or type(number) is not int:
-            raise ValueError(
-                f'{name} must map strings to integers, but maps {token!r} '
-                f'to {number!r}')
-    return found
+        found = number_tokens(found, name)
+    return check_dictionary(found, name)
 
 
 def as_vocabulary(dictionary: Dictionary) -> dict[str, int]:

@@ -5,6 +5,7 @@ import os
 import pickle
 import warnings
 
+import numpy
 import pytest
 
 from fuel.datasets.text import TextFile
@@ -166,6 +167,46 @@ def test_vocabulary_encodes_a_whole_text(sentences):
         letters.encode('ba\n').tolist())
     assert letters.encode(' b\r\n\n a \n', None).tolist() == (
         letters.encode('ba').tolist())
+
+
+@pytest.mark.parametrize('level', ['word', 'character'])
+@pytest.mark.parametrize('text', [
+    'b a\n\n c a\n', 'b a\r\nc', 'b\rc a', 'b', '', '\n'])
+@pytest.mark.parametrize('markers', [
+    {}, {'bos_token': '<S>'}, {'eos_token': '</S>'},
+    {'bos_token': '<S>', 'eos_token': '</S>'}], ids=list)
+def test_encoded_text_is_what_a_text_file_reads(sentences, tmp_path, level,
+                                                text, markers):
+    """Lines are one after another, with the same tokens at their ends."""
+    found = build_vocabulary(sentences, level=level)
+    (tmp_path / 'text.txt').write_bytes(text.encode())
+    dataset = TextFile([tmp_path / 'text.txt'], found, level=level, **{
+        'bos_token': None, 'eos_token': None, **markers})
+    expected = [number for line, in dataset.get_example_stream()
+                for number in line]
+    assert expected == found.encode(text, **markers).tolist()
+
+
+def test_tokens_count_as_one_line(sentences):
+    """They are not split."""
+    found = build_vocabulary(sentences)
+    numbers = found.encode(iter(['b', 'a']), bos_token='<S>',
+                           eos_token='</S>')
+    assert ['<S>', 'b', 'a', '</S>'] == found.decode(numbers)
+    with pytest.raises(ValueError, match="eos_token is '<END>', which is not"):
+        found.encode('b', eos_token='<END>')
+
+
+def test_decoded_numbers_are_the_tokens(sentences):
+    """Arrays and lists of numbers will do, in one row."""
+    found = build_vocabulary(sentences)
+    assert ['b', '<UNK>', 'c'] == found.decode(found.encode('b no c'))
+    assert ['<S>', 'b'] == found.decode([0, found.dictionary['b']])
+    assert [] == found.decode([])
+    with pytest.raises(ValueError, match='99 is the number of none of the'):
+        found.decode([0, 99])
+    with pytest.raises(ValueError, match=r'shape \(2, 1\): .* row by row'):
+        found.decode(numpy.zeros((2, 1), int))
 
 
 @pytest.mark.parametrize('counted, read, text', [
