@@ -164,12 +164,24 @@ def _how_to_get(key: str, name: str, filename: str,
         if os.path.isfile(path):
             return (f'{text}, but here is {path}: did you mean '
                     f'fuel.load({path!r})?')
+    if name.endswith(EXTENSIONS):
+        folder, file = os.path.split(name)
+        return f'there is no file {name!r}, and {text}' + did_you_mean(
+            file, _files_in(folder or '.'), ': {}')
     if key in _fillers('converters'):
         return (f'{text}: fuel.load({name!r}, split={split!r}, '
                 'download=True) downloads and converts it')
     hint = did_you_mean(key, [*CLASSES, *_fillers('converters')], '; {}')
     return (f'{text}, and {name!r} is no data set that Fuel can download'
             f'{hint or "; fuel-download --list shows those"}')
+
+
+def _files_in(folder: str) -> list[str]:
+    """Return the names of HDF5 files in a folder that can be read."""
+    with suppress(OSError):
+        return sorted(name for name in os.listdir(folder)
+                      if name.endswith(EXTENSIONS))
+    return []
 
 
 def _fillers(kind: str) -> Mapping[str, Any]:

@@ -138,6 +138,20 @@ def test_load_of_a_users_file(data_path):
         fuel.load('mine', 'train', load_in_memry=True)
 
 
+def test_load_of_a_misspelt_path_names_the_nearest_file(
+        data_path, tmp_path, monkeypatch):
+    """In the folder where it was looked for."""
+    (tmp_path / 'mine').mkdir()
+    monkeypatch.chdir(tmp_path / 'mine')
+    write(tmp_path / 'mine' / 'digits.hdf5')
+    text = "there is no file '{}', .* path, .*: did you mean 'digits.hdf5'"
+    for name in ('digit.hdf5', '../mine/digit.hdf5'):
+        with pytest.raises(FileNotFoundError, match=text.format(name)):
+            fuel.load(name, 'train')
+    with pytest.raises(FileNotFoundError, match="data path, '[^']*'$"):
+        fuel.load('none/x.hdf5')
+
+
 @pytest.mark.parametrize('name, text', [
     ('mnst', "did you mean 'mnist'"), ('qqqq', 'fuel-download --list')])
 def test_unknown_name(data_path, name, text):
