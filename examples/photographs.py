@@ -194,3 +194,4 @@ fuel.profile(stream, batches=100)
 train_set.close(None)
 test_set.close(None)
 scratch.cleanup()
+# sphinx_gallery_thumbnail_path = 'pictures/crop.png'

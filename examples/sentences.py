@@ -194,3 +194,4 @@ print('the same weights as without the interruption:', same)
 # by weights, and :doc:`/resuming` says what a position holds.
 
 scratch.cleanup()
+# sphinx_gallery_thumbnail_path = 'pictures/buckets.png'

@@ -25,6 +25,15 @@ def run(tmp_path, *arguments):
     return done.stdout
 
 
+@pytest.mark.parametrize('script', SCRIPTS)
+def test_tutorial_names_the_picture_of_the_overview(script):
+    """Without one there is a placeholder."""
+    picture, = re.findall(
+        "^# sphinx_gallery_thumbnail_path = '(.*)'$",
+        (ROOT / 'examples' / script).read_text('utf-8'), re.MULTILINE)
+    assert (ROOT / 'docs' / picture).is_file()
+
+
 def test_photographs_are_learned(tmp_path):
     """Most of those held out are recognised."""
     output = run(tmp_path, ROOT / 'examples' / 'photographs.py')
