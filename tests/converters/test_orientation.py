@@ -61,10 +61,11 @@ def test_every_orientation_is_undone(number, kind):
         encode(number, kind), 'a', upright=True))
 
 
-def test_pictures_that_are_alike_when_turned_become_an_array(tmp_path):
+@pytest.mark.parametrize('kind', KINDS)
+def test_pictures_that_are_alike_when_turned_become_an_array(tmp_path, kind):
     """One size is one size of the turned pictures."""
     features = convert(tmp_path, {
-        f'{number}.png': encode(number) for number in STORED})
+        f'{number}.{kind}': encode(number, kind) for number in STORED})
     assert_array_equal(
         numpy.stack([UPRIGHT.transpose(2, 0, 1)] * len(STORED)), features)
 

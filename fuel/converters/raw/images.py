@@ -13,7 +13,7 @@ __all__ = ['MAX_PIXELS', 'decode', 'orientation', 'upright_size']
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26
 
-ORIENTATION_TAG = 0x0112
+WIDTH_TAG, HEIGHT_TAG, ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
 # `PIL.Image.Transpose` that makes an image of each orientation upright.
 TRANSPOSES = {2: 'FLIP_LEFT_RIGHT', 3: 'ROTATE_180', 4: 'FLIP_TOP_BOTTOM',
               5: 'TRANSPOSE', 6: 'ROTATE_270', 7: 'TRANSVERSE',
@@ -41,8 +41,14 @@ def orientation(image: Any) -> int:
 
 def upright_size(image: Any) -> tuple[int, int]:
     """Return height and width of an opened image once it is upright."""
-    size: tuple[int, int] = image.size
-    return size if orientation(image) in SWAPPED else size[::-1]
+    if image.format == 'TIFF':
+        # Before Pillow 11, `image.size` is that of the file until it is read.
+        tags = image.tag_v2
+        size, turned = (tags[WIDTH_TAG], tags[HEIGHT_TAG]), tags.get(
+            ORIENTATION_TAG)
+    else:
+        size, turned = image.size, orientation(image)
+    return size if turned in SWAPPED else size[::-1]
 
 
 def decode(content: bytes, where: str, mode: str | None = 'RGB',
@@ -64,6 +70,7 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
             raise ValueError('its pixels are no bytes but numbers of more '
                              f'bits, mode {image.mode}')
         turned = orientation(image) if upright else 1
+        image.load()  # A TIFF file has its size only now.
         if mode is not None and image.mode != mode:
             image = image.convert(mode)
         if turned in TRANSPOSES:
