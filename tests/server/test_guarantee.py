@@ -535,3 +535,37 @@ def test_random_positions_are_refused_or_possible(tmp_path):
     world.pass_time(HOLD + 1)
     finish(world, other)
     assert len(numbers(other)) == len(set(numbers(other)))
+
+
+def test_client_that_is_ahead_of_a_successor_knows_where_that_stands():
+    """The successor makes the server go back to states which the other client
+    has forgotten; without a journal its state alone says where to go on."""
+    world = World(None, 60, num_clients=2)
+    one, other = [world.add_client() for _ in range(2)]
+    while min(len(one.history), len(other.history)) < 2:
+        one.next()
+        other.next()
+    early, fronts = one.save(), []
+    for _ in range(9):
+        one.next()
+        other.next()
+        world.server.run()
+    one.kill(received=5)
+    successor = world.add_client(early)
+    for _ in range(12):
+        other.next()
+        successor.next()
+        world.server.run()
+        saved, _, _ = other.save()
+        fronts.append(saved['floor'])
+        if len(fronts) > 1 and fronts[-1] < fronts[-2]:
+            break
+    assert fronts != sorted(fronts)
+    states = other.save(), successor.save()
+    for client in (other, successor):
+        client.kill()
+    world.kill_server()
+    world.start_server()
+    other, successor = map(world.add_client, states)
+    finish(world, other, successor)
+    assert set(range(60)) == set(numbers(other, successor))

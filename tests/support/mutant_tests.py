@@ -64,6 +64,9 @@ PARTS = {
         'contracts/test_processes.py'],
 }
 
+#: What more files of tests import says little of what they are about.
+WIDELY = 8
+
 #: Tests that need other libraries, or that a fault cannot fail in a copy.
 NEVER = ('interop/', 'packaging/', 'typing/')
 
@@ -108,7 +111,8 @@ def closeness_of(test, path):
     same_part = Path(path).parent.name == Path(test).parent.name
     if same_part and Path(test).stem == f'test_{stem}':
         return 0
-    if path.removesuffix('.py').replace('/', '.') in modules:
+    if path.removesuffix('.py').replace('/', '.') in modules or any(
+            test in importers(name) for name in facade_names(path)):
         return 1
     return 2 if words & public_names(path) else 3
 
@@ -129,6 +133,23 @@ def used_by(test):
         elif isinstance(node, ast.Attribute):
             words.add(node.attr)
     return modules, words
+
+
+@cache
+def facade_names(path):
+    """Return the names under which packages above a file may offer what it
+    defines."""
+    package = Path(path).parent
+    return [f'{folder.as_posix().replace("/", ".")}.{name}'
+            for folder in (package, *package.parents[:-1])
+            for name in sorted(public_names(path))]
+
+
+@cache
+def importers(name):
+    """Return the tests that import a name, none if that is used widely."""
+    found = [test for test in all_tests() if name in used_by(test)[0]]
+    return found if len(found) <= WIDELY else []
 
 
 @cache
