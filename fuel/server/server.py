@@ -131,6 +131,10 @@ class Server:
     @property
     def port(self) -> int:
         """The port on which the server listens (int)."""
+        if not self.address:
+            raise RuntimeError(
+                'the server has no port before it listens: call start(), or '
+                'use it in a with statement')
         return int(self.address.rpartition(':')[2])
 
     def start(self) -> None:

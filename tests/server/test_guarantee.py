@@ -569,3 +569,37 @@ def test_client_that_is_ahead_of_a_successor_knows_where_that_stands():
     other, successor = map(world.add_client, states)
     finish(world, other, successor)
     assert set(range(60)) == set(numbers(other, successor))
+
+
+@pytest.mark.parametrize('gap', [0, 1])
+def test_new_client_waits_for_the_successor_of_one_that_was_just_killed(gap):
+    """Both were probably started again together: they share the epoch."""
+    world = World(None, COUNT)
+    one = world.add_client()
+    for _ in range(3):
+        one.next()
+    saved = one.save()
+    one.kill()
+    world.pass_time(gap)
+    new_client = world.add_client()
+    for _ in range(3):
+        new_client.next()
+    assert not new_client.history
+    successor = world.add_client(saved)
+    finish(world, successor, new_client)
+    assert_once(world, successor, new_client)
+
+
+def test_new_client_does_not_wait_long_for_a_successor():
+    """If nobody else is alive, it begins the next epoch."""
+    world = World(None, COUNT)
+    one = world.add_client()
+    for _ in range(3):
+        one.next()
+    one.kill()
+    new_client = world.add_client()
+    new_client.next()
+    assert not new_client.history
+    world.pass_time(3)
+    new_client.next()
+    assert [2] == [epoch for epoch, _ in new_client.history]

@@ -32,6 +32,7 @@ from support.process_pipelines import (
     raise_unpicklable,
     raise_value_error,
 )
+from support.processes import run_python
 from support.waiting import wait_until
 
 from fuel.datasets import IndexableDataset, IterableDataset
@@ -857,6 +858,30 @@ def test_stopping_and_closing_leave_nothing():
     gc.collect()
     assert before == (
         set(os.listdir('/proc/self/fd')), threading.active_count())
+
+
+def test_port_is_known_once_the_server_listens():
+    """Until then the error says how it is started."""
+    server = Server(build(), port=0)
+    with pytest.raises(RuntimeError, match=r'start\(\), or use it in a with'):
+        server.port  # noqa: B018
+    with server:
+        assert server.port > 0
+
+
+def test_process_ends_that_does_not_stop_its_server():
+    """Its threads do not keep it."""
+    status, output, errors = run_python('-c', textwrap.dedent("""
+        from fuel.datasets import IndexableDataset
+        from fuel.server import Server
+        from fuel.streams import DataStream, ServerDataStream
+        server = Server(DataStream(
+            IndexableDataset({'x': list(range(12))}), batch_size=2), port=0)
+        server.start()
+        client = ServerDataStream(('x',), port=server.port)
+        print(len(list(client.get_epoch_iterator())))
+        """))
+    assert (status, output, errors) == (0, b'6\n', b'')
 
 
 def test_client_that_is_dropped_disconnects(serve):

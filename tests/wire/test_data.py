@@ -188,6 +188,22 @@ def test_bad_description_is_refused(items):
         decode(items, [b'12345678'])
 
 
+@pytest.mark.parametrize('dimensions, is_sound', [
+    (0, False), (1, True), (2, True), (32, True), (33, False)])
+def test_ragged_arrays_have_as_many_dimensions_as_numpy_long_allowed(
+        dimensions, is_sound):
+    """All of their axes have one element here."""
+    items = [{'type': 'ragged', 'dtype': '<f8', 'dimensions': dimensions,
+              'count': 2}]
+    frames = [numpy.ones(2 * dimensions, '<i8').tobytes(), bytes(16)]
+    if is_sound:
+        (first, second), = decode(items, frames)
+        assert first.shape == second.shape == (1,) * dimensions
+    else:
+        with pytest.raises(WireError, match='1 to 32 dimensions'):
+            decode(items, frames)
+
+
 @pytest.mark.parametrize('data', [
     numpy.array(['ab']), [numpy.array(['ab']), numpy.array(['cd', 'e'])],
     [numpy.array([['ab']]), numpy.array([['cd', 'e']])],

@@ -206,6 +206,29 @@ def test_compressed_bytes_are_fetched_beyond_what_is_decoded_ahead(
             batch[0] for batch in epoch])).all()
 
 
+@pytest.mark.parametrize('rank', [None, 1])
+def test_examples_are_fetched_in_groups_before_they_are_asked_for(
+        folder, server, rank):
+    """Also those of a rank, which are not next to each other."""
+    rows = numpy.random.RandomState(0).randint(
+        0, 255, (640, 1 << 13)).astype('uint8')
+    with h5py.File(folder / 'examples.hdf5', 'w') as file:
+        file['x'] = rows
+        file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 640)}})
+    size = (folder / 'examples.hdf5').stat().st_size
+    with H5PYDataset(server.url('examples.hdf5'), ('train',)) as dataset:
+        stream = DataStream(
+            dataset, iteration_scheme=SequentialExampleScheme(640))
+        if rank is not None:
+            stream = stream.shard(rank, 2)
+        epoch = stream.get_epoch_iterator()
+        next(epoch)
+        wait_until(lambda: server.served_bytes() > .9 * size)
+        expected = rows[1:] if rank is None else rows[3::2]
+        assert (expected == numpy.stack([row for row, in epoch])).all()
+
+
 def test_several_threads_read_one_data_set(url, data):
     """Each its own epoch."""
     config.remote_cache_path, config.remote_memory_bytes = 'off', 100_000
