@@ -233,8 +233,14 @@ class Admission:
         """Answer a client whose epoch the others have left behind."""
         assert position is not None
         assert self.epoch is not None
-        if position.run != self.run \
-                or position.epoch > self.epoch.ledger.number:
+        number = self.epoch.ledger.number
+        if position.run == self.run and position.epoch > number:
+            raise StateMismatchError(
+                f'the state is of epoch {position.epoch}, but the clients '
+                f'that came back first went on from epoch {number}: load '
+                'states that were saved together, or start a server of its '
+                'own for it')
+        if position.run != self.run:
             raise StateMismatchError(
                 f'the state is of epoch {position.epoch} of run '
                 f'{position.run!r}, but this server serves run {self.run!r} '
@@ -242,7 +248,7 @@ class Admission:
         log.warning(
             'a client continues epoch %d, but the others have begun epoch '
             '%d: what its predecessor delivered after the state was saved '
-            'is lost', position.epoch, self.epoch.ledger.number)
+            'is lost', position.epoch, number)
         self._scheduler.post(connection, {
             'type': 'end', 'join': connection.join, 'state': None})
         connection.join = 0

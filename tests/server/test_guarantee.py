@@ -603,3 +603,30 @@ def test_new_client_does_not_wait_long_for_a_successor():
     world.pass_time(3)
     new_client.next()
     assert [2] == [epoch for epoch, _ in new_client.history]
+
+
+def test_state_of_a_later_epoch_than_the_clients_that_came_back_is_refused():
+    """All were dead for too long; the first to come back decides."""
+    world = World(None, COUNT)
+    one, other = world.add_client(), world.add_client()
+    one.next()
+    early = one.save()
+    finish(world, one, other)
+    other.next_epoch()
+    for _ in range(3):
+        other.next()
+    later = other.save()
+    assert {1, 2} == {epoch for epoch, _ in later[1]}
+    for client in (one, other):
+        client.kill()
+    world.pass_time(HOLD + 1)
+    successor = world.add_client(early)
+    successor.next()
+    assert [1, 1] == [epoch for epoch, _ in successor.history]
+    late = world.add_client(later)
+    with pytest.raises(StateMismatchError, match=(
+            'is of epoch 2, but the clients that came back first went on '
+            'from epoch 1: load states that were saved together')):
+        late.next()
+    finish(world, successor)
+    assert list(range(COUNT)) == numbers(successor)
