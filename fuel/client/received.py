@@ -46,7 +46,7 @@ def _take_from_slot(slot: Fields, items: object, leases: Leases) -> Batch:
             [(offset, size) for offset, size in extents],
             lambda buffers: decode(items, buffers))
         return batch
-    except (ValueError, BufferError) as error:
+    except (ValueError, OverflowError) as error:
         raise WireError(f'a batch outside its memory: {error}') from error
 
 

@@ -630,3 +630,25 @@ def test_state_of_a_later_epoch_than_the_clients_that_came_back_is_refused():
         late.next()
     finish(world, successor)
     assert list(range(COUNT)) == numbers(successor)
+
+
+def test_client_that_names_the_run_comes_before_one_that_does_not(tmp_path):
+    """Both connect at once to a server that was started again: the run goes
+    on."""
+    world = World(tmp_path / 'journal', COUNT)
+    one = world.add_client()
+    for _ in range(3):
+        one.next()
+    run = world.server.admission.run
+    world.kill_server()
+    world.start_server()
+    new_client = world.add_client()
+    world.clients.reverse()
+    new_client.link = world.server.greet(new_client)
+    new_client.join_number = 1
+    new_client.report(type='join', join=1, resume=None)
+    one.next()
+    assert run == world.server.admission.run
+    new_client.kill()
+    finish(world, one)
+    assert_once(world, one)

@@ -336,6 +336,23 @@ def test_scheme_of_a_user_is_shared(scheme, uneven, expected):
             rank, 3, uneven=uneven)) for rank in range(3)]
 
 
+class OwnBatches(Own):
+    """A scheme that says how large its batches are."""
+
+    batch_size = 2
+
+
+@pytest.mark.parametrize('uneven, expected', [
+    ('uneven', [[[0], [2], [4], [6]], [[1], [3], [5], [7], [8]]]),
+    ('drop', [[[0], [2], [4], [6]], [[1], [3], [5], [7]]]),
+    ('pad', [[[0], [2], [4], [6], [8]], [[1], [3], [5], [7], [0]]])])
+def test_batches_of_a_users_scheme_are_split(uneven, expected):
+    """None of its requests is known by its number."""
+    assert expected == [numbers(DataStream(
+        pipelines.dataset(9), iteration_scheme=OwnBatches()).shard(
+            rank, 2, by='example', uneven=uneven)) for rank in range(2)]
+
+
 class OwnExamples(IterationScheme):
     """A scheme of a user's, which does not say how many requests it has."""
 

@@ -8,6 +8,7 @@ from support.pipelines import PIPELINES, build, write_files
 
 from fuel.epochs.state import present_state
 from fuel.epochs.state_delta import StateDelta, changed, changes
+from fuel.exceptions import StateMismatchError
 
 STATES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False).map(
@@ -26,6 +27,16 @@ def test_changes_lead_from_any_state_to_any_other(old, new):
     assert json.dumps(changed(old, steps), sort_keys=True) == json.dumps(
         new, sort_keys=True)
     assert json.dumps(old) == before
+
+
+@pytest.mark.parametrize('steps', [
+    [[['b'], 1], [['b', 'c'], 1]], [[['a', 'x', 0], 1]], [[['a', 5], 1]],
+    [[['a', 'x'], 1]], [[[[]], 1]], [[['a']]], [[5, 1]], 7, [None],
+    [[['a', 0, 0], 1]]], ids=range(10))
+def test_damaged_changes_are_refused(steps):
+    """They come of a peer, or of a file."""
+    with pytest.raises(StateMismatchError, match='changes of a state do not'):
+        changed({'a': [0, 1]}, steps)
 
 
 @pytest.mark.parametrize('old, new, path', [
