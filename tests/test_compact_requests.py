@@ -10,6 +10,8 @@ from fuel.datasets import H5PYDataset, IndexableDataset
 from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
+    ComputedBlockShuffledScheme,
+    ComputedShuffledScheme,
     ConcatenatedScheme,
     SequentialScheme,
     ShuffledScheme,
@@ -25,6 +27,17 @@ SCHEMES = {
     'sorted': lambda: ShuffledScheme(10, 4, sorted_indices=True),
     'shuffled list': lambda: ShuffledScheme([5, 3, 8], 2),
     'blocks': lambda: BlockShuffledScheme(10, 4, block_size=3, window=2),
+    'blocks of a list': lambda: BlockShuffledScheme(
+        [9, 2, 4, 7, 1], 2, block_size=2, window=2),
+    'computed': lambda: ComputedShuffledScheme(10, 4, seed=1),
+    'computed of a list': lambda: ComputedShuffledScheme(
+        [9, 2, 4, 7, 1], 2, seed=1),
+    'computed of a range': lambda: ComputedShuffledScheme(
+        range(2, 9), 3, seed=1),
+    'computed blocks': lambda: ComputedBlockShuffledScheme(
+        10, 4, block_size=3, seed=1),
+    'computed blocks of a list': lambda: ComputedBlockShuffledScheme(
+        [9, 2, 4, 7, 1], 2, block_size=2, seed=1),
     'weighted': lambda: WeightedScheme(numpy.arange(10), 4),
     'balanced': lambda: BalancedScheme(numpy.arange(10) % 3, 4),
 }
