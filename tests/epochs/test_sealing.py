@@ -11,7 +11,7 @@ from fuel.datasets import IndexableDataset
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import IterationScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
-from fuel.transformers import Mapping, Rename
+from fuel.transformers import Mapping, Rename, ScaleAndShift
 from fuel.transformers.image import RandomFixedSizeCrop
 from fuel.utils import rng_state
 
@@ -84,6 +84,20 @@ def test_state_says_what_the_pipeline_is_now():
         for state in (before, after)]
     with pytest.raises(StateMismatchError, match='mapping was'):
         stream.load_state_dict(before)
+
+
+def test_argument_stands_for_what_it_was_when_a_state_was_saved_first():
+    """So a state after each batch does not look at large arrays again."""
+    scale = numpy.array([2.])
+    stream = ScaleAndShift(batches(12, 3, SequentialScheme), scale, 0,
+                           which_sources=('x',))
+    iterator = stream.get_epoch_iterator()
+    next(iterator)
+    before = stream.state_dict()
+    scale[:] = 7
+    assert before['stream'] == stream.state_dict()['stream']
+    stream.scale = scale.copy()
+    assert before['stream'] != stream.state_dict()['stream']
 
 
 class Failing(IndexableDataset):

@@ -19,6 +19,7 @@ import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import numpy
 import pytest
@@ -858,6 +859,25 @@ def test_stopping_and_closing_leave_nothing():
     gc.collect()
     assert before == (
         set(os.listdir('/proc/self/fd')), threading.active_count())
+
+
+@MEMORY
+def test_memory_is_shared_with_clients_that_want_it_alone(
+        serve, connect, shared_memory):
+    """The server makes none for others."""
+    gc.collect()
+    before = segments()
+    server = serve(build())
+    epoch = connect(server, shared_memory=shared_memory).get_epoch_iterator()
+    batches = [next(epoch) for _ in range(4)]
+    assert (segments() > before) == shared_memory
+    assert 4 == len(batches)
+
+
+def segments():
+    """Return how many shared segments this process has mapped."""
+    maps = Path('/proc/self/maps').read_text('utf-8')
+    return sum('memfd:fuel' in line for line in maps.splitlines())
 
 
 def test_port_is_known_once_the_server_listens():
