@@ -47,21 +47,23 @@ PARTS = {
     'fuel/transport': [
         'transport', 'workers', 'transformers/test_multiprocessing.py',
         'server/test_server.py', 'server/test_edges.py',
-        'contracts/test_details.py'],
+        'contracts/test_details.py', 'testing/test_faults.py'],
     'fuel/workers': [
         'workers', 'transformers/test_multiprocessing.py', 'transport',
         'utils/test_parallel.py', 'server/test_interruptions.py',
-        'contracts/test_details.py', 'contracts/test_processes.py'],
+        'contracts/test_details.py', 'testing/test_faults.py',
+        'contracts/test_processes.py'],
     'fuel/wire': [
         'wire', 'server/test_server.py', 'server/test_interruptions.py',
         'server/test_edges.py'],
     'fuel/server': [
         'server/test_ledger.py', 'server/test_server.py',
         'server/test_edges.py', 'server/test_guarantee.py', 'server',
-        'cli/test_server.py', 'wire', 'contracts/test_processes.py'],
+        'cli/test_server.py', 'wire', 'testing/test_faults.py',
+        'contracts/test_processes.py'],
     'fuel/client': [
         'server/test_server.py', 'server/test_edges.py', 'server', 'wire',
-        'contracts/test_processes.py'],
+        'testing/test_faults.py', 'contracts/test_processes.py'],
 }
 
 #: What more files of tests import says little of what they are about.
