@@ -179,6 +179,20 @@ def test_remembered_source_is_left_alone(path):
     assert not prefetches(stream.dataset)
 
 
+@pytest.mark.parametrize('rows', [range(20, 160), [*range(150, 160, 2)]])
+def test_chunks_of_a_part_that_are_remembered_are_left_alone(path, rows):
+    """Those before it were never read."""
+    stream = stream_of(path, 'x', ShuffledScheme(len(rows), 8))
+    part = H5PYDataset(path, ('train',), sources=('x',), subset=(
+        slice(rows[0], rows[-1] + 1) if isinstance(rows, range) else rows))
+    assert prefetches(part)
+    for _ in DataStream(part, iteration_scheme=ShuffledScheme(
+            len(rows), 8)).get_epoch_iterator():
+        pass
+    assert not prefetches(part)
+    assert prefetches(stream.dataset)
+
+
 def test_bad_request_raises_when_it_is_made(path):
     """Not when it is looked at ahead."""
     stream = stream_of(path, 'x', SequentialScheme([0, 1, 2, 999], 1))
