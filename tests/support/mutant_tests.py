@@ -36,6 +36,7 @@ PARTS = {
         'datasets', 'test_compact_requests.py', 'compat/test_datasets.py',
         'compat/test_hdf5.py', 'test_loading.py', 'describe',
         'contracts/test_datasets.py', 'storage/test_reader.py',
+        'storage/test_prefetch.py', 'storage/remote/test_reading.py',
         'contracts/test_streams.py'],
     'fuel/storage': [
         'storage', 'kernels/test_gather.py', 'kernels/test_filters.py',
