@@ -265,6 +265,12 @@ def test_completion_shows_what_is_loaded_on_demand(module):
         module).__all__))] == printed
 
 
+class WithoutConstructor(IterationScheme):
+    """A scheme that takes no arguments."""
+
+    requests_examples = True
+
+
 @pytest.mark.parametrize('mistake, text', [
     (lambda: build(batchsize=3),
      r"DataStream takes no argument 'batchsize': did you mean 'batch_size'"),
@@ -280,6 +286,8 @@ def test_completion_shows_what_is_loaded_on_demand(module):
      "ShuffledScheme takes no argument 'splits': it takes examples, batch_s"),
     (lambda: ShuffledScheme(4),
      r"ShuffledScheme.* missing 1 required .* 'batch_size'$"),
+    (lambda: WithoutConstructor(4), r'WithoutConstructor\(\) takes no arg'),
+    (lambda: WithoutConstructor(size=4), 'WithoutConstructor.* takes no arg'),
     (lambda: Cast(stream=build(), dtype='f4'),
      "Cast takes no argument 'stream': did you mean 'data_stream'"),
     (lambda: IndexableDataset(indexable=[1]),

@@ -47,8 +47,11 @@ class NamedArguments:
 
     instead_of: Mapping[str, str] = {}
 
-    def __new__(cls, *_: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Return a new object, if its class takes the keywords."""
+        if (args or kwargs) and cls.__init__ is object.__init__:
+            # Python leaves this to the class that has `__new__`.
+            raise TypeError(f'{cls.__name__}() takes no arguments')
         if kwargs and _has_own_constructor(cls):
             unknown = kwargs.keys() - parameters_of(cls).keys()
             if unknown:
