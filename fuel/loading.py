@@ -166,8 +166,11 @@ def _how_to_get(key: str, name: str, filename: str,
                     f'fuel.load({path!r})?')
     if name.endswith(EXTENSIONS):
         folder, file = os.path.split(name)
-        return f'there is no file {name!r}, and {text}' + did_you_mean(
-            file, _files_in(folder or '.'), ': {}')
+        hint = did_you_mean(file, _files_in(folder or '.'), ': {}')
+        known, _ = os.path.splitext(key)
+        if hint or folder or known not in _fillers('converters'):
+            return f'there is no file {name!r}, and {text}{hint}'
+        key = name = known
     if key in _fillers('converters'):
         return (f'{text}: fuel.load({name!r}, split={split!r}, '
                 'download=True) downloads and converts it')

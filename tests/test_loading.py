@@ -1,4 +1,5 @@
 """Data sets by their names, found or made."""
+import re
 import hashlib
 import multiprocessing
 import os
@@ -150,6 +151,17 @@ def test_load_of_a_misspelt_path_names_the_nearest_file(
             fuel.load(name, 'train')
     with pytest.raises(FileNotFoundError, match="data path, '[^']*'$"):
         fuel.load('none/x.hdf5')
+
+
+def test_load_of_the_file_of_a_data_set_says_how_to_get_it(
+        data_path, tmp_path, monkeypatch):
+    """As for its name; a folder is not the data path."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match=re.escape(
+            "fuel.load('mnist', split='train', download=True) downloads")):
+        fuel.load('mnist.hdf5', 'train')
+    with pytest.raises(FileNotFoundError, match="data path, '[^']*'$"):
+        fuel.load('mine/mnist.hdf5', 'train')
 
 
 @pytest.mark.parametrize('name, text', [
