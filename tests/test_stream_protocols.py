@@ -304,3 +304,14 @@ def test_mistakes_when_a_stream_is_built(mistake, text):
     """The text has the user's names, and the remedy."""
     with pytest.raises(TypeError, match=text):
         mistake()
+
+
+def test_other_base_of_a_users_class_gets_its_arguments():
+    """As in any class of several bases."""
+    class Numbers(IterationScheme, tuple):
+        requests_examples = True
+
+        def get_request_iterator(self):
+            return iter(self)
+
+    assert [3, 1] == list(Numbers([3, 1]).get_request_iterator())

@@ -49,15 +49,19 @@ class NamedArguments:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Return a new object, if its class takes the keywords."""
-        if (args or kwargs) and cls.__init__ is object.__init__:
-            # Python leaves this to the class that has `__new__`.
-            raise TypeError(f'{cls.__name__}() takes no arguments')
         if kwargs and _has_own_constructor(cls):
             unknown = kwargs.keys() - parameters_of(cls).keys()
             if unknown:
                 raise unknown_argument(cls, [
                     name for name in kwargs if name in unknown])
-        return super().__new__(cls)
+        new = super().__new__
+        if new is not object.__new__:
+            # Of another base of a user's class, such as a tuple.
+            return new(cls, *args, **kwargs)
+        if (args or kwargs) and cls.__init__ is object.__init__:
+            # Python leaves this to the class that has `__new__`.
+            raise TypeError(f'{cls.__name__}() takes no arguments')
+        return new(cls)
 
 
 def _constructor_is_own(cls: type) -> bool:
