@@ -4,7 +4,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Self
 
 from fuel.suggestions import did_you_mean
 from fuel.utils.overrides import is_own
@@ -47,7 +47,7 @@ class NamedArguments:
 
     instead_of: Mapping[str, str] = {}
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Return a new object, if its class takes the keywords."""
         if kwargs and _has_own_constructor(cls):
             unknown = kwargs.keys() - parameters_of(cls).keys()

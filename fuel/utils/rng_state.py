@@ -54,7 +54,7 @@ def _as_text(words: NDArray[numpy.unsignedinteger]) -> str:
     return base64.b64encode(little.tobytes()).decode()
 
 
-def _as_words(text: Any, like: NDArray[numpy.unsignedinteger]
+def _as_words(text: object, like: NDArray[numpy.unsignedinteger]
               ) -> NDArray[numpy.unsignedinteger]:
     """Undo :func:`_as_text`; the words are to be like others."""
     # No more is decoded than fits.
