@@ -1,4 +1,4 @@
-"""What files of vocabularies hold, checked: pickles, lists and dicts."""
+"""Read and check vocabularies: from pickles, lists and dicts."""
 from __future__ import annotations
 
 import io

@@ -458,8 +458,9 @@ def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
     assert list(range(COUNT)) == numbers(new_client)
 
 
-def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
-    """Only for one that names it, however alike the two servers are."""
+def begin_and_restart(tmp_path):
+    """Return a world whose server was killed and started again, its client
+    that has read three batches, and the run that it was in."""
     world = World(tmp_path / 'journal', COUNT)
     one = world.add_client()
     for _ in range(3):
@@ -467,6 +468,12 @@ def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
     run = world.server.admission.run
     world.kill_server()
     world.start_server()
+    return world, one, run
+
+
+def test_run_of_like_servers_is_not_continued_for_a_new_client(tmp_path):
+    """Only for one that names it, however alike the two servers are."""
+    world, _, run = begin_and_restart(tmp_path)
     new_client = world.add_client()
     new_client.next()
     assert run != world.server.admission.run
@@ -635,13 +642,7 @@ def test_state_of_a_later_epoch_than_the_clients_that_came_back_is_refused():
 def test_client_that_names_the_run_comes_before_one_that_does_not(tmp_path):
     """Both connect at once to a server that was started again: the run goes
     on."""
-    world = World(tmp_path / 'journal', COUNT)
-    one = world.add_client()
-    for _ in range(3):
-        one.next()
-    run = world.server.admission.run
-    world.kill_server()
-    world.start_server()
+    world, one, run = begin_and_restart(tmp_path)
     new_client = world.add_client()
     world.clients.reverse()
     new_client.link = world.server.greet(new_client)

@@ -1,4 +1,4 @@
-"""What a client takes of a server: hostile until checked."""
+"""The client checks each message of a server before it uses the data."""
 import numpy
 import pytest
 

@@ -884,7 +884,7 @@ def test_port_is_known_once_the_server_listens():
     """Until then the error says how it is started."""
     server = Server(build(), port=0)
     with pytest.raises(RuntimeError, match=r'start\(\), or use it in a with'):
-        server.port  # noqa: B018
+        assert server.port
     with server:
         assert server.port > 0
 

@@ -164,7 +164,7 @@ def test_batches_between_of_which_a_rank_has_no_row_are_counted(
           'uneven')
 
 
-def test_state_of_a_mixture_is_one_whoever_looked_for_the_next_item():
+def test_ranks_save_the_same_state_of_a_mixture_that_has_ended():
     """A rank at the end of the order finds that a stream has ended."""
     check('ShuffleBuffer of Mix', 5, 1, 3, 6, 1, 1, 'example', 'uneven')
 

@@ -18,7 +18,8 @@ DATA = bytes(range(250)) * 2
 def zstd_frame(dictionary, content, is_single, has_checksum, data=DATA):
     """Return a frame of blocks as they are, and one of a repeated byte.
 
-    dictionary, content: the two bits that tell the widths of those fields.
+    `dictionary` and `content` are two bits each, which encode how many bytes
+    the field of that name has.
     """
     flags = (content << 6 | is_single << 5 | has_checksum << 2 | dictionary)
     size = max((0, 2, 4, 8)[content], is_single)
