@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -121,18 +121,26 @@ class Vocabulary(NamedTuple):
             numbers.append(number)
         return numpy.array(numbers, numpy.int64)
 
-    def decode(self, numbers: Iterable[int]) -> list[str]:
+    @overload
+    def decode(self, numbers: Iterable[int]) -> list[str]: ...
+
+    @overload
+    def decode(self, numbers: Iterable[Iterable[int]]) -> list[list[str]]: ...
+
+    def decode(self, numbers: Iterable[Any]) -> list[Any]:
         """Return the tokens that numbers stand for.
 
         Parameters
         ----------
         numbers : iterable of int
-            Those of one sequence, such as a row of a batch.
+            Those of one sequence; or a batch of sequences, which may have
+            different lengths.
 
         Returns
         -------
         list of str
-            Join words with ``' '.join``, characters with ``''.join``.
+            Of a batch, such a list for each row. Join words with
+            ``' '.join``, characters with ``''.join``.
 
         Raises
         ------
@@ -144,26 +152,31 @@ class Vocabulary(NamedTuple):
         >>> vocabulary = Vocabulary({'<UNK>': 0, 'the': 1, 'cat': 2}, {}, 2, 0)
         >>> vocabulary.decode(vocabulary.encode('the old cat'))
         ['the', '<UNK>', 'cat']
+        >>> vocabulary.decode([[1, 2], [1]])
+        [['the', 'cat'], ['the']]
         """
-        tokens = {number: token for token, number in self.dictionary.items()}
-        wanted = numpy.asarray(
-            numbers if isinstance(numbers, numpy.ndarray) else list(numbers))
-        if wanted.ndim != 1:
-            raise ValueError('numbers must be those of one sequence, got an '
-                             f'array of the shape {wanted.shape}: decode a '
-                             'batch row by row')
-        try:
-            return [tokens[number] for number in wanted.tolist()]
-        except KeyError as error:
-            raise ValueError(
-                f'{error} is the number of none of the {len(tokens)} tokens '
-                'of the vocabulary') from None
+        return _decoded(numbers, {
+            number: token for token, number in self.dictionary.items()})
 
     def __repr__(self) -> str:
         # Never the words: there may be a million of them.
         return (f'<Vocabulary: {len(self.dictionary)} tokens in the '
                 f'dictionary; {self.num_unknown} of {self.num_tokens} in the '
                 'files are not>')
+
+
+def _decoded(numbers: Iterable[Any], tokens: dict[int, str]) -> list[Any]:
+    """Return the tokens of a sequence, or of each row of a batch."""
+    values = numbers if isinstance(numbers, numpy.ndarray) else list(numbers)
+    first: Any = next(iter(values), None)
+    if isinstance(first, (list, tuple)) or numpy.ndim(first):
+        return [_decoded(row, tokens) for row in values]
+    try:
+        return [tokens[number] for number in numpy.asarray(values).tolist()]
+    except KeyError as error:
+        raise ValueError(
+            f'{error} is the number of none of the {len(tokens)} tokens '
+            'of the vocabulary') from None
 
 
 #: Numbers of tokens, what they were counted in, or the name of a file.

@@ -205,8 +205,28 @@ def test_decoded_numbers_are_the_tokens(sentences):
     assert [] == found.decode([])
     with pytest.raises(ValueError, match='99 is the number of none of the'):
         found.decode([0, 99])
-    with pytest.raises(ValueError, match=r'shape \(2, 1\): .* row by row'):
-        found.decode(numpy.zeros((2, 1), int))
+
+
+@pytest.mark.parametrize('make_row', [list, tuple, numpy.array])
+@pytest.mark.parametrize('lengths', [(2, 1), (0, 2), (2, 2)])
+def test_batch_is_decoded_row_by_row(sentences, lengths, make_row):
+    """Also if the rows have different lengths, as those of texts do."""
+    found = build_vocabulary(sentences)
+    rows = [make_row([0, found.dictionary['b']][:length])
+            for length in lengths]
+    batch = numpy.empty(len(rows), object)
+    batch[:] = rows
+    expected = [['<S>', 'b'][:length] for length in lengths]
+    assert expected == found.decode(rows)
+    assert expected == found.decode(batch)
+    with pytest.raises(ValueError, match='99 is the number of none of the'):
+        found.decode([*rows, make_row([0, 99])])
+
+
+def test_array_of_two_axes_is_decoded_row_by_row(sentences):
+    """Such as a padded batch."""
+    found = build_vocabulary(sentences)
+    assert [['<S>'], ['</S>']] == found.decode(numpy.array([[0], [1]]))
 
 
 @pytest.mark.parametrize('counted, read, text', [
