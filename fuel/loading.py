@@ -5,7 +5,7 @@ import argparse
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -16,7 +16,7 @@ from fuel import config
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import MissingInputFiles
-from fuel.suggestions import did_you_mean
+from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.arguments import parameters_of
 from fuel.utils.extensions import find_datasets
 from fuel.utils.lockfile import LockFile
@@ -166,7 +166,9 @@ def _how_to_get(key: str, name: str, filename: str,
                     f'fuel.load({path!r})?')
     if name.endswith(EXTENSIONS):
         folder, file = os.path.split(name)
-        hint = did_you_mean(file, _files_in(folder or '.'), ': {}')
+        found = nearest(file, _files_in(folder or '.'))
+        hint = '' if found is None else (
+            f': did you mean {os.path.join(folder, found)!r}?')
         known, _ = os.path.splitext(key)
         if hint or folder or known not in _fillers('converters'):
             return f'there is no file {name!r}, and {text}{hint}'
@@ -239,13 +241,9 @@ def _command(fill: Callable[[argparse.ArgumentParser], Callable[..., Any]],
     """
     parser = argparse.ArgumentParser(exit_on_error=False)
     function = fill(parser)
-    argv = [str(kwargs[action.dest]) for action in _positional(parser)
-            if action.dest in kwargs]
+    argv = [str(kwargs[action.dest]) for action in parser._actions
+            if not action.option_strings and action.dest in kwargs]
     try:
         return function, argv, vars(parser.parse_args(argv))
     except argparse.ArgumentError as error:
         raise ValueError(str(error)) from error
-
-
-def _positional(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
-    return [action for action in parser._actions if not action.option_strings]

@@ -22,12 +22,19 @@ def did_you_mean(name: object, known: Iterable[str],
     >>> did_you_mean('images', ['csv', 'image_folder'])
     "did you mean 'image_folder'?"
     """
+    found = nearest(name, known, cutoff)
+    return '' if found is None else form.format(f'did you mean {found!r}?')
+
+
+def nearest(name: object, known: Iterable[str],
+            cutoff: float = .6) -> str | None:
+    """Return the known name nearest to an unknown one, if one is near."""
     # Only errors need it.
     import difflib
     known = list(known)
     matches = difflib.get_close_matches(str(name), known, 1, cutoff) or [
         other for other in known if _begins_alike(str(name), other)]
-    return form.format(f'did you mean {matches[0]!r}?') if matches else ''
+    return next(iter(matches), None)
 
 
 def _begins_alike(name: str, known: str) -> bool:
