@@ -19,9 +19,10 @@ from fuel.converters.ragged import create_ragged, write_ragged
 from fuel.converters.base import (Converter, converted_file, create_source,
                                   label_axes, progress_bar, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs
-from fuel.converters.raw.files import BadInputFile, Folder, require_regular
+from fuel.converters.raw.files import Folder, require_regular
 from fuel.datasets.random_splits import held_out
-from fuel.converters.raw.images import MAX_PIXELS, decode, upright_size
+from fuel.converters.raw.images import (MAX_PIXELS, decode, open_image,
+                                        upright_size)
 from fuel.exceptions import MissingInputFiles
 
 if TYPE_CHECKING:
@@ -204,18 +205,11 @@ def _warn_of_nested(directory: str, found: Sequence[Picture]) -> None:
 def _common_size(paths: Iterable[str]) -> Size | None:
     """Return height and width, None if images differ. Only their headers
     are read."""
-    from PIL import Image, UnidentifiedImageError
     sizes = set()
     for path in paths:
         require_regular(path)
-        try:
-            with Image.open(path) as image:
-                sizes.add(upright_size(image))
-        except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
-                Image.DecompressionBombError,
-                Image.DecompressionBombWarning) as error:
-            raise BadInputFile(path, f'cannot be decoded as an image '
-                               f'({error})') from error
+        with open_image(path, path) as image:
+            sizes.add(upright_size(image))
         if len(sizes) > 1:
             return None
     return sizes.pop()

@@ -8,7 +8,9 @@ from PIL import Image
 
 import fuel
 from fuel.bin import fuel_convert
-from fuel.converters.raw.images import decode, orientation
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.images import (decode, open_image, orientation,
+                                        upright_size)
 
 UPRIGHT = numpy.arange(4 * 6 * 3, dtype='uint8').reshape(4, 6, 3)
 # What a camera stores, which its orientation makes upright.
@@ -84,16 +86,58 @@ def test_size_is_that_of_the_turned_picture(tmp_path):
     assert_array_equal(features[0], features[1])
 
 
-def test_png_with_exif_data_after_its_pixels_is_left_as_it_is(tmp_path):
-    """The size of a picture is known before its pixels are decoded."""
-    content = encode(6)
+def with_late_exif(content):
+    """Return a PNG file with its EXIF data after its pixels."""
     start = content.index(b'eXIf') - 4
     stop = start + 12 + int.from_bytes(content[start:start + 4], 'big')
     end = content.index(b'IEND') - 4
-    late = (content[:start] + content[stop:end] + content[start:stop]
+    return (content[:start] + content[stop:end] + content[start:stop]
             + content[end:])
-    features = convert(tmp_path, {'0.png': late})
-    assert_array_equal(STORED[6].transpose(2, 0, 1)[None], features)
+
+
+def test_exif_data_after_the_pixels_of_a_png_count(tmp_path):
+    """The size of the picture, which is known first, is the turned one."""
+    features = convert(tmp_path, {
+        f'{number}.png': with_late_exif(encode(number))
+        for number in STORED})
+    assert_array_equal(
+        numpy.stack([UPRIGHT.transpose(2, 0, 1)] * len(STORED)), features)
+
+
+def test_orientation_of_a_png_is_the_same_before_and_after_decoding():
+    """Finding EXIF data does not disturb the decoder."""
+    for content in (encode(6), with_late_exif(encode(6))):
+        image = Image.open(io.BytesIO(content))
+        assert 6 == orientation(image)
+        assert_array_equal(STORED[6], numpy.asarray(image))
+        assert 6 == orientation(image)
+
+
+def test_pixels_of_a_png_without_exif_data_are_not_decoded_for_its_size():
+    """It is known from the head of the file."""
+    file = io.BytesIO()
+    Image.fromarray(UPRIGHT).save(file, 'png')
+    image = Image.open(file)
+    assert (4, 6) == upright_size(image)
+    assert image.fp is not None
+
+
+def test_large_png_with_late_exif_data_is_not_decoded_for_its_size(
+        tmp_path, monkeypatch):
+    """A small file can claim to be gigabytes of pixels."""
+    monkeypatch.setattr('fuel.converters.raw.images.MAX_PIXELS', 23)
+    path = tmp_path / '0.png'
+    path.write_bytes(with_late_exif(encode(6)))
+    with pytest.raises(BadInputFile, match='4 x 6 pixels'), open_image(
+            path, 'a') as image:
+        upright_size(image)
+
+
+def test_png_that_is_cut_off_is_reported_as_such(tmp_path):
+    """Looking for EXIF data ends at the end of the file."""
+    content = with_late_exif(encode(6))
+    with pytest.raises(BadInputFile, match='cannot be decoded'):
+        decode(content[:content.index(b'IDAT') + 10], 'a', upright=True)
 
 
 @pytest.mark.parametrize('damage', [

@@ -1,18 +1,23 @@
 """Encoded images, such as JPEG and PNG."""
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
 
 from fuel.converters.raw.files import BadInputFile
 
-__all__ = ['MAX_PIXELS', 'decode', 'orientation', 'upright_size']
+__all__ = ['MAX_PIXELS', 'decode', 'open_image', 'orientation',
+           'upright_size']
 
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26
 
+# A PNG file is chunks: length, kind, content and checksum.
+PNG_SIGNATURE = b'\x89PNG\r\n\x1a\n'
+CHECKSUM = 4
 WIDTH_TAG, HEIGHT_TAG, ORIENTATION_TAG = 0x0100, 0x0101, 0x0112
 # `PIL.Image.Transpose` that makes an image of each orientation upright.
 TRANSPOSES = {2: 'FLIP_LEFT_RIGHT', 3: 'ROTATE_180', 4: 'FLIP_TOP_BOTTOM',
@@ -26,17 +31,33 @@ def orientation(image: Any) -> int:
     """Return the orientation, 1 to 8, in the EXIF data of an opened image.
 
     It is 1 where there is none, or an invalid one, and for TIFF files, which
-    Pillow turns itself. No pixels are decoded: of a PNG only what comes before
-    them counts.
+    Pillow turns itself. Pixels are decoded only of a PNG file whose EXIF data
+    come after them.
     """
     if image.format == 'TIFF' or (
-            image.format == 'PNG' and 'exif' not in image.info):
+            image.format == 'PNG' and not _png_has_exif(image)):
         return 1
     try:
         found = image.getexif().get(ORIENTATION_TAG)
     except (OSError, SyntaxError, ValueError, struct.error):
         return 1  # Damaged EXIF data do no harm to the pixels.
     return found if found in TRANSPOSES else 1
+
+
+def _png_has_exif(image: Any) -> bool:
+    """Return whether a PNG file has EXIF data, before its pixels or after
+    them, where Pillow does not look until it decodes."""
+    file = image.fp  # None once the pixels are decoded
+    if 'exif' in image.info or file is None:
+        return 'exif' in image.info
+    place = file.tell()
+    file.seek(len(PNG_SIGNATURE))
+    kind = b''
+    while kind != b'eXIf' and len(head := file.read(8)) == 8:
+        length, kind = struct.unpack('>I4s', head)
+        file.seek(length + CHECKSUM, io.SEEK_CUR)
+    file.seek(place)
+    return kind == b'eXIf'
 
 
 def upright_size(image: Any) -> tuple[int, int]:
@@ -51,6 +72,26 @@ def upright_size(image: Any) -> tuple[int, int]:
     return size if turned in SWAPPED else size[::-1]
 
 
+@contextmanager
+def open_image(file: Any, where: str) -> Iterator[Any]:
+    """Open an image with Pillow, `file` being a path or a file; an error, of
+    what is done with it too, becomes `BadInputFile` for `where`."""
+    from PIL import Image, UnidentifiedImageError
+    try:
+        with Image.open(file) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f'{image.width} x {image.height} pixels')
+            yield image
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
+            Image.DecompressionBombError,
+            Image.DecompressionBombWarning) as error:
+        # Pillow's own text names an object in memory.
+        why = ('it is no image, or of a format that Pillow cannot read'
+               if isinstance(error, UnidentifiedImageError) else error)
+        raise BadInputFile(where, f'cannot be decoded as an image ({why})'
+                           ) from error
+
+
 def decode(content: bytes, where: str, mode: str | None = 'RGB',
            change: Callable[[Any], Any] | None = None,
            upright: bool = False) -> numpy.ndarray[Any, Any]:
@@ -60,11 +101,9 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
     for the image's own; `change` makes another `PIL.Image.Image` of one.
     With `upright`, it is first turned as its EXIF data say.
     """
-    from PIL import Image, UnidentifiedImageError
-    try:
-        image: Any = Image.open(io.BytesIO(content))
-        if image.width * image.height > MAX_PIXELS:
-            raise ValueError(f'{image.width} x {image.height} pixels')
+    from PIL import Image
+    with open_image(io.BytesIO(content), where) as opened:
+        image = opened
         if mode is not None and image.mode.startswith(('I', 'F')):
             # Pillow would cut their numbers off at 255.
             raise ValueError('its pixels are no bytes but numbers of more '
@@ -78,14 +117,6 @@ def decode(content: bytes, where: str, mode: str | None = 'RGB',
         if change is not None:
             image = change(image)
         array = numpy.asarray(image, dtype='uint8')
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError,
-            Image.DecompressionBombError,
-            Image.DecompressionBombWarning) as error:
-        # Pillow's own text names an object in memory.
-        why = ('it is no image, or of a format that Pillow cannot read'
-               if isinstance(error, UnidentifiedImageError) else error)
-        raise BadInputFile(where, f'cannot be decoded as an image ({why})'
-                           ) from error
     if array.ndim == 2:
         array = array[..., None]
     return numpy.ascontiguousarray(array.transpose(2, 0, 1))

@@ -78,7 +78,9 @@ class ImagesFromBytes(ImageStage):
     -----
     An image becomes a uint8 array with the axes (channel, height, width); a
     batch becomes a list of them. An image with one channel has one all the
-    same. The result does not depend on the number of threads.
+    same. The result does not depend on the number of threads. Pixels are as
+    they are stored: images are not turned, whatever orientation their EXIF
+    data name. ``fuel-convert image_folder`` turns them when it converts them.
 
     Examples
     --------
