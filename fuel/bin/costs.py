@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fuel.bin.listing import human_size
+from fuel.config_parser import config
 from fuel.datasets.hdf5 import H5PYDataset, epoch_cost
-from fuel.remote.settings import memory_budget
 from fuel.remote.urls import StorageOptions, is_url
 from fuel.schemes import (
     BlockShuffledScheme, SequentialScheme, ShuffledScheme)
@@ -48,7 +48,8 @@ def epoch_costs(path: str, storage_options: StorageOptions | None,
         costs[split] = {}
         for name, scheme in schemes.items():
             cached = epoch_cost(dataset, scheme)
-            bounded = epoch_cost(dataset, scheme, memory_budget())
+            bounded = epoch_cost(
+                dataset, scheme, config.remote_memory_bytes)
             costs[split][name] = {
                 'requests': cached.requests, 'bytes': cached.nbytes,
                 'requests without cache': bounded.requests,

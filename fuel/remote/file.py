@@ -14,12 +14,12 @@ import numpy
 
 from fuel.config_parser import config
 from fuel.exceptions import DamagedFileError
-from fuel.remote.disk_cache import DiskCache, Entry, digest
+from fuel.remote.disk_cache import Entry, digest
 from fuel.remote.index_reader import IndexReader
 from fuel.remote.memory import Hold, Resident, map_file
 from fuel.remote.page_table import Ends, Fetch, PageTable
 from fuel.remote.retry import Patient
-from fuel.remote.settings import disk_cache, memory_budget
+from fuel.remote.settings import disk_cache
 from fuel.remote.store import Answer
 from fuel.remote.stores import open_store
 from fuel.remote.stream import RemoteStream
@@ -46,25 +46,11 @@ class RemoteFile:
 
     Any number of threads may use it, and a child made by a fork.
 
-    Parameters
-    ----------
-    url : str
-    options : dict
-        Of its file system.
-    is_kept : bool, optional
-        Whether the cache on disk may have it. Defaults to True.
-
-    Attributes
-    ----------
-    path : str
-        The URL without credentials.
-    size : int
-        Bytes.
-    identity : tuple of int
-        Equal for two handles of one file in one state.
-    counts : Counts
-        What was asked of the server, by this process, for this object.
-
+    `options`: of its file system.
+    `is_kept`: whether the cache on disk may have it.
+    `path`: the URL without credentials.
+    `size`: bytes.
+    `identity`: equal for two handles of one file in one state.
     """
 
     is_remote = True
@@ -75,34 +61,36 @@ class RemoteFile:
     def __init__(self, url: str, options: StorageOptions,
                  is_kept: bool = True) -> None:
         self.path = shown(url)
-        self._options = dict(options)
-        self._url = url
         # Seconds that a request may take; locks take no larger number.
-        self._timeout: float = config.remote_timeout
-        self._patience = min(self._timeout + GRACE, threading.TIMEOUT_MAX)
+        timeout: float = config.remote_timeout
+        self._patience = min(timeout + GRACE, threading.TIMEOUT_MAX)
+        # No method, which would be a cycle: a file nobody uses is gone at
+        # once.
+        self._new_origin = functools.partial(
+            _origin, url, dict(options), timeout)
         self._origin = self._new_origin()
-        self._opened = self._ask(0, HEAD, None)
-        self.size = self._opened.size
-        key = digest(url, sorted(map(repr, self._options.items())))
+        first = self._ask(0, HEAD, None)
+        self._opened = opened = first._replace(data=b'')
+        self.size = opened.size
+        # The URL with its credentials: what one user may read must not be
+        # what another one finds. A digest shows neither.
+        key = digest(url, sorted(map(repr, options.items())))
         self.identity = (-1, int(key[:15], 16), self.size,
-                         int(digest(self._opened.validator)[:15], 16))
+                         int(digest(opened.validator)[:15], 16))
         table = PageTable(self.size)
-        entry = self._open_entry(table) if is_kept else None
+        entry = self._open_entry(key, table) if is_kept else None
         self.memory = map_file(
             None if entry is None else entry.descriptor, max(1, self.size))
         self._transfers = Transfers(
-            table, Resident(self.memory, table.page, memory_budget()),
-            entry, self._origin, self._opened._replace(data=b''),
-            config.remote_connections)
+            table,
+            Resident(self.memory, table.page, config.remote_memory_bytes),
+            entry, self._origin, opened, config.remote_connections)
         if entry is not None:
             # Not __del__, which would run when __init__ fails half-way too.
             weakref.finalize(self, entry.close)
-        self._keep_head()
-        # No cycle: a file nobody uses is gone at once.
-        self._index = IndexReader(
-            table, self._transfers.resident, entry,
-            self._opened, functools.partial(
-                _origin, url, self._options, self._timeout))
+        self._transfers.take(0, first.data)
+        self._index = IndexReader(table, self._transfers.resident, entry,
+                                  opened, self._new_origin)
         self._transfers.fetched = self._index.fetched
         weakref.finalize(self, self._index.close)
         _all.add(self)
@@ -112,9 +100,6 @@ class RemoteFile:
 
     def __reduce__(self) -> Any:
         raise TypeError('a remote file that is open cannot be pickled')
-
-    def _new_origin(self, loop: Any = None) -> Patient:
-        return _origin(self._url, self._options, self._timeout, loop)
 
     def _ask(self, start: int, stop: int, expected: Answer | None) -> Answer:
         """Make one request, and wait for it."""
@@ -126,26 +111,17 @@ class RemoteFile:
             raise
         return answer
 
-    def _open_entry(self, table: PageTable) -> Entry | None:
-        cache: DiskCache | None = disk_cache()
+    def _open_entry(self, key: str, table: PageTable) -> Entry | None:
+        cache = disk_cache()
         if cache is None or not self._opened.validator or not self.size:
             # Without one, an old copy cannot be told from the file.
             return None
-        # The URL with its credentials: what one user may read must not be
-        # what another one finds. A digest shows neither.
-        return cache.open(
-            digest(self._url, sorted(map(repr, self._options.items()))),
-            self.size, self._opened.validator, table.page, self.path)
-
-    def _keep_head(self) -> None:
-        """Keep what was read to open the file."""
-        head = self._opened.data
-        self._opened = self._opened._replace(data=b'')
-        self._transfers.take(0, head)
+        return cache.open(key, self.size, self._opened.validator,
+                          table.page, self.path)
 
     @property
     def counts(self) -> Counts:
-        """What was asked of the server."""
+        """What was asked of the server, by this process, for this object."""
         return self._transfers.counts
 
     def start_in_child(self) -> None:
@@ -155,13 +131,7 @@ class RemoteFile:
         self._index.start_in_child()
 
     def check(self) -> None:
-        """Raise an error if the file was found changed.
-
-        Raises
-        ------
-        DamagedFileError
-
-        """
+        """Raise DamagedFileError if the file was found changed."""
         if self._transfers.failure is not None:
             raise self._transfers.failure.with_traceback(None)
 
@@ -177,12 +147,11 @@ class RemoteFile:
     def open(self) -> Any:
         """Return a stream of the file's bytes, from its beginning."""
         return io.BufferedReader(
-            RemoteStream(self, self.path, reads_ahead=True), HEAD)
+            RemoteStream(self, self.path), HEAD)
 
     def stream(self, name: str) -> RemoteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self._index, name, reads_ahead=False,
-                            owner=self)
+        return RemoteStream(self._index, name, owner=self)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:
@@ -207,14 +176,7 @@ class RemoteFile:
 
     @contextlib.contextmanager
     def hold(self, starts: Ends, stops: Ends) -> Iterator[None]:
-        """Fetch byte ranges, and keep them where they can be read.
-
-        Raises
-        ------
-        OSError
-            If they cannot be fetched.
-
-        """
+        """Fetch byte ranges, and keep them where they can be read."""
         transfers = self._transfers
         table, resident = transfers.table, transfers.resident
         firsts, lasts = table.pages_of(starts, stops)
@@ -268,11 +230,10 @@ class RemoteFile:
         start = -(-address // PIECE) * PIECE
         stop = min(start + min(ORDERED_AHEAD, self.prefetch_budget()),
                    self.size)
-        if start < stop and not self._transfers.is_pending(
-                start // self._transfers.table.page,
-                -(-stop // self._transfers.table.page)):
-            starts = numpy.arange(start, stop, PIECE)
-            for first in starts.tolist():
+        page = self._transfers.table.page
+        if start < stop and self._transfers.missing_bytes(
+                [start // page], [-(-stop // page)]):
+            for first in range(start, stop, PIECE):
                 self.request(numpy.array([first]), numpy.array(
                     [min(first + PIECE, self.size)]))
 

@@ -5,8 +5,8 @@ import asyncio
 import time
 from typing import Any
 
-from fuel.remote.errors import TransientError, error_of_status
-from fuel.remote.store import Answer, ChangedError
+from fuel.remote.store import (
+    Answer, ChangedError, TransientError, error_of_status)
 
 # What file systems call the state of a file, the best first.
 _VALIDATORS = ('ETag', 'etag', 'content_md5', 'md5Hash', 'generation',
@@ -21,7 +21,6 @@ class FilesystemStore:
 
     Fsspec does not tell the state of a file with its bytes: it is asked for
     every few seconds, and each time where that is a local call.
-
     """
 
     def __init__(self, filesystem: Any, url: str, idle: float) -> None:

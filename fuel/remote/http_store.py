@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from fuel.remote.content_range import check_range, size_of_whole
-from fuel.remote.errors import TransientError, error_of_status
-from fuel.remote.store import Answer, ChangedError
+from fuel.remote.store import (
+    Answer, ChangedError, TransientError, check_range, error_of_status,
+    size_of_whole)
 
 # Bytes of an answer that are read before they are taken; with 64 KB, those of
 # a megabyte took a tenth more time of the processor.

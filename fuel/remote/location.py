@@ -1,16 +1,23 @@
 """Paths of remote files, which know how the files are accessed."""
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from fuel.remote.open_file import remote_file
 from fuel.remote.urls import (
     StorageOptions, is_spawning, is_url, public_options, shown,
     without_secrets)
+from fuel.utils.forks import Step, at_fork
 
 if TYPE_CHECKING:
     from fuel.remote.file import RemoteFile
+
+_lock = threading.Lock()
+# Those that this process has open, one object for all who read a file.
+_files: weakref.WeakValueDictionary[tuple[str, str], RemoteFile] = (
+    weakref.WeakValueDictionary())
 
 
 class RemotePath(str):
@@ -68,7 +75,7 @@ class RemotePath(str):
         """Return the file as it is now; `is_kept` if the cache on disk may
         have it."""
         try:
-            return remote_file(self._url, self._options, is_kept)
+            return _open(self._url, self._options, is_kept)
         except PermissionError as error:
             if not self._lacks_secrets:
                 raise
@@ -89,3 +96,24 @@ def as_path(path: str, storage_options: StorageOptions | None = None) -> str:
             f'storage_options are for URLs, such as s3://bucket/name, and '
             f'{path!r} is the path of a local file: leave them out')
     return path
+
+
+def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:
+    # Only programs with remote files need an event loop.
+    from fuel.remote.file import RemoteFile
+    if not is_kept:
+        return RemoteFile(url, options, is_kept=False)
+    key = url, repr(sorted(options.items()))
+    with _lock:
+        file = _files.get(key)
+        if file is None or not file.is_current():
+            file = _files[key] = RemoteFile(url, options)
+        return file
+
+
+def _unlock_after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+at_fork(Step.OWNERSHIP, in_child=_unlock_after_fork)

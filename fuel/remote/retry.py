@@ -7,8 +7,8 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
-from fuel.remote.errors import TransientError, changed
-from fuel.remote.store import Answer, ByteStore, ChangedError
+from fuel.remote.store import (
+    Answer, ByteStore, ChangedError, TransientError, changed)
 from fuel.remote.urls import Secrets
 from fuel.utils.seams import fault_point
 
@@ -30,15 +30,8 @@ def pause(seconds: float) -> Awaitable[None]:
 class Patient:
     """Asks a store again after errors that may pass.
 
-    Parameters
-    ----------
-    open_store : callable
-    name : str
-        Of the file, for errors.
-    secrets : Secrets
-    timeout : float
-        Seconds after which a request is given up.
-
+    `name`: of the file, for errors.
+    `timeout`: seconds after which a request is given up.
     """
 
     def __init__(self, open_store: Callable[[], ByteStore], name: str,

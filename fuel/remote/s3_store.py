@@ -4,9 +4,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from fuel.remote.content_range import check_range
-from fuel.remote.errors import TransientError, error_of_status
-from fuel.remote.store import Answer, ChangedError
+from fuel.remote.store import (
+    Answer, ChangedError, TransientError, check_range, error_of_status)
 
 # Bytes of a body that must come before the time of a read is over.
 PIECE = 1 << 18

@@ -1,4 +1,4 @@
-"""The budgets of remote files, by the settings."""
+"""The cache on disk that the settings choose."""
 from __future__ import annotations
 
 import os
@@ -33,9 +33,3 @@ def _default_budget(folder: str) -> int:
         place = place.parent
     usage = shutil.disk_usage(place)
     return min(usage.total // SHARE_OF_DISK, usage.free // SHARE_OF_FREE)
-
-
-def memory_budget() -> int:
-    """Return the bytes of memory for what is not on disk, for each file."""
-    nbytes: int = config.remote_memory_bytes
-    return nbytes

@@ -17,16 +17,7 @@ IDLE = 20.
 def filesystem_of(url: str, options: StorageOptions,
                   loop: asyncio.AbstractEventLoop | None = None) -> Any:
     """Return the file system of fsspec that a URL belongs to, running on a
-    loop of the caller's or on that of fsspec.
-
-    Raises
-    ------
-    ImportError
-        If fsspec, or the package that it needs for the URL, is missing.
-    ValueError
-        If fsspec does not know such URLs.
-
-    """
+    loop of the caller's or on that of fsspec."""
     try:
         import fsspec
     except ImportError as error:
@@ -35,12 +26,11 @@ def filesystem_of(url: str, options: StorageOptions,
             "in the clone of Fuel, run pip install -e '.[remote]'"
             ) from error
     if loop is not None:
-        own = {'asynchronous': True, 'loop': loop,
-               'skip_instance_cache': True}
         plain = filesystem_of(url, options)
         if not plain.async_impl:
             return plain
-        options = {**options, **own}
+        options = {**options, 'asynchronous': True, 'loop': loop,
+                   'skip_instance_cache': True}
     try:
         return fsspec.core.url_to_fs(url, **options)[0]
     except ImportError as error:

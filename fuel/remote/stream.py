@@ -28,16 +28,13 @@ class RemoteStream(io.RawIOBase):
 
     HDF5 takes its ``repr`` for the file's name.
 
-    `reads_ahead`: whether it is read in order, mostly.
     `owner`: kept alive.
     """
 
-    def __init__(self, file: Source, name: str, reads_ahead: bool,
-                 owner: object = None) -> None:
+    def __init__(self, file: Source, name: str, owner: object = None) -> None:
         super().__init__()
         self._file = file
         self._owner = owner
-        self._reads_ahead = reads_ahead
         self.name = name
         self._position = 0
 
@@ -68,8 +65,7 @@ class RemoteStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer; return how many bytes."""
-        if self._reads_ahead:
-            self._file.read_ahead(self._position)
+        self._file.read_ahead(self._position)
         with memoryview(buffer) as view:
             count = self._file.read_into(view.cast('B'), self._position)
         self._position += count
