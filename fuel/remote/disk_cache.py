@@ -24,9 +24,11 @@ import threading
 import weakref
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from fuel.remote.page_table import Run
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.seams import fault_point
 
@@ -51,11 +53,10 @@ LARGEST_INDEX, _SHARERS = 1 << 16, 16
 ALLOWANCE = 64 << 20
 
 
-class Record(NamedTuple):
+@dataclass(eq=False)
+class Record(Run):
     """A run of pages that the index names, and its checksum."""
 
-    first: int
-    last: int
     checksum: int
 
 
@@ -84,11 +85,7 @@ def append(descriptor: int, record: bytes) -> None:
 class Entry:
     """One remote file, in one state, on disk.
 
-    Attributes
-    ----------
-    descriptor : int
-        Of the sparse file.
-
+    `descriptor`: of the sparse file.
     """
 
     def __init__(self, cache: DiskCache, folder: Path, size: int,
@@ -197,13 +194,8 @@ class Entry:
 class DiskCache:
     """A folder of remote files, within a budget of bytes.
 
-    Parameters
-    ----------
-    folder : str or path-like
-        Made if it is missing, for its owner alone.
-    budget : int
-        Bytes of disk for all entries together.
-
+    `folder`: made if it is missing, for its owner alone.
+    `budget`: bytes of disk for all entries together.
     """
 
     def __init__(self, folder: str | os.PathLike[str], budget: int) -> None:

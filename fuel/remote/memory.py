@@ -6,10 +6,11 @@ it; what is not is written into it, and stays until it is evicted.
 from __future__ import annotations
 
 import bisect
-import itertools
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from fuel.remote.page_table import Run, by_first, overlapping
 
 _RESERVE = getattr(mmap, 'MAP_NORESERVE', 0)
 _CAN_EVICT = hasattr(mmap, 'MADV_DONTNEED')
@@ -34,15 +35,13 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
 SHARE = 32
 
 
-@dataclass
-class Extent:
+@dataclass(eq=False)
+class Extent(Run):
     """Pages that came together, and leave together.
 
     `used`: when it was last read, counted in reads; 0 if it was not yet.
     """
 
-    first: int
-    last: int
     arrived: int
     used: int = 0
 
@@ -61,7 +60,6 @@ class Resident:
 
     What was used longest ago goes first; what was prefetched and not used
     yet goes last, the latest first, since it is needed last.
-
     """
 
     memory: mmap.mmap
@@ -71,7 +69,6 @@ class Resident:
     num_evictions: int = 0
     holds: list[Hold] = field(default_factory=list)
     _time: int = 0
-    _firsts: list[int] = field(default_factory=list)
     _extents: list[Extent] = field(default_factory=list)
 
     def write(self, first: int, last: int, data: bytes) -> None:
@@ -79,9 +76,8 @@ class Resident:
         start = first * self.page
         self.memory[start:start + len(data)] = data
         self._time += 1
-        place = bisect.bisect(self._firsts, first)
-        self._firsts.insert(place, first)
-        self._extents.insert(place, Extent(first, last, self._time))
+        bisect.insort(self._extents, Extent(first, last, self._time),
+                      key=by_first)
         self.used_bytes += (last - first) * self.page
 
     def touch(self, hold: Hold) -> None:
@@ -92,12 +88,7 @@ class Resident:
 
     def _extents_of(self, hold: Hold) -> Iterator[Extent]:
         for first, last in zip(hold.firsts, hold.lasts, strict=True):
-            place = max(0, bisect.bisect(self._firsts, first) - 1)
-            for extent in itertools.islice(self._extents, place, None):
-                if extent.first >= last:
-                    break
-                if extent.last > first:
-                    yield extent
+            yield from overlapping(self._extents, first, last)
 
     def evict(self) -> list[Extent]:
         """Let go of what exceeds the budget; return it."""
@@ -120,7 +111,6 @@ class Resident:
         gone = {extent.first for extent in evicted}
         self._extents = [extent for extent in self._extents
                          if extent.first not in gone]
-        self._firsts = [extent.first for extent in self._extents]
         return evicted
 
     def _discard(self, extent: Extent) -> int:

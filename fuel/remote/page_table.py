@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import operator
 import threading
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import numpy
 from numpy.typing import NDArray
@@ -36,32 +38,48 @@ def page_size(size: int) -> int:
     return nbytes
 
 
-class Fetch:
+@dataclass(eq=False)
+class Run:
+    """Pages from `first` to before `last`."""
+
+    first: int
+    last: int
+
+
+AnyRun = TypeVar('AnyRun', bound=Run)
+
+#: Key of lists of runs in ascending order.
+by_first = operator.attrgetter('first')
+
+
+def overlapping(runs: Sequence[AnyRun], first: int, last: int,
+                ) -> list[AnyRun]:
+    """Return those of separate runs in order that have one of some pages."""
+    place = max(0, bisect.bisect(runs, first, key=by_first) - 1)
+    found = []
+    for run in itertools.islice(runs, place, None):
+        if run.first >= last:
+            break
+        if run.last > first:
+            found.append(run)
+    return found
+
+
+@dataclass(eq=False)
+class Fetch(Run):
     """A run of pages that is being fetched.
 
-    Attributes
-    ----------
-    first, last : int
-        The first page, and the one behind the last.
-    is_urgent : bool
-        Whether somebody waits for it.
-    error : BaseException or None
-    then : list of callable
-        Called when it is here; not if it failed.
-
+    `is_urgent`: whether somebody waits for it.
+    `then`: called when it is here; not if it failed.
     """
 
-    def __init__(self, first: int, last: int, order: int,
-                 is_urgent: bool, is_claimed: bool) -> None:
-        self.first = first
-        self.last = last
-        self.order = order
-        self.is_urgent = is_urgent
-        self.is_claimed = is_claimed
-        self.is_running = False
-        self.error: BaseException | None = None
-        self.then: list[Callable[[], None]] = []
-        self.done = threading.Event()
+    order: int
+    is_urgent: bool
+    is_claimed: bool
+    is_running: bool = False
+    error: BaseException | None = None
+    then: list[Callable[[], None]] = field(default_factory=list)
+    done: threading.Event = field(default_factory=threading.Event)
 
     def __lt__(self, other: Fetch) -> bool:
         return (not self.is_urgent, self.order) < (
@@ -72,14 +90,12 @@ class PageTable:
     """The states of a file's pages, and the fetches that are under way.
 
     The caller sees to it that one thread at a time uses it.
-
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.page = page_size(size)
         self.states = numpy.zeros(-(-size // self.page), numpy.uint8)
-        self._starts: list[int] = []
         self._fetches: list[Fetch] = []
 
     def pages_of(self, starts: Ends, stops: Ends) -> tuple[
@@ -120,28 +136,19 @@ class PageTable:
 
     def begin(self, fetch: Fetch) -> None:
         """Add a fetch of pages that are under no other."""
-        place = bisect.bisect(self._starts, fetch.first)
-        self._starts.insert(place, fetch.first)
-        self._fetches.insert(place, fetch)
+        bisect.insort(self._fetches, fetch, key=by_first)
         self.states[fetch.first:fetch.last] = PENDING
 
     def end(self, fetch: Fetch, state: int) -> None:
         """Remove a fetch, whose pages are in some state now."""
-        place = bisect.bisect_left(self._starts, fetch.first)
-        del self._starts[place], self._fetches[place]
+        self._fetches.remove(fetch)
         self.states[fetch.first:fetch.last] = state
 
     def fetches_of(self, first: int, last: int) -> list[Fetch]:
         """Return the fetches of some pages."""
-        place = max(0, bisect.bisect(self._starts, first) - 1)
-        found = []
-        while place < len(self._fetches) and self._starts[place] < last:
-            if self._fetches[place].last > first:
-                found.append(self._fetches[place])
-            place += 1
-        return found
+        return overlapping(self._fetches, first, last)
 
     def abandon(self) -> None:
         """Forget all fetches: those who made them are gone."""
-        self._starts, self._fetches = [], []
+        self._fetches = []
         self.states[self.states == PENDING] = ABSENT

@@ -2,20 +2,21 @@
 from __future__ import annotations
 
 import asyncio
-import bisect
 import concurrent.futures
 import heapq
 import itertools
 import logging
 import threading
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import Entry, Record
 from fuel.remote.memory import Resident
 from fuel.remote.page_table import (
-    ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable)
+    ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
+    by_first, overlapping)
 from fuel.remote.store import Answer
 
 logger = logging.getLogger(__name__)
@@ -36,36 +37,25 @@ class Origin(Protocol):
         ...
 
 
+@dataclass
 class Counts:
-    """What was asked of the server.
+    """How many requests the server answered, and with how many bytes."""
 
-    Attributes
-    ----------
-    requests, nbytes : int
-        That were answered.
+    requests: int = 0
+    nbytes: int = 0
 
-    """
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.nbytes = 0
+    def add(self, data: bytes) -> None:
+        """Count one answer."""
+        self.requests += 1
+        self.nbytes += len(data)
 
 
 class Transfers:
     """Fetches pages, several at a time, the urgent ones first.
 
-    Parameters
-    ----------
-    table : PageTable
-    resident : Resident
-    entry : Entry or None
-        In the cache on disk.
-    origin : Origin
-    opened : Answer
-        What the server said of the file when it was opened.
-    most : int
-        Requests at a time.
-
+    `entry`: in the cache on disk.
+    `opened`: what the server said of the file when it was opened.
+    `most`: requests at a time.
     """
 
     def __init__(self, table: PageTable, resident: Resident,
@@ -116,7 +106,7 @@ class Transfers:
             if state == ABSENT:
                 self._split(begin, end, is_urgent)
             elif state == CLAIMED:
-                for record in self._claims_of(begin, end):
+                for record in overlapping(self._claims, begin, end):
                     self._begin(record.first, record.last, is_urgent, True)
         fetches = self.table.fetches_of(first, last)
         for fetch in fetches:
@@ -141,17 +131,6 @@ class Transfers:
         self.table.begin(fetch)
         heapq.heappush(self._queue, fetch)
 
-    def _claims_of(self, begin: int, end: int) -> list[Record]:
-        """Return the records that name some pages."""
-        place = bisect.bisect(self._claims, begin,
-                              key=lambda record: record.first) - 1
-        found = []
-        while place < len(self._claims) and self._claims[place].first < end:
-            if self._claims[place].last > begin:
-                found.append(self._claims[place])
-            place += 1
-        return found
-
     def _read_index(self) -> None:
         """Look for what other processes have written."""
         if self.entry is None:
@@ -164,7 +143,7 @@ class Transfers:
                 self._claims.append(record)
                 added = True
         if added:
-            self._claims.sort()
+            self._claims.sort(key=by_first)
 
     def _start(self) -> None:
         """Start what is queued, as much as may run at a time."""
@@ -198,7 +177,7 @@ class Transfers:
                 self._running -= 1
                 self._in_flight -= (fetch.last - fetch.first
                                     ) * self.table.page
-                self._evict()
+                self.evict()
                 self._start()
             fetch.done.set()
             for task in fetch.then if state != ABSENT else ():
@@ -217,23 +196,21 @@ class Transfers:
         start = fetch.first * table.page
         stop = min(fetch.last * table.page, table.size)
         if fetch.is_claimed:
-            record, = self._claims_of(fetch.first, fetch.last)
+            record, = overlapping(self._claims, fetch.first, fetch.last)
             if self.entry is not None and await asyncio.to_thread(
                     self.entry.is_sound, record):
                 return ON_DISK, b''
             logger.warning('%s is damaged, bytes %d to %d are fetched again',
                            getattr(self.entry, 'folder', ''), start, stop)
         answer = await self._origin.fetch(start, stop, self._opened)
-        self.counts.requests += 1
-        self.counts.nbytes += len(answer.data)
+        self.counts.add(answer.data)
         if len(answer.data) < OWN_THREAD:
             return self._keep(fetch, answer.data)
         return await asyncio.to_thread(self._keep, fetch, answer.data)
 
     def take(self, start: int, data: bytes) -> None:
         """Keep bytes that came without a fetch of this object."""
-        self.counts.requests += 1
-        self.counts.nbytes += len(data)
+        self.counts.add(data)
         page = self.table.page
         first, last = -(-start // page), (start + len(data)) // page
         if start + len(data) == self.table.size:
@@ -252,19 +229,11 @@ class Transfers:
             return ON_DISK, b''
         return IN_MEMORY, data
 
-    def _evict(self) -> None:
-        for extent in self.resident.evict():
-            self.table.states[extent.first:extent.last] = ABSENT
-
     def evict(self) -> None:
         """Let go of what exceeds the budget of memory."""
         with self.lock:
-            self._evict()
-
-    def is_pending(self, first: int, last: int) -> bool:
-        """Return whether no page of a run is missing or claimed."""
-        states = self.table.states[first:last]
-        return not ((states == ABSENT) | (states == CLAIMED)).any()
+            for extent in self.resident.evict():
+                self.table.states[extent.first:extent.last] = ABSENT
 
     def missing_bytes(self, firsts: list[int], lasts: list[int]) -> int:
         """Return the bytes of pages that are not here and not under way."""
