@@ -9,12 +9,13 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import sealed_epoch
 from fuel.epochs.sharding import length_of
-from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
 from fuel.kernels.epoch_reader import new_object
 
 __all__ = ['DataIterator']
 
 
+@next_in_c
 class DataIterator(EpochIterator):
     """Iterator over the examples or batches of one epoch of a stream.
 

@@ -1,6 +1,8 @@
-from typing import Any
+from typing import Any, TypeVar
 
 from fuel.typing import EpochReader
+
+_Iterator = TypeVar('_Iterator', bound=EpochIterator)
 
 class PendingItem:
     is_asked: bool
@@ -20,3 +22,5 @@ class EpochIterator:
     as_dict: bool
     def __iter__(self) -> Any: ...
     def __next__(self) -> Any: ...
+
+def next_in_c(cls: type[_Iterator]) -> type[_Iterator]: ...

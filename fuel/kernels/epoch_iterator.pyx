@@ -4,6 +4,12 @@ from cpython.exc cimport PyErr_CheckSignals
 
 from fuel.kernels.epoch_reader cimport CompiledReader
 
+cdef extern from 'Python.h':
+    ctypedef object (*iternextfunc)(object)
+
+    ctypedef struct PyTypeObject:
+        iternextfunc tp_iternext
+
 
 @cython.auto_pickle(False)
 cdef class PendingItem:
@@ -95,3 +101,17 @@ cdef class EpochIterator:
             pending_item.is_asked = False
         pending_item.claim()
         return data
+
+
+def next_in_c(cls):
+    """Let loops over a subclass call the compiled ``__next__`` directly.
+
+    A class written in Python looks methods up by their names at each call,
+    also those of a compiled base.  A subclass of `cls` does so again, and
+    its own ``__next__`` is found.
+    """
+    if cls.__next__ is not EpochIterator.__next__:
+        raise TypeError(f'{cls.__name__} has a __next__ of its own')
+    (<PyTypeObject *>cls).tp_iternext = (
+        <PyTypeObject *>EpochIterator).tp_iternext
+    return cls

@@ -19,7 +19,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from fuel.kernels.copy_row cimport AHEAD, fuel_copy_row
 from fuel.kernels.converter cimport Converter
-from fuel.kernels.memory cimport new_array
+from fuel.kernels.memory cimport RecentArrays
 from fuel.kernels.rows cimport is_plain, take_plain
 
 import numpy
@@ -252,6 +252,7 @@ cdef class ArrayReader(IndexReader):
     cdef dict present
     cdef tuple watched
     cdef object own
+    cdef list recent
 
     def __init__(self, requests, fallback, list collections not None, owner,
                  attributes, own, **kwargs):
@@ -262,6 +263,7 @@ cdef class ArrayReader(IndexReader):
         self.watched = tuple([
             (name, self.present.get(name)) for name in attributes])
         self.own = own
+        self.recent = [RecentArrays() for _ in collections]
 
     cpdef bint is_current(self):
         """Return whether the owner still has the same collections."""
@@ -311,8 +313,7 @@ cdef class ArrayReader(IndexReader):
                 coming = self.order.at(next)
         data = PyTuple_New(count)
         for place in range(count):
-            value = self.element(
-                <object>PyTuple_GET_ITEM(self.parts, place), index, coming)
+            value = self.element(place, index, coming)
             if value is None:
                 return None
             Py_INCREF(value)
@@ -323,10 +324,12 @@ cdef class ArrayReader(IndexReader):
         value = self.requests.compact_at(position)
         return value if PyLong_CheckExact(value) and value >= 0 else -1
 
-    cdef object element(self, part, Py_ssize_t index, Py_ssize_t coming):
+    cdef object element(self, Py_ssize_t place, Py_ssize_t index,
+                        Py_ssize_t coming):
         """Return one row, None where something is out of the ordinary."""
+        part = <object>PyTuple_GET_ITEM(self.parts, place)
         if isinstance(part, cnp.ndarray):
-            return row_of(<cnp.ndarray>part, index, coming)
+            return row_of(<cnp.ndarray>part, index, coming, self.recent[place])
         if index < 0 or index >= len(part):
             return None
         value = part[index]
@@ -359,7 +362,8 @@ def is_readable(part):
             and cnp.PyArray_NDIM(part) > 0 and is_plain(part))
 
 
-cdef object row_of(cnp.ndarray array, Py_ssize_t index, Py_ssize_t coming):
+cdef object row_of(cnp.ndarray array, Py_ssize_t index, Py_ssize_t coming,
+                   RecentArrays recent):
     cdef int ndim = cnp.PyArray_NDIM(array)
     cdef Py_ssize_t size
     cdef cnp.ndarray row
@@ -371,8 +375,8 @@ cdef object row_of(cnp.ndarray array, Py_ssize_t index, Py_ssize_t coming):
             return None
         return cnp.PyArray_ToScalar(
             cnp.PyArray_GETPTR1(array, index), array)
-    row = new_array(ndim - 1, cnp.PyArray_DIMS(array) + 1,
-                    <cnp.dtype>cnp.PyArray_DESCR(array))
+    row = recent.new_array(ndim - 1, cnp.PyArray_DIMS(array) + 1,
+                           <cnp.dtype>cnp.PyArray_DESCR(array))
     size = cnp.PyArray_NBYTES(row)
     if coming < 0 or coming >= cnp.PyArray_DIM(array, 0):
         coming = index

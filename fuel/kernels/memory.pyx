@@ -10,9 +10,11 @@ The arrays are ordinary ones that own their data: NumPy asks its memory
 handler (NEP 49) for it, and ours is in force while `empty` makes an array.
 NumPy holds the GIL whenever it calls a handler, which is the only lock here.
 """
+cimport cython
 cimport numpy as cnp
 from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF, PyObject, PyTypeObject
+from cpython.ref cimport Py_INCREF, Py_REFCNT, PyObject, PyTypeObject
+from libc.string cimport memcmp
 
 import threading
 
@@ -232,6 +234,46 @@ cdef cnp.ndarray new_array(int ndim, cnp.npy_intp *shape, cnp.dtype dtype):
         return plain_array(ndim, shape, dtype)
     finally:
         PyDataMem_SetHandler(previous)
+
+
+cdef extern from 'Python.h':
+    ctypedef struct Type "PyTypeObject":
+        Py_ssize_t tp_weaklistoffset
+
+
+cdef bint is_as_new(cnp.ndarray array, int ndim, cnp.npy_intp *shape,
+                    cnp.dtype dtype):
+    """Whether an array that one reference holds is like a new one."""
+    cdef Py_ssize_t weak = (<Type *>cnp.ndarray).tp_weaklistoffset
+    return (cnp.PyArray_NDIM(array) == ndim
+            and <cnp.dtype>cnp.PyArray_DESCR(array) is dtype
+            and not memcmp(cnp.PyArray_DIMS(array), shape,
+                           ndim * sizeof(cnp.npy_intp))
+            and cnp.PyArray_CHKFLAGS(
+                array, cnp.NPY_ARRAY_CARRAY | cnp.NPY_ARRAY_OWNDATA)
+            and (<PyObject **>(<char *><PyObject *>array + weak))[0] == NULL)
+
+
+@cython.final
+@cython.no_gc
+cdef class RecentArrays:
+    """The last two arrays that were made, for use once nobody holds them.
+
+    A loop over single examples drops each when the next one has come.  To
+    make an array takes longer than to copy a small example into it.
+    """
+
+    cdef cnp.ndarray new_array(self, int ndim, cnp.npy_intp *shape,
+                               cnp.dtype dtype):
+        """Return an array as :func:`new_array` does, perhaps an old one."""
+        cdef cnp.ndarray array = self.older
+        self.older = self.newer
+        # The variable is a reference, too.
+        if array is None or Py_REFCNT(array) > 1 or places or not is_as_new(
+                array, ndim, shape, dtype):
+            array = new_array(ndim, shape, dtype)
+        self.newer = array
+        return array
 
 
 def empty(shape, dtype):
