@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.base import check_exists, filler_of, write_file
+from fuel.converters.base import filler_of, write_file
 from fuel.converters.output import IMAGES
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
@@ -17,7 +17,6 @@ PIXELS = 784
 Array = numpy.ndarray[Any, Any]
 
 
-@check_exists(required_files=FILES.values())
 def convert_binarized_mnist(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'binarized_mnist.hdf5') -> tuple[str]:

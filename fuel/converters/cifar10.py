@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.base import (Part, Pieces, check_exists, filler_of,
+from fuel.converters.base import (Part, Pieces, filler_of,
                                   write_file)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
@@ -23,7 +23,6 @@ MAX_BATCH = 1 << 28
 Batch = dict[str, numpy.ndarray[Any, Any]]
 
 
-@check_exists(required_files=[DISTRIBUTION_FILE])
 def convert_cifar10(directory: Folder, output_directory: Folder,
                     output_filename: str = 'cifar10.hdf5') -> tuple[str]:
     """Convert CIFAR-10 to HDF5.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fuel.converters.base import Part, check_exists, filler_of, write_file
+from fuel.converters.base import Part, filler_of, write_file
 from fuel.converters.cifar10 import read_batches
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import Folder, input_paths
@@ -15,7 +15,6 @@ MEMBERS = {'train': 'cifar-100-python/train',
 KEYS = {'coarse_labels': 'coarse_labels', 'fine_labels': 'fine_labels'}
 
 
-@check_exists(required_files=[DISTRIBUTION_FILE])
 def convert_cifar100(directory: Folder, output_directory: Folder,
                      output_filename: str = 'cifar100.hdf5') -> tuple[str]:
     """Convert CIFAR-100 to HDF5.

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.converters.base import Converter, Part, check_exists, write_file
+from fuel.converters.base import Converter, Part, write_file
 from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
                                    parse_idx)
 from fuel.converters.output import IMAGES, LABELS
@@ -18,7 +18,6 @@ ARCHIVE = 'gzip.zip'
 SETS = ('balanced', 'byclass', 'bymerge', 'digits', 'letters', 'mnist')
 
 
-@check_exists(required_files=[ARCHIVE])
 def convert_emnist(directory: Folder, output_directory: Folder,
                    which_format: str = 'balanced',
                    output_filename: str | None = None) -> tuple[str]:

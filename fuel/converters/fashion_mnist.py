@@ -1,13 +1,12 @@
 """Fashion-MNIST: four files in the form and with the names of MNIST's."""
 
-from fuel.converters.base import check_exists, filler_of
-from fuel.converters.mnist import ALL_FILES, convert_idx_files
+from fuel.converters.base import filler_of
+from fuel.converters.mnist import convert_idx_files
 from fuel.converters.raw.files import Folder
 
 __all__ = ['convert_fashion_mnist', 'fill_subparser']
 
 
-@check_exists(required_files=ALL_FILES)
 def convert_fashion_mnist(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'fashion_mnist.hdf5') -> tuple[str]:

@@ -16,7 +16,7 @@ from fuel.converters.ilsvrc_images import (
 from fuel.converters.ilsvrc_metadata import (Synsets, classes_of,
                                               read_devkit_files, read_numbers,
                                               synset_table, wnid_classes)
-from fuel.converters.base import (Converter, check_exists, converted_file,
+from fuel.converters.base import (Converter, converted_file,
                                   write_splits)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_variables
@@ -47,7 +47,6 @@ ALL_FILES = [DEVKIT_ARCHIVE, TEST_GROUNDTRUTH, TRAIN_IMAGES_TAR,
              VALID_IMAGES_TAR, TEST_IMAGES_TAR, PATCH_IMAGES_TAR]
 
 
-@check_exists(required_files=ALL_FILES)
 def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
                        output_filename: str = 'ilsvrc2010.hdf5',
                        shuffle_seed: int | None = None) -> tuple[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.base import Converter, Part, check_exists, write_file
+from fuel.converters.base import Converter, Part, write_file
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
                                        read_gzip, refuse_namesakes)
@@ -28,7 +28,6 @@ DTYPES = ('float32', 'float64', 'bool')
 Array = numpy.ndarray[Any, Any]
 
 
-@check_exists(required_files=ALL_FILES)
 def convert_mnist(directory: Folder, output_directory: Folder,
                   output_filename: str | None = None,
                   dtype: str | None = None) -> tuple[str]:

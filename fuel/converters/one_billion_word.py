@@ -2,7 +2,7 @@
 import os
 import re
 
-from fuel.converters.base import check_exists, filler_of, progress_bar
+from fuel.converters.base import filler_of, progress_bar
 from fuel.converters.raw.archives import check_size
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.tar import open_tar
@@ -20,7 +20,6 @@ TEXT = re.compile(
     r'/(news\.en[\w.-]*)')
 
 
-@check_exists(required_files=[ARCHIVE])
 def convert_one_billion_word(
         directory: Folder, output_directory: Folder,
         output_filename: str = FOLDER) -> tuple[()]:

@@ -5,7 +5,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters.base import (check_exists, converted_file, create_source,
+from fuel.converters.base import (converted_file, create_source,
                                   filler_of, label_axes, progress_bar,
                                   write_splits)
 from fuel.converters.output import IMAGES, LABELS
@@ -27,7 +27,6 @@ IMAGES_AT_ONCE = 512
 MAX_MEMBER = 1 << 33
 
 
-@check_exists(required_files=[ARCHIVE])
 def convert_stl10(directory: Folder, output_directory: Folder,
                   output_filename: str = 'stl10.hdf5') -> tuple[str]:
     """Convert STL-10 to HDF5.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy
 
 from fuel.converters.svhn_numbers import NumbersSplit, create_sources
-from fuel.converters.base import (Converter, check_exists, converted_file,
+from fuel.converters.base import (Converter, converted_file,
                                   write_file, write_splits)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
@@ -42,7 +42,6 @@ def convert_svhn(which_format: int, directory: Folder,
                                  output_filename)
 
 
-@check_exists(required_files=FORMAT_1_FILES)
 def convert_svhn_format_1(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'svhn_format_1.hdf5') -> tuple[str]:
@@ -70,7 +69,6 @@ def convert_svhn_format_1(
     return (os.path.join(output_directory, output_filename),)
 
 
-@check_exists(required_files=FORMAT_2_FILES)
 def convert_svhn_format_2(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'svhn_format_2.hdf5') -> tuple[str]:
