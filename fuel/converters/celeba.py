@@ -1,22 +1,18 @@
 """CelebA: JPEG files in a zip archive, and a table of attributes."""
 from __future__ import annotations
 
-import functools
 import os
 from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy
 
-from fuel.converters.parallel import ordered_map
-from fuel.converters.base import (Converter, check_exists, converted_file,
-                                  create_source, label_axes, progress_bar)
+from fuel.converters.base import (Converter, converted_file, create_source,
+                                  label_axes)
+from fuel.converters.images import write_images, zipped_images
 from fuel.converters.output import IMAGES, Array
-from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5 import H5PYDataset
 
 if TYPE_CHECKING:
@@ -32,6 +28,7 @@ TRAIN_STOP = 162770
 VALID_STOP = 182637
 TEST_STOP = 202599
 NUM_ATTRIBUTES = 40
+FORMATS = ('aligned_cropped', '64')
 ROWS_AT_ONCE = 256
 
 
@@ -51,11 +48,10 @@ def convert_celeba(which_format: str, directory: Folder,
         they are distributed; or reduced to 64 x 78 and cut to the 64 x 64 in
         the middle.
     """
-    if which_format not in ('aligned_cropped', '64'):
+    if which_format not in FORMATS:
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
                          f'got {which_format!r}')
-    if not output_filename:
-        output_filename = f'celeba_{which_format}.hdf5'
+    output_filename = output_filename or f'celeba_{which_format}.hdf5'
     if which_format == '64':
         return convert_celeba_64(directory, output_directory,
                                  output_filename)
@@ -63,16 +59,13 @@ def convert_celeba(which_format: str, directory: Folder,
                                           output_filename)
 
 
-@check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
 def convert_celeba_aligned_cropped(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'celeba_aligned_cropped.hdf5') -> tuple[str]:
     """Convert the images as they are; see `convert_celeba`."""
-    return _convert(directory, output_directory, output_filename, (218, 178),
-                    None)
+    return _convert(directory, output_directory, output_filename, (218, 178))
 
 
-@check_exists(required_files=[IMAGE_FILE, ATTRIBUTES_FILE])
 def convert_celeba_64(directory: Folder, output_directory: Folder,
                       output_filename: str = 'celeba_64.hdf5') -> tuple[str]:
     """Convert the images to 64 x 64 pixels; see `convert_celeba`."""
@@ -87,17 +80,19 @@ def _reduce(image: Image.Image) -> Image.Image:
 
 
 def _convert(directory: Folder, output_directory: Folder, output_filename: str,
-             size: tuple[int, int], change: Callable[[Any], Any] | None
-             ) -> tuple[str]:
+             size: tuple[int, int],
+             change: Callable[[Any], Any] | None = None) -> tuple[str]:
     paths = input_paths(directory, [IMAGE_FILE, ATTRIBUTES_FILE])
     targets = _read_attributes(paths[1])
     count = len(targets)
+    names = [f'img_align_celeba/{i + 1:06d}.jpg' for i in range(count)]
     with converted_file(output_directory, output_filename, paths) as h5file:
         features = create_source(h5file, 'features', (count, 3, *size),
                                  'uint8')
         create_source(h5file, 'targets', targets.shape, 'uint8')[...] = (
             targets)
-        _write_images(features, paths[0], size, change)
+        write_images(features, 0, zipped_images(
+            paths[0], names, change=change, size=size), ROWS_AT_ONCE)
         h5file.attrs['split'] = _split_array(count)
         label_axes(h5file, {'features': IMAGES,
                             'targets': ('batch', 'target')})
@@ -116,32 +111,6 @@ def _split_array(count: int) -> Array:
     # A program may change NUM_EXAMPLES: then only the end moves.
     splits['stop'][splits['stop'] == borders[-1]] = count
     return splits
-
-
-def _write_images(features: h5py.Dataset, path: str, size: tuple[int, int],
-                  change: Callable[[Any], Any] | None) -> None:
-    def one(item: tuple[str, bytes]) -> Array:
-        array = decode(item[1], f'{path}: {item[0]}', 'RGB', change)
-        if array.shape[1:] != size:
-            raise BadInputFile(f'{path}: {item[0]}', 'expected an image of '
-                               f'{size} pixels, got {array.shape[1:]}')
-        return array
-
-    count = len(features)
-    with (open_zip(path) as archive,
-          progress_bar(os.path.basename(path), count) as bar):
-        names = (f'img_align_celeba/{i + 1:06d}.jpg' for i in range(count))
-        read = functools.partial(read_zipped, path, archive)
-        rows = numpy.empty((ROWS_AT_ONCE, 3, *size), dtype='uint8')
-        start = filled = 0
-        for array in ordered_map(one, ((name, read(name))
-                                       for name in names)):
-            rows[filled] = array
-            filled += 1
-            if filled == ROWS_AT_ONCE or start + filled == count:
-                features[start:start + filled] = rows[:filled]
-                start, filled = start + filled, 0
-                bar.update(start)
 
 
 def _read_attributes(path: str) -> Array:
@@ -170,6 +139,6 @@ def _read_attributes(path: str) -> Array:
 def fill_subparser(subparser: ArgumentParser) -> Converter:
     """Set up the parser of ``fuel-convert celeba FORMAT``."""
     subparser.add_argument(
-        'which_format', choices=('aligned_cropped', '64'),
+        'which_format', choices=FORMATS,
         help='images as they are, or of 64 x 64 pixels')
     return convert_celeba

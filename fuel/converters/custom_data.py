@@ -3,14 +3,14 @@ import argparse
 import functools
 import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import h5py
 import numpy
 
 from fuel import config
-from fuel.converters.output import Array
+from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile
 from fuel.exceptions import MissingInputFiles
 
@@ -36,23 +36,18 @@ def advise(function: F) -> F:
     return advised  # type: ignore[return-value]
 
 
-class Rows:
+class Rows(Examples):
     """Chosen rows of an array, all by default, copied a part at a time."""
 
     def __init__(self, array: Array, rows: Array | None = None) -> None:
         self._array = array
         self._rows = numpy.arange(len(array)) if rows is None else rows
-        self.dtype = array.dtype
-        self.shape = (len(self._rows), *array.shape[1:])
+        super().__init__((len(self._rows), *array.shape[1:]), array.dtype)
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def write(self, dataset: h5py.Dataset, start: int) -> None:
-        """Write the rows from row `start` on."""
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the rows, some at a time."""
         for i in range(0, len(self), ROWS_AT_ONCE):
-            block = self._array[self._rows[i:i + ROWS_AT_ONCE]]
-            dataset[start + i:start + i + len(block)] = block
+            yield self._array[self._rows[i:i + ROWS_AT_ONCE]]
 
 
 def add_split_options(subparser: ArgumentParser) -> None:

@@ -1,31 +1,25 @@
 """Dogs vs. Cats: JPEG files of any size in two zip archives."""
 import os
 import posixpath
-from collections.abc import Sequence
 
-import h5py
 import numpy
 
-from fuel.converters.parallel import ordered_map
-from fuel.converters.ragged import create_ragged, write_ragged
-from fuel.converters.base import (check_exists, converted_file, create_source,
-                                  filler_of, label_axes, progress_bar,
-                                  write_splits)
+from fuel.converters.base import (converted_file, create_source,
+                                  filler_of, label_axes, write_splits)
+from fuel.converters.images import write_images, zipped_images
 from fuel.converters.output import LABELS
-from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.ragged import create_ragged
+from fuel.converters.raw.archives import open_zip
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.converters.raw.images import decode
 
 __all__ = ['convert_dogs_vs_cats', 'fill_subparser']
 
 TRAIN = 'dogs_vs_cats.train.zip'
 TEST = 'dogs_vs_cats.test1.zip'
 SHUFFLE_SEED = 123522
-IMAGES_AT_ONCE = 64
 EXTENSIONS = ('.jpg', '.jpeg')
 
 
-@check_exists(required_files=[TRAIN, TEST])
 def convert_dogs_vs_cats(
         directory: Folder, output_directory: Folder,
         output_filename: str = 'dogs_vs_cats.hdf5') -> tuple[str]:
@@ -50,8 +44,8 @@ def convert_dogs_vs_cats(
         targets = numpy.array([[_species(name, paths[0])]
                                for name in names[0]], dtype='uint8')
         create_source(h5file, 'targets', (n_train, 1), 'uint8')[...] = targets
-        _write_images(features, 0, paths[0], names[0])
-        _write_images(features, n_train, paths[1], names[1])
+        for start, path, part in zip((0, n_train), paths, names, strict=True):
+            write_images(features, start, zipped_images(path, part))
         write_splits(h5file, {
             'train': {'image_features': (0, n_train),
                       'targets': (0, n_train)},
@@ -88,21 +82,5 @@ def _number(name: str, path: str) -> int:
                            f'{name!r}')
     return int(stem)
 
-
-def _write_images(features: h5py.Dataset, start: int, path: str,
-                  names: Sequence[str]) -> None:
-    with (open_zip(path) as archive,
-          progress_bar(os.path.basename(path), len(names)) as bar):
-        waiting = []
-        for done, array in enumerate(ordered_map(
-                lambda item: decode(item[1], f'{path}: {item[0]}', 'RGB'),
-                ((name, read_zipped(path, archive, name))
-                 for name in names)), 1):
-            waiting.append(array)
-            if len(waiting) == IMAGES_AT_ONCE or done == len(names):
-                write_ragged(features, start, waiting)
-                start += len(waiting)
-                waiting = []
-                bar.update(done)
 
 fill_subparser = filler_of(convert_dogs_vs_cats)

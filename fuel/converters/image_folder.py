@@ -4,20 +4,18 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import threading
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import h5py
-import numpy
 
 from fuel.converters.custom_data import (add_split_options, advise,
                                           as_classes, write_names)
-from fuel.converters.parallel import ordered_map
-from fuel.converters.ragged import create_ragged, write_ragged
+from fuel.converters.images import ordered_map, write_images
+from fuel.converters.ragged import create_ragged
 from fuel.converters.base import (Converter, converted_file, create_source,
-                                  label_axes, progress_bar, write_splits)
+                                  label_axes, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs
 from fuel.converters.raw.files import Folder, require_regular
 from fuel.datasets.random_splits import held_out
@@ -37,12 +35,18 @@ EXTENSIONS = ('.jpg', '.jpeg', '.png', '.bmp', '.gif', '.tif', '.tiff',
 SPLITS = {'train': 'train', 'training': 'train', 'valid': 'valid',
           'val': 'valid', 'validation': 'valid', 'test': 'test',
           'testing': 'test'}
-IMAGES_AT_ONCE = 64
 COLOURS = {'RGB': 3, 'L': 1}
 
 # Split, class, path.
 Picture = tuple[str, str, str]
 Size = tuple[int, int]
+
+
+class Digest(NamedTuple):
+    """What is known of a file once it is read."""
+
+    size: int
+    sha256: str
 
 
 @advise
@@ -83,9 +87,9 @@ def convert_image_folder(
                                     COLOURS[color_mode])
         create_source(h5file, 'targets', targets.shape, targets.dtype)[
             ...] = targets
-        digests = _Digests(directory)
-        _write(features, _decoded(pictures, color_mode, size, digests),
-               common)
+        digests: dict[str, Digest] = {}
+        write_images(features, 0, _decoded(pictures, color_mode, size,
+                                           digests))
         borders, start = {}, 0
         for split, part in splits.items():
             borders[split] = dict.fromkeys(('features', 'targets'),
@@ -93,7 +97,7 @@ def convert_image_folder(
             start += len(part)
         write_splits(h5file, borders)
         write_names(h5file, 'class_names', {'targets': names})
-        write_inputs(h5file, digests.result())
+        write_inputs(h5file, _folder_digest(directory, digests))
         label_axes(h5file, {'targets': LABELS, **(
             {'features': IMAGES} if common else {})})
     return (os.path.join(output_directory, output_filename),)
@@ -224,68 +228,40 @@ def _create_features(h5file: h5py.File, count: int, common: Size | None,
                          'features_shapes', 'features_shape_labels', 'int32')
 
 
-class _Digests:
-    """The digest of a folder: that of a list of its files as ``sha256sum``
-    prints it, sorted by name."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = os.path.abspath(directory)
-        self._lines: dict[bytes, bytes] = {}
-        self._size = 0
-        self._lock = threading.Lock()
-
-    def add(self, path: str, content: bytes) -> None:
-        """Take up a file; from any thread."""
-        name = os.fsencode(os.path.relpath(path, self._directory))
-        name = name.replace(os.fsencode(os.sep), b'/')
-        digest = hashlib.sha256(content).hexdigest().encode()
-        with self._lock:
-            self._lines[name] = digest
-            self._size += len(content)
-
-    def result(self) -> dict[str, dict[str, Any]]:
-        """Return what `write_inputs` takes."""
-        digest = hashlib.sha256()
-        for name, line in sorted(self._lines.items()):
-            digest.update(line + b'  ' + name + b'\n')
-        return {os.path.basename(self._directory): {
-            'files': len(self._lines), 'size': self._size,
-            'sha256': digest.hexdigest()}}
+def _folder_digest(directory: str, digests: Mapping[str, Digest]
+                   ) -> dict[str, dict[str, Any]]:
+    """Return the digest of a folder, as `write_inputs` takes it: that of a
+    list of its files as ``sha256sum`` prints it, sorted by name."""
+    directory = os.path.abspath(directory)
+    names = {os.fsencode(os.path.relpath(path, directory)).replace(
+        os.fsencode(os.sep), b'/'): path for path in digests}
+    listed = hashlib.sha256()
+    for name, path in sorted(names.items()):
+        listed.update(f'{digests[path].sha256}  '.encode() + name + b'\n')
+    return {os.path.basename(directory): {
+        'files': len(digests),
+        'size': sum(digest.size for digest in digests.values()),
+        'sha256': listed.hexdigest()}}
 
 
 def _decoded(pictures: Sequence[Picture], color_mode: str,
-             size: Size | None, digests: _Digests) -> Iterator[Any]:
+             size: Size | None, digests: dict[str, Digest]) -> Iterator[Any]:
+    """Decode pictures; take down the digests of their files."""
     def change(image: Image.Image) -> Image.Image:
         from PIL import Image
         return image if size is None else image.resize(
             size[::-1], Image.Resampling.LANCZOS)
 
     def one(picture: Picture) -> Any:
-        require_regular(picture[2])
-        with open(picture[2], 'rb') as raw:
+        path = picture[2]
+        require_regular(path)
+        with open(path, 'rb') as raw:
             content = raw.read()
-        digests.add(picture[2], content)
-        return decode(content, picture[2], color_mode, change, upright=True)
+        digests[path] = Digest(len(content),
+                               hashlib.sha256(content).hexdigest())
+        return decode(content, path, color_mode, change, upright=True)
 
-    with progress_bar('images', len(pictures)) as bar:
-        for done, array in enumerate(ordered_map(one, pictures), 1):
-            yield array
-            bar.update(done)
-
-
-def _write(features: h5py.Dataset, arrays: Iterator[Any],
-           common: Size | None) -> None:
-    start, waiting = 0, []
-    for array in arrays:
-        waiting.append(array)
-        if len(waiting) == IMAGES_AT_ONCE or (
-                start + len(waiting) == len(features)):
-            if common is None:
-                write_ragged(features, start, waiting)
-            else:
-                features[start:start + len(waiting)] = numpy.stack(waiting)
-            start += len(waiting)
-            waiting = []
+    return ordered_map(one, pictures, 'images', len(pictures))
 
 
 def _size(text: str) -> Size:

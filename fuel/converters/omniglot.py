@@ -3,17 +3,14 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import h5py
 import numpy
 
-from fuel.converters.parallel import ordered_map
-from fuel.converters.base import (check_exists, converted_file,
-                                  fill_hdf5_file, filler_of, label_axes,
-                                  progress_bar)
-from fuel.converters.output import IMAGES, LABELS
-from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.base import (converted_file,
+                                  fill_hdf5_file, filler_of, label_axes)
+from fuel.converters.images import batched, zipped_images
+from fuel.converters.output import IMAGES, LABELS, Array, Examples
+from fuel.converters.raw.archives import open_zip
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.converters.raw.images import decode
 
 __all__ = ['convert_omniglot', 'fill_subparser']
 
@@ -34,7 +31,6 @@ class Drawing(NamedTuple):
     name: str
 
 
-@check_exists(required_files=ARCHIVES.values())
 def convert_omniglot(directory: Folder, output_directory: Folder,
                      output_filename: str = 'omniglot.hdf5') -> tuple[str]:
     """Convert Omniglot to HDF5.
@@ -105,43 +101,18 @@ def _numbers(names: list[str], known: list[str], dtype: str,
     return numpy.array([[number[name]] for name in names], dtype=dtype)
 
 
-class _Drawings:
+class _Drawings(Examples):
     """The images of an archive, decoded when they are written."""
 
     def __init__(self, path: str, drawings: list[Drawing]) -> None:
+        super().__init__((len(drawings), 1, *SIZE), 'uint8')
         self._path = path
-        self._drawings = drawings
-        self.dtype = numpy.dtype('uint8')
-        self.shape = (len(drawings), 1, *SIZE)
+        self._names = [drawing.name for drawing in drawings]
 
-    def __len__(self) -> int:
-        return len(self._drawings)
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the images, some at a time."""
+        return map(numpy.stack, batched(zipped_images(
+            self._path, self._names, '1', size=SIZE), IMAGES_AT_ONCE))
 
-    def write(self, dataset: h5py.Dataset, start: int) -> None:
-        """Write the images from row `start` on."""
-        waiting: list[Any] = []
-        for done, array in enumerate(self._decoded(), 1):
-            waiting.append(array)
-            if len(waiting) == IMAGES_AT_ONCE or done == len(self):
-                dataset[start:start + len(waiting)] = numpy.stack(waiting)
-                start += len(waiting)
-                waiting = []
-
-    def _decoded(self) -> Iterator[Any]:
-        path = self._path
-        with (open_zip(path) as archive, progress_bar(
-                os.path.basename(path), len(self)) as bar):
-            for done, (drawing, array) in enumerate(zip(
-                    self._drawings, ordered_map(
-                        lambda item: decode(item[1], f'{path}: {item[0]}',
-                                            '1'),
-                        ((d.name, read_zipped(path, archive, d.name))
-                         for d in self._drawings)), strict=True), 1):
-                if array.shape != (1, *SIZE):
-                    raise BadInputFile(
-                        f'{path}: {drawing.name}', f'expected {SIZE} pixels, '
-                        f'got {array.shape[1:]}')
-                yield array
-                bar.update(done)
 
 fill_subparser = filler_of(convert_omniglot)

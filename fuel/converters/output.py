@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import h5py
 import numpy
@@ -21,7 +21,7 @@ from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 
 __all__ = ['IMAGES', 'INPUTS_ATTRIBUTE', 'LABELS', 'Array', 'ConvertedFile',
-           'ExampleArray', 'Layout', 'OutputFolder', 'Pieces', 'check_room',
+           'Examples', 'Layout', 'OutputFolder', 'Pieces', 'check_room',
            'converted_file', 'create_source', 'label_axes', 'tag',
            'write_inputs', 'write_rows']
 
@@ -37,24 +37,29 @@ LABELS = ('batch', 'index')
 Array = NDArray[Any]
 
 
-class ExampleArray(Protocol):
-    """Examples of one source and split, which know how to write themselves.
+class Examples:
+    """Examples of one source and split, which need not be in memory at once.
 
-    They need not be in memory at once.
+    `shape`: length of each axis; axis 0 counts examples.
+    `dtype`: type of the elements.
     """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis; axis 0 counts examples."""
+    def __init__(self, shape: tuple[int, ...], dtype: DTypeLike) -> None:
+        self.shape = shape
+        self.dtype = numpy.dtype(dtype)
 
-    @property
-    def dtype(self) -> numpy.dtype[Any]:
-        """Type of the elements."""
+    def __len__(self) -> int:
+        return self.shape[0]
 
-    def __len__(self) -> int: ...
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the examples, many at a time."""
+        raise NotImplementedError
 
     def write(self, dataset: ArrayWriter, start: int) -> None:
         """Write the examples from row `start` of a source on."""
+        for block in self.blocks():
+            dataset[start:start + len(block)] = block
+            start += len(block)
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,7 @@ def check_room(dataset: object) -> None:
         dataset.disk.check()
 
 
-class Pieces:
+class Pieces(Examples):
     """Arrays that follow one another on axis 0, never joined in memory.
 
     Parameters
@@ -197,19 +202,13 @@ class Pieces:
             raise ValueError(
                 'pieces of one source must agree in type and shape, got ' +
                 ', '.join(f'{a.dtype} {a.shape}' for a in arrays))
+        super().__init__((sum(map(len, arrays)), *arrays[0].shape[1:]),
+                         arrays[0].dtype)
         self.arrays = arrays
-        self.dtype = arrays[0].dtype
-        self.shape = (sum(len(a) for a in arrays), *arrays[0].shape[1:])
 
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def write(self, dataset: ArrayWriter, start: int) -> None:
-        """Write all pieces, one after the other, from row `start` on."""
-        for array in self.arrays:
-            if len(array):
-                dataset[start:start + len(array)] = array
-            start += len(array)
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the arrays."""
+        return filter(len, self.arrays)
 
 
 def row_nbytes(shape: Sequence[int], dtype: DTypeLike) -> int:

@@ -11,9 +11,8 @@ import h5py
 import numpy
 
 from fuel.converters import svhn_boxes
-from fuel.converters.parallel import ordered_map
+from fuel.converters.images import batched, ordered_map
 from fuel.converters.ragged import create_ragged, write_ragged, write_rows
-from fuel.converters.base import progress_bar
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
@@ -129,18 +128,13 @@ class NumbersSplit:
 
     def _write_images(self, features: h5py.Dataset, start: int) -> None:
         shapes = numpy.zeros((len(self), 3), dtype='uint16')
-        rows: list[int] = []
-        flat: list[Any] = []
-        with progress_bar(os.path.basename(self.path), len(self)) as bar:
-            for done, (row, image) in enumerate(
-                    ordered_map(self._decode, self._images()), 1):
-                shapes[row] = image.shape
-                rows.append(start + row)
-                flat.append(image.reshape(-1))
-                if len(rows) == IMAGES_AT_ONCE or done == len(self):
-                    write_rows(features, numpy.array(rows), flat)
-                    bar.update(done)
-                    rows, flat = [], []
+        decoded = ordered_map(self._decode, self._images(),
+                              os.path.basename(self.path), len(self))
+        for batch in batched(decoded, IMAGES_AT_ONCE):
+            rows, images = zip(*batch, strict=True)
+            shapes[list(rows)] = [image.shape for image in images]
+            write_rows(features, start + numpy.array(rows),
+                       [image.reshape(-1) for image in images])
         features.dims[0]['shapes'][start:start + len(self)] = shapes
 
     def _images(self) -> Iterator[tuple[str, bytes]]:

@@ -492,7 +492,7 @@ def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
     found = matlab_images.MatlabImages(path, 'X')
     assert (11, 3, 4, 5) == found.shape
     assert_array_equal(images.transpose(3, 2, 0, 1),
-                       numpy.concatenate(list(found._blocks())))
+                       numpy.concatenate(list(found.blocks())))
 
 
 def test_matlab_images_of_another_layout_are_refused(tmp_path):
@@ -509,7 +509,7 @@ def test_matlab_images_of_another_layout_are_refused(tmp_path):
     for other in (b'\5' + size[1:], size[:4] + b'\1' + size[5:]):
         (tmp_path / 'a.mat').write_bytes(content.replace(size, other))
         with pytest.raises(BadInputFile, match='X has .* bytes'):
-            list(MatlabImages(path, 'X')._blocks())
+            list(MatlabImages(path, 'X').blocks())
     savemat(path, {'X': images.astype('float64')})
     with pytest.raises(BadInputFile, match="'X' to be uint8"):
         MatlabImages(path, 'X')

@@ -709,6 +709,6 @@ def test_matlab_file_with_any_damage_is_read_or_refused(tmp_path, compressed,
     path = tmp_path / 'a.mat'
     path.write_bytes(data.draw(mutations(matlab(compressed))))
     for read in (lambda: read_variables(str(path), ['y', 'X']),
-                 lambda: list(MatlabImages(str(path), 'X')._blocks())):
+                 lambda: list(MatlabImages(str(path), 'X').blocks())):
         with contextlib.suppress(BadInputFile):
             read()

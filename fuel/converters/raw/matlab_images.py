@@ -5,11 +5,10 @@ examples) one example follows the other: a file of gigabytes need not be in
 memory.
 """
 from collections.abc import Iterator
-from typing import Any
 
-import h5py
 import numpy
 
+from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.matlab import open_variable, read_tag
 
@@ -18,10 +17,8 @@ __all__ = ['MatlabImages']
 UINT8 = 2
 ROWS_AT_ONCE = 4096
 
-Array = numpy.ndarray[Any, Any]
 
-
-class MatlabImages:
+class MatlabImages(Examples):
     """A variable of unsigned bytes of shape ``(height, width, channel,
     examples)``, with the examples on axis 0."""
 
@@ -34,20 +31,11 @@ class MatlabImages:
                 f'(height, width, channel, examples), got {kind} {shape}')
         self._path = path
         self._name = name
-        self.dtype = numpy.dtype('uint8')
         height, width, channels, examples = shape
-        self.shape = (examples, channels, height, width)
+        super().__init__((examples, channels, height, width), kind)
 
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def write(self, dataset: h5py.Dataset, start: int) -> None:
-        """Write the images from row `start` on."""
-        for block in self._blocks():
-            dataset[start:start + len(block)] = block
-            start += len(block)
-
-    def _blocks(self) -> Iterator[Array]:
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the images, some at a time."""
         examples, channels, height, width = self.shape
         size = channels * height * width
         with open_variable(self._path, self._name) as variable:

@@ -1,0 +1,83 @@
+"""Images of data sets: decoded in threads, and written many at a time."""
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeVar
+
+import h5py
+import numpy
+
+from fuel.converters.base import progress_bar
+from fuel.converters.output import Array
+from fuel.converters.ragged import write_ragged
+from fuel.converters.raw.archives import open_zip, read_zipped
+from fuel.converters.raw.files import BadInputFile
+from fuel.converters.raw.images import decode
+from fuel.utils.threads import number_of_threads
+
+__all__ = ['batched', 'ordered_map', 'write_images', 'zipped_images']
+
+T = TypeVar('T')
+R = TypeVar('R')
+
+
+def ordered_map(function: Callable[[T], R], items: Iterable[T], name: str,
+                count: int) -> Iterator[R]:
+    """Map items in threads, yield results in order, with a bounded number of
+    them in memory; show how many of `count` are done, under a name."""
+    workers = number_of_threads()
+    waiting: deque[Future[R]] = deque()
+    with (ThreadPoolExecutor(workers) as pool,
+          progress_bar(name, count) as bar):
+        try:
+            for item in items:
+                waiting.append(pool.submit(function, item))
+                if len(waiting) > 4 * workers:
+                    yield waiting.popleft().result()
+                    bar.advance(1)
+            while waiting:
+                yield waiting.popleft().result()
+                bar.advance(1)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def zipped_images(path: str, names: Sequence[str], mode: str = 'RGB',
+                  change: Callable[[Any], Any] | None = None,
+                  size: tuple[int, int] | None = None) -> Iterator[Array]:
+    """Decode images of a zip archive; see `decode`. With a `size`, height
+    and width, images of another are refused."""
+    def one(item: tuple[str, bytes]) -> Array:
+        where = f'{path}: {item[0]}'
+        array = decode(item[1], where, mode, change)
+        if size is not None and array.shape[1:] != size:
+            raise BadInputFile(where, f'expected an image of {size} pixels, '
+                               f'got {array.shape[1:]}')
+        return array
+
+    with open_zip(path) as archive:
+        yield from ordered_map(
+            one, ((name, read_zipped(path, archive, name)) for name in names),
+            os.path.basename(path), len(names))
+
+
+def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    """Iterate over lists of `size` items, the rest last."""
+    while batch := list(islice(items, size)):
+        yield batch
+
+
+def write_images(source: h5py.Dataset, start: int, images: Iterator[Array],
+                 at_once: int = 64) -> None:
+    """Write images from row `start` of a source on, which is ragged where
+    they differ in size."""
+    is_ragged = h5py.check_vlen_dtype(source.dtype) is not None
+    for batch in batched(images, at_once):
+        if is_ragged:
+            write_ragged(source, start, batch)
+        else:
+            source[start:start + len(batch)] = numpy.stack(batch)
+        start += len(batch)
