@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from fuel import config
 from fuel.kernels.permutation import ROUNDS, permute
 from fuel.schemes.base import BatchScheme, IndexScheme
-from fuel.schemes.requests import IndexRequests, RequestIterator, num_batches
+from fuel.schemes.requests import (Permuted, PermutedBatches,
+                                   PermutedExamples, num_batches)
 from fuel.typing import State
 
 # Up to here the whole permutation is drawn, which takes half a megabyte:
@@ -66,37 +67,26 @@ class Permutation:
 Order: TypeAlias = Callable[[int, int], NDArray[numpy.int64]]
 
 
-class _ComputedRequests(RequestIterator):
+class _Computed(Permuted):
     """Base of the iterators over a computed order."""
 
     def __init__(self, indices: Sequence[Any], order: Order) -> None:
-        self.indices = indices
+        self._set_indices(indices)
         self.order = order
-        self._is_identity = indices == range(len(indices))
 
-    def _pick(self, start: int, stop: int) -> list[Any]:
-        places: list[int] = self.order(start, stop).tolist()
-        if self._is_identity:
-            return places
-        return [self.indices[place] for place in places]
+    def _places(self, start: int, stop: int) -> NDArray[numpy.int64]:
+        return self.order(start, stop)
 
 
-class ComputedExampleRequests(_ComputedRequests, IndexRequests):
+class ComputedExampleRequests(_Computed, PermutedExamples):
     """One index after another, in a computed order."""
 
     def __init__(self, indices: Sequence[Any], order: Order) -> None:
         super().__init__(indices, order)
         self.num_requests = len(indices)
 
-    def _request(self, position: int) -> Any:
-        return self._pick(position, position + 1)[0]
 
-    def peek(self, count: int) -> list[Any]:
-        """Return the next requests without advancing."""
-        return self._pick(self.position, self.position + count)
-
-
-class ComputedBatchRequests(_ComputedRequests):
+class ComputedBatchRequests(_Computed, PermutedBatches):
     """Lists of up to `batch_size` indices, in a computed order."""
 
     def __init__(self, indices: Sequence[Any], batch_size: int,
@@ -104,17 +94,6 @@ class ComputedBatchRequests(_ComputedRequests):
         super().__init__(indices, order)
         self.batch_size = batch_size
         self.num_requests = num_batches(len(indices), batch_size)
-
-    def _request(self, position: int) -> list[Any]:
-        start = position * self.batch_size
-        return self._pick(start, start + self.batch_size)
-
-    def _compact(self, position: int) -> Any:
-        if not self._is_identity:
-            return self._request(position)
-        start = position * self.batch_size
-        return self.order(start, start + self.batch_size).astype(
-            numpy.intp, copy=True)
 
 
 class ComputedShuffle:

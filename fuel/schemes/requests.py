@@ -157,62 +157,32 @@ class BatchRequests(RequestIterator):
         return order[:stop] if order and stop < len(order) else order
 
 
-class _Shuffled(RequestIterator):
-    """Base of the iterators over a shuffled order.
+class Permuted(RequestIterator):
+    """Base of the iterators over indices in another order.
 
-    The order is a function of the generator as it was before the epoch, so
-    that is what a pickle holds; the order is drawn anew when it is needed.
-    Of a generator that cannot be put back to where it was, such as
-    ``numpy.random`` itself, the pickle holds the order.
+    Subclasses implement :meth:`_places`.
     """
 
     indices: Sequence[Any]
-    _order: NDArray[Any] | None
-    _rng_before: Any
+    _is_identity: bool
 
-    def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
+    def _set_indices(self, indices: Sequence[Any]) -> None:
         self.indices = indices
         self._is_identity = indices == range(len(indices))
-        self._rng_before = _copy_of(rng)
-        self._order = self._draw(rng)
 
-    def _draw(self, rng: Any) -> NDArray[Any]:
-        """Return the order of the epoch: places in `indices`."""
-        return draw_order(len(self.indices), rng)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        if self._rng_before is None:
-            return state
-        state['_order'] = None
-        return state
-
-    def _drawn(self) -> NDArray[Any]:
-        """Return the order of the epoch, drawn anew after a pickle."""
-        if self._order is None:
-            rng = self._rng_before
-            if isinstance(rng, dict):
-                rng = numpy.random.RandomState(0)
-                rng.set_state(self._rng_before)
-            self._order = self._draw(copy.deepcopy(rng))
-        return self._order
+    def _places(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a part of the order, as places in `indices`."""
+        raise NotImplementedError
 
     def _pick(self, start: int, stop: int) -> list[Any]:
-        return self._named(self._drawn()[start:stop].tolist())
-
-    def _named(self, places: list[int]) -> list[Any]:
-        """Return the indices at some places."""
+        places: list[int] = self._places(start, stop).tolist()
         if self._is_identity:
             return places
         return [self.indices[place] for place in places]
 
 
-class ShuffledExampleRequests(_Shuffled, IndexRequests):
-    """One index after another, in shuffled order."""
-
-    def __init__(self, indices: Sequence[Any], rng: Any) -> None:
-        self.num_requests = len(indices)
-        self._shuffle(indices, rng)
+class PermutedExamples(Permuted, IndexRequests):
+    """Base of the iterators over single indices in another order."""
 
     def _request(self, position: int) -> Any:
         return self._pick(position, position + 1)[0]
@@ -221,20 +191,12 @@ class ShuffledExampleRequests(_Shuffled, IndexRequests):
         """Return the next requests without advancing."""
         return self._pick(self.position, self.position + count)
 
-    def plain_order(self) -> NDArray[Any] | None:
-        """Return the indices if they are those of a shuffled range."""
-        return self._drawn() if self._is_identity else None
 
+class PermutedBatches(Permuted):
+    """Base of the iterators over lists of indices in another order."""
 
-class ShuffledBatchRequests(_Shuffled):
-    """Lists of up to `batch_size` indices, in shuffled order."""
-
-    def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
-                 sorted_indices: bool, drop_last: bool = False) -> None:
-        self.batch_size = batch_size
-        self.sorted_indices = sorted_indices
-        self.num_requests = num_batches(len(indices), batch_size, drop_last)
-        self._shuffle(indices, rng)
+    batch_size: int
+    sorted_indices = False
 
     def _request(self, position: int) -> list[Any]:
         start = position * self.batch_size
@@ -247,11 +209,75 @@ class ShuffledBatchRequests(_Shuffled):
         if not self._is_identity:
             return self._request(position)
         start = position * self.batch_size
-        batch = self._drawn()[start:start + self.batch_size].astype(
+        batch = self._places(start, start + self.batch_size).astype(
             numpy.intp)
         if self.sorted_indices:
             batch.sort()
         return batch
+
+
+class Shuffled(Permuted):
+    """Base of the iterators over a shuffled order.
+
+    The order is a function of the generator as it was before the epoch, so
+    that is what a pickle holds; the order is drawn anew when it is needed.
+    Of a generator that cannot be put back to where it was, such as
+    ``numpy.random`` itself, the pickle holds the order.
+    """
+
+    _order: NDArray[Any] | None
+    _rng_before: Any
+
+    def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
+        self._set_indices(indices)
+        self._rng_before = _copy_of(rng)
+        self._order = self._draw(rng)
+
+    def _draw(self, rng: Any) -> NDArray[Any]:
+        """Return the order of the epoch: places in `indices`."""
+        return draw_order(len(self.indices), rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        if self._rng_before is not None:
+            state['_order'] = None
+        return state
+
+    def _drawn(self) -> NDArray[Any]:
+        """Return the order of the epoch, drawn anew after a pickle."""
+        if self._order is None:
+            rng = self._rng_before
+            if isinstance(rng, dict):
+                rng = numpy.random.RandomState(0)
+                rng.set_state(self._rng_before)
+            self._order = self._draw(copy.deepcopy(rng))
+        return self._order
+
+    def _places(self, start: int, stop: int) -> NDArray[Any]:
+        return self._drawn()[start:stop]
+
+
+class ShuffledExampleRequests(Shuffled, PermutedExamples):
+    """One index after another, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], rng: Any) -> None:
+        self.num_requests = len(indices)
+        self._shuffle(indices, rng)
+
+    def plain_order(self) -> NDArray[Any] | None:
+        """Return the indices if they are those of a shuffled range."""
+        return self._drawn() if self._is_identity else None
+
+
+class ShuffledBatchRequests(Shuffled, PermutedBatches):
+    """Lists of up to `batch_size` indices, in shuffled order."""
+
+    def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
+                 sorted_indices: bool, drop_last: bool = False) -> None:
+        self.batch_size = batch_size
+        self.sorted_indices = sorted_indices
+        self.num_requests = num_batches(len(indices), batch_size, drop_last)
+        self._shuffle(indices, rng)
 
     def plain_order(self) -> NDArray[Any] | None:
         """Return the indices if batches are consecutive parts of them."""

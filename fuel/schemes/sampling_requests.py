@@ -8,7 +8,8 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.schemes.requests import ShuffledBatchRequests, _Shuffled, num_batches
+from fuel.schemes.requests import (PermutedBatches, Shuffled,
+                                   ShuffledBatchRequests, num_batches)
 
 
 def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
@@ -94,7 +95,7 @@ class BalancedRequests(ShuffledBatchRequests):
         return draw_balanced(self._members, self._size, rng)
 
 
-class BlockRequests(_Shuffled):
+class BlockRequests(Shuffled, PermutedBatches):
     """Lists of up to `batch_size` examples out of windows of blocks.
 
     An epoch draws the order of the blocks, and one number. A window's own
@@ -146,18 +147,8 @@ class BlockRequests(_Shuffled):
             self._windows[number] = places
         return places
 
-    def _request(self, position: int) -> list[Any]:
-        return self._named(self._places(position).tolist())
-
-    def _compact(self, position: int) -> Any:
-        if self._is_identity:
-            return self._places(position)
-        return self._request(position)
-
-    def _places(self, position: int) -> NDArray[numpy.intp]:
-        """Return the places in `indices` of one batch, as a new array."""
-        start = position * self.batch_size
-        stop = min(start + self.batch_size, len(self.indices))
+    def _places(self, start: int, stop: int) -> NDArray[numpy.intp]:
+        stop = min(stop, len(self.indices))
         self._drawn()
         number = int(numpy.searchsorted(self._starts, start, 'right')) - 1
         parts = []
@@ -167,4 +158,4 @@ class BlockRequests(_Shuffled):
             parts.append(part)
             start += len(part)
             number += 1
-        return numpy.concatenate(parts)
+        return parts[0] if len(parts) == 1 else numpy.concatenate(parts)
