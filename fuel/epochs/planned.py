@@ -10,12 +10,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import lock_of
-from fuel.schemes.row_requests import RowRequests, Rows, marks
-from fuel.schemes.shard import Shard
+from fuel.schemes.row_requests import RowRequests, marks
+from fuel.schemes.shard import (Rows, Shard, place_of_rank,
+                                rows_of_rank)
 from fuel.typing import Batch, StreamLike
 
 if TYPE_CHECKING:
@@ -104,15 +105,12 @@ class PlannedReader:
 
     def _read_item(self) -> Batch:
         first, total = self.epoch.requested, self.plan.num_items
-        place = first + self.shard.rank
-        is_last = first + self.shard.num_shards > total
-        if first >= total or (is_last and (
-                self.shard.uneven == 'drop'
-                or (self.shard.uneven == 'uneven' and place >= total))):
+        place = place_of_rank(first, total, self.shard)
+        if place is None:
             self._end(first)
         self._count(self.shard.num_shards)
-        self._repeats = place >= total
-        return self.plan.read(place % total)
+        self._repeats = first + self.shard.rank >= total
+        return self.plan.read(place)
 
     def _read_rows(self) -> Batch:
         while True:
@@ -120,19 +118,13 @@ class PlannedReader:
             if item >= self.plan.num_items:
                 self._end(item)
             self._count(1)
-            found = self._own_rows(item)
-            if found is not None:
+            found = self.rows_at(item)
+            if found is not None and not found.is_empty():
                 return self.plan.read_rows(
                     item, found.rows, found.total - found.real)
             # The loop that calls counts those that are delivered.
             if self.epoch.request_iterator is None:
                 self.epoch.position += 1
-
-    def _own_rows(self, item: int) -> Rows | None:
-        """Return which rows of a batch come, None if none do."""
-        found = self.rows_at(item)
-        return (found if found is not None
-                and found.rows.start < found.rows.stop else None)
 
     def rows_at(self, item: int) -> Rows | None:
         """Return which rows of a batch are the rank's, None if it is left
@@ -141,13 +133,7 @@ class PlannedReader:
             return None
         real = self.plan.rows(item)
         assert real is not None
-        total = real
-        if real < self.plan.full_size(item):
-            if self.shard.uneven == 'drop':
-                return None
-            if self.shard.uneven == 'pad':
-                total = self.plan.full_size(item)
-        return Rows(self.shard.part(total), total, real)
+        return rows_of_rank(real, self.plan.full_size(item), self.shard)
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the item read last repeat some."""
@@ -160,7 +146,7 @@ class PlannedReader:
         if requests is not None:
             requests.advance(count)
 
-    def _end(self, first: int) -> None:
+    def _end(self, first: int) -> NoReturn:
         if first >= self.plan.num_items:
             self.plan.end()
         self.plan.finish()
@@ -182,7 +168,8 @@ class PlannedReader:
             return
         with self._bound():
             while count and epoch.requested < self.plan.num_items:
-                is_own = self._own_rows(epoch.requested) is not None
+                found = self.rows_at(epoch.requested)
+                is_own = found is not None and not found.is_empty()
                 self._count(1)
                 if is_own or epoch.request_iterator is None:
                     epoch.position += 1

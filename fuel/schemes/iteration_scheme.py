@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuel.describe.text import scheme_text
-from fuel.schemes.shard import Shard, checked_shard, num_of_rank
+from fuel.schemes.shard import (Shard, checked_shard, num_of_rank,
+                                rows_of_rank)
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import State
 from fuel.utils.arguments import NamedArguments
@@ -213,6 +214,5 @@ def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
     last = examples - (total - 1) * size
     if last >= size or not total:
         return total
-    part = shard.part(last)
-    is_left_out = (shard.uneven == 'drop') or part.start == part.stop
-    return total - is_left_out
+    rows = rows_of_rank(last, size, shard)
+    return total - (rows is None or rows.is_empty())

@@ -1,32 +1,62 @@
 """Requests for some rows of batches whose other rows nobody needs here."""
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
 from fuel.schemes.requests import RequestIterator
+from fuel.schemes.shard import Rows
 from fuel.typing import Request
 
 
-class Rows(NamedTuple):
-    """Rows of a whole batch: which, and how many it has.
+class ChosenRequests(RequestIterator):
+    """Base of the iterators over requests, or parts, of another.
 
-    Those from number `real` on repeat examples of the start.
+    Subclasses implement :meth:`_next` and :meth:`_at`, whose argument
+    `compact` says whether an array is returned where there is one.
     """
 
-    rows: slice
-    total: int
-    real: int
+    requests: RequestIterator
+
+    def _next(self, compact: bool) -> Any:
+        """Return the next request."""
+        raise NotImplementedError
+
+    def _at(self, position: int, compact: bool) -> Any:
+        """Return the request at a position, None after the last."""
+        raise NotImplementedError
+
+    @property
+    def is_random_access(self) -> bool:
+        """Whether any request is known by its number (bool)."""
+        return self.requests.is_random_access
+
+    @property
+    def batch_size(self) -> Any:
+        """Number of indices of a whole request, None if it is not known."""
+        return getattr(self.requests, 'batch_size', None)
+
+    def __next__(self) -> Any:
+        return self._next(False)
+
+    def next_compact(self) -> Any:
+        """Return the next request, as an array where there is one."""
+        return self._next(True)
+
+    def request_at(self, position: int) -> Any:
+        """Return the request at a position, None after the last."""
+        return self._at(position, False)
+
+    def compact_at(self, position: int) -> Any:
+        """Return what :meth:`request_at` does, as an array if possible."""
+        return self._at(position, True)
 
 
-class RowRequests(RequestIterator):
+class RowRequests(ChosenRequests):
     """Requests of which the next one is cut to the rows that are wanted.
 
-    Attributes
-    ----------
-    rows : slice or None
-        Rows of the next request; None for all of them.
+    `rows`: rows of the next request; None for all of them.
     """
 
     def __init__(self, requests: RequestIterator) -> None:
@@ -35,43 +65,21 @@ class RowRequests(RequestIterator):
         self.position = requests.position
         self.rows: slice | None = None
 
-    @property
-    def batch_size(self) -> Any:
-        """Number of indices of a whole request."""
-        return getattr(self.requests, 'batch_size', None)
-
-    @property
-    def is_random_access(self) -> bool:
-        """Whether any request is known by its number (bool)."""
-        return self.requests.is_random_access
-
-    def _cut(self, position: int, request: Request) -> Any:
+    def _at(self, position: int, compact: bool) -> Any:
+        request = (self.requests.compact_at(position) if compact
+                   else self.requests.request_at(position))
         if self.rows is None or position != self.position or request is None:
             return request
         rows = as_rows(request)[self.rows]
         return (numpy.ascontiguousarray(rows)
                 if isinstance(rows, numpy.ndarray) else rows)
 
-    def __next__(self) -> Any:
-        return self._taken(self.request_at(self.position))
-
-    def next_compact(self) -> Any:
-        """Return the next request, as an array where there is one."""
-        return self._taken(self.compact_at(self.position))
-
-    def _taken(self, request: Request) -> Any:
+    def _next(self, compact: bool) -> Any:
+        request = self._at(self.position, compact)
         if request is None:
             raise StopIteration
         self.position += 1
         return request
-
-    def request_at(self, position: int) -> Any:
-        """Return a request by its number, None after the last."""
-        return self._cut(position, self.requests.request_at(position))
-
-    def compact_at(self, position: int) -> Any:
-        """Return what :meth:`request_at` does, as an array if possible."""
-        return self._cut(position, self.requests.compact_at(position))
 
     def rows_at(self, position: int) -> Rows:
         """Return which rows of a request were wanted last."""

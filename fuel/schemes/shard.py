@@ -14,6 +14,21 @@ GRANULARITIES = ('batch', 'example')
 POLICIES = ('uneven', 'drop', 'pad')
 
 
+class Rows(NamedTuple):
+    """Rows of a whole batch: which, and how many it has.
+
+    Those from number `real` on repeat examples of the start.
+    """
+
+    rows: slice
+    total: int
+    real: int
+
+    def is_empty(self) -> bool:
+        """Return whether there are none."""
+        return bool(self.rows.start >= self.rows.stop)
+
+
 class Shard(NamedTuple):
     """The share of an order that one of several ranks takes.
 
@@ -107,6 +122,32 @@ def as_shard(shard: object) -> Shard | None:
             "shard must be (rank, num_shards), a Shard or 'auto', got "
             f'{shard!r}')
     return checked_shard(*shard)
+
+
+def place_of_rank(first: int, total: float, shard: Shard) -> int | None:
+    """Return which item is the rank's of the round that begins with `first`.
+
+    None if it has none, of `total` items.
+    """
+    place = first + shard.rank
+    if first + shard.num_shards <= total:
+        return place
+    if first >= total or shard.uneven == 'drop':
+        return None
+    if place < total:
+        return place
+    return place % int(total) if shard.uneven == 'pad' else None
+
+
+def rows_of_rank(real: int, full: int, shard: Shard) -> Rows | None:
+    """Return which rows of a batch of `real` examples are the rank's.
+
+    None if these are fewer than a `full` batch has, and it is left out.
+    """
+    if real < full and shard.uneven == 'drop':
+        return None
+    total = max(real, full) if shard.uneven == 'pad' else real
+    return Rows(shard.part(total), total, real)
 
 
 def num_of_rank(total: int, shard: Shard) -> int:

@@ -45,9 +45,8 @@ class Mixture:
 
     def __init__(self, requests: Any, stop: Stop) -> None:
         self.requests = requests
-        self.points: MixingRequests = (
-            requests.known.requests if hasattr(requests, 'known')
-            else requests)
+        self.points: MixingRequests = getattr(
+            requests, 'requests', requests)
         count = len(self.points.weights)
         self.stop = stop
         self.taken = numpy.zeros(count, numpy.int64)

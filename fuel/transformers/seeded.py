@@ -15,7 +15,7 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.planned import number_read, rows_at
 from fuel.epochs.sharding import sharding_of
-from fuel.schemes.row_requests import Rows
+from fuel.schemes.shard import Rows
 from fuel.transformers.base import Transformer, length_of
 from fuel.typing import RandomGenerator, Request
 from fuel.utils.checks import not_negative, saved_count
