@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 
 from fuel.describe.pipeline import HERE, Described, described, short
 from fuel.describe.text import source_text
@@ -64,7 +62,8 @@ class PipelineGraph:
         FileNotFoundError
             If Graphviz, the command ``dot``, is not installed.
         """
-        dot = shutil.which('dot')
+        import subprocess
+        dot = _find_dot()
         if dot is None:
             raise FileNotFoundError(
                 "drawing needs Graphviz: install it, so that there is a "
@@ -90,7 +89,14 @@ class PipelineGraph:
             file.write(text)
 
     def _repr_svg_(self) -> str | None:
-        return None if shutil.which('dot') is None else self.svg()
+        return None if _find_dot() is None else self.svg()
+
+
+def _find_dot() -> str | None:
+    # Not imported above: with what it imports itself it takes as long as
+    # any other module, and few draw.
+    import shutil
+    return shutil.which('dot')
 
 
 def _source(stages: list[Described]) -> str:

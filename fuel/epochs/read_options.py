@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy
@@ -27,8 +26,7 @@ class Conversion(NamedTuple):
     shift: float | None = None
 
 
-@dataclass(frozen=True)
-class ReadOptions:
+class ReadOptions(NamedTuple):
     """Wishes of the stages that read an epoch of a data set.
 
     A reader that fulfils one names the source in its attribute
@@ -40,4 +38,4 @@ class ReadOptions:
         By names of the data set's sources.
     """
 
-    conversions: Mapping[str, Conversion] = field(default_factory=dict)
+    conversions: Mapping[str, Conversion] = {}

@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
-from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 #: Arguments of the fsspec file system that a URL belongs to.
 StorageOptions: TypeAlias = Mapping[str, Any]
@@ -49,6 +48,8 @@ def file_name(path: str) -> str:
     """Return the name of a file; of a URL, the last part of its path."""
     if not is_url(path):
         return os.path.basename(path)
+    # Imported where a URL comes: most data sets are local files.
+    from urllib.parse import unquote, urlsplit
     # A bucket without a key is no file.
     parts = urlsplit(path.rpartition('::')[2])
     return os.path.basename(unquote(parts.path))
@@ -72,6 +73,7 @@ def without_secrets(url: str) -> str:
 
 
 def _replaced(url: str, by: str | None) -> str:
+    from urllib.parse import urlsplit, urlunsplit
     chain, _, last = url.rpartition('::')
     parts = urlsplit(last)
     user, _, host = parts.netloc.rpartition('@')
@@ -129,6 +131,7 @@ class Secrets:
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:
+    from urllib.parse import parse_qsl, quote, unquote, urlsplit
     parts = urlsplit(url.rpartition('::')[2])
     user = parts.netloc.rpartition('@')[0]
     yield from (user, *user.split(':', 1))

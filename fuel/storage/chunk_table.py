@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy
@@ -24,8 +23,7 @@ class UnreadableTableError(ValueError):
     """The chunks cannot be found without HDF5."""
 
 
-@dataclass(frozen=True)
-class ChunkTable:
+class ChunkTable(NamedTuple):
     """Where the chunks of a data set are, in the order of the grid.
 
     `grid`: how many chunks there are along each axis.

@@ -4,8 +4,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy
@@ -42,8 +41,7 @@ LAYOUT_NAMES = {
 }
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(NamedTuple):
     """One filter of the pipeline that chunks went through.
 
     `code`: as registered with the HDF Group.
@@ -76,8 +74,7 @@ def is_known(filters: tuple[Filter, ...]) -> bool:
             and sum(code in COMPRESSORS for code in codes) <= 1)
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """How a data set is stored.
 
     `storage`: ``'contiguous'``, ``'chunked'``, ``'compact'``, ``'virtual'`` or
@@ -92,7 +89,6 @@ class Layout:
     chunk_shape: tuple[int, ...] | None
     filters: tuple[Filter, ...]
     obstacle: str
-
     is_ragged: bool = False
 
     @property

@@ -2,12 +2,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 # The groups of this process, and where the limits of one are: the new
 # tree and the old one.
-OWN_GROUPS = Path('/proc/self/cgroup')
-GROUP_ROOT = Path('/sys/fs/cgroup')
+OWN_GROUPS = '/proc/self/cgroup'
+GROUP_ROOT = '/sys/fs/cgroup'
 GROUP_LIMITS = ('memory.max', 'memory/memory.limit_in_bytes')
 
 
@@ -26,33 +25,35 @@ def _physical_memory() -> int:
 
 def _group_limits() -> list[int]:
     """Return the limits of this process's control group and those above."""
-    paths = [GROUP_ROOT / name for name in GROUP_LIMITS]
+    paths = [os.path.join(GROUP_ROOT, name) for name in GROUP_LIMITS]
     try:
-        for line in OWN_GROUPS.read_text().splitlines():
+        for line in _read(OWN_GROUPS).splitlines():
             number, controllers, inner = line.split(':', 2)
             if number == '0':
                 paths += _upwards(GROUP_ROOT, inner, GROUP_LIMITS[0])
             elif 'memory' in controllers.split(','):
-                paths += _upwards(GROUP_ROOT / 'memory', inner,
-                                  Path(GROUP_LIMITS[1]).name)
+                paths += _upwards(os.path.join(GROUP_ROOT, 'memory'), inner,
+                                  os.path.basename(GROUP_LIMITS[1]))
     except (OSError, ValueError):
         pass
     return [limit for limit in map(_read_limit, paths) if limit]
 
 
-def _upwards(root: Path, inner: str, name: str) -> list[Path]:
+def _upwards(root: str, inner: str, name: str) -> list[str]:
     """Return a file of a group and of each above it, without the root's."""
-    group = root / inner.lstrip('/')
-    found = []
-    while group != root and root in group.parents:
-        found.append(group / name)
-        group = group.parent
-    return found
+    groups = [group for group in inner.split('/') if group]
+    return [os.path.join(root, *groups[:depth], name)
+            for depth in range(len(groups), 0, -1)]
 
 
-def _read_limit(path: Path) -> int:
+def _read(path: str) -> str:
+    with open(path, encoding='utf-8') as file:
+        return file.read()
+
+
+def _read_limit(path: str) -> int:
     """Return the number in a file, 0 if there is none ("max", no file)."""
     try:
-        return int(path.read_text())
+        return int(_read(path))
     except (OSError, ValueError):
         return 0

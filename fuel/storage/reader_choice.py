@@ -1,7 +1,6 @@
 """The choice of a reader."""
 from __future__ import annotations
 
-import dataclasses
 import logging
 
 import h5py
@@ -50,7 +49,7 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
         if layout.reader == 'decoded':
             return DecodedReader(dataset, layout, budget)
     except ValueError as error:
-        layout = dataclasses.replace(layout, obstacle=str(error))
+        layout = layout._replace(obstacle=str(error))
     logger.debug('%s, source %s is read through h5py: %s',
                  dataset.file.filename, dataset.name, layout.obstacle)
     return H5PYReader(dataset, layout)

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Never
 
 from fuel.describe import SourceTypes
@@ -281,7 +280,8 @@ class DataStream(AbstractDataStream):
         """Pass the wishes of a stage on to the data set's reader."""
         # A stream may give its sources other names.
         if '_sources' not in vars(self):
-            epoch.options = replace(epoch.options, conversions=conversions)
+            epoch.options = epoch.options._replace(
+                conversions=conversions)
 
     def _replace_state(self, state: Any) -> None:
         """Show another state, here and in the epochs that had the old."""

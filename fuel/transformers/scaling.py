@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeGuard
 
@@ -131,7 +130,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
             self, epoch: Epoch, conversions: Mapping[str, Conversion],
             ) -> None:
         """Record in which types the stage above wants its data."""
-        epoch.options = replace(epoch.options, conversions=conversions)
+        epoch.options = epoch.options._replace(conversions=conversions)
 
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()

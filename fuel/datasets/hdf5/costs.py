@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -12,8 +11,7 @@ from fuel.datasets.rows import as_rows, is_batch
 from fuel.remote.page_table import LARGEST_REQUEST, PageTable
 
 
-@dataclass(frozen=True)
-class EpochCost:
+class EpochCost(NamedTuple):
     """Requests and bytes of an epoch.
 
     Attributes
