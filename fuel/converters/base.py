@@ -13,6 +13,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, TypeVar
 
 import h5py
@@ -20,7 +21,7 @@ import numpy
 
 from fuel.converters.output import (ConvertedFile, Layout, Pieces,
                                     converted_file, create_source, label_axes,
-                                    write_rows)
+                                    write_names, write_rows)
 from fuel.converters.raw.files import BadInputFile, Folder, require_files
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import MissingInputFiles
@@ -28,9 +29,9 @@ from fuel.utils.checks import positive
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
-           'Pieces', 'check_exists', 'converted_file', 'create_source',
-           'fill_hdf5_file', 'filler_of', 'label_axes', 'progress_bar',
-           'write_file', 'write_splits']
+           'Pieces', 'check_exists', 'consecutive', 'converted_file',
+           'create_source', 'fill_hdf5_file', 'filler_of', 'label_axes',
+           'progress_bar', 'write_file', 'write_splits']
 
 # Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
@@ -237,6 +238,16 @@ def write_splits(h5file: h5py.File,
     h5file.attrs['split'] = H5PYDataset.create_split_array(splits)
 
 
+def consecutive(counts: Mapping[str, int], sources: Iterable[str]
+                ) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return splits, as `write_splits` takes them, of so many examples each
+    that follow one another in all sources."""
+    names = list(sources)
+    return {split: dict.fromkeys(names, (stop - count, stop))
+            for (split, count), stop in zip(
+                counts.items(), accumulate(counts.values()), strict=True)}
+
+
 def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
                  ) -> AbstractContextManager[Bar]:
     """Show the progress of a conversion: a bar on a terminal, elsewhere two
@@ -259,11 +270,14 @@ def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
     return progress(f'{prefix} {name}', maxval, in_lines=True)
 
 
-def filler_of(converter: Converter) -> Filler:
-    """Return what fills the parser of a converter that takes no arguments
-    beside folders and the name of its file."""
+def filler_of(converter: Converter, *flags: str, **settings: Any) -> Filler:
+    """Return what fills the parser of a converter that takes at most one
+    argument, added with these flags and settings, beside folders and the name
+    of its file."""
     def fill_subparser(subparser: ArgumentParser) -> Converter:
-        """Return the converter; its parser needs nothing more."""
+        """Set up the parser; return the converter."""
+        if flags:
+            subparser.add_argument(*flags, **settings)
         return converter
 
     return fill_subparser
@@ -271,7 +285,9 @@ def filler_of(converter: Converter) -> Filler:
 
 def write_file(directory: Folder, filename: str, inputs: Iterable[str],
                data: Iterable[Iterable[Any]],
-               labels: Mapping[str, Sequence[str]]) -> tuple[str]:
+               labels: Mapping[str, Sequence[str]],
+               names: Mapping[str, Mapping[str, Sequence[str]]] | None = None
+               ) -> tuple[str]:
     """Write a whole converted file.
 
     Parameters
@@ -286,6 +302,9 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
         Splits, sources and arrays; see `fill_hdf5_file`.
     labels : mapping of str to sequence of str
         Labels of the axes of each source; see `label_axes`.
+    names : mapping, optional
+        For an attribute, such as ``'class_names'``, the names that it has
+        for some sources. Default: none.
 
     Returns
     -------
@@ -294,5 +313,7 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
     """
     with converted_file(directory, filename, inputs) as h5file:
         fill_hdf5_file(h5file, data)
+        for kind, sources in (names or {}).items():
+            write_names(h5file, kind, sources)
         label_axes(h5file, labels)
     return (os.path.join(directory, filename),)

@@ -1,8 +1,7 @@
 """CalTech 101 Silhouettes: a MATLAB file for each size."""
-from argparse import ArgumentParser
 from typing import Any
 
-from fuel.converters.base import Converter, write_file
+from fuel.converters.base import filler_of, write_file
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import as_bytes, read_variables
@@ -55,9 +54,6 @@ def _arrays(content: dict[str, Any], prefix: str, size: int,
             f'labels, got {features.shape} and {targets.shape}')
     return features.reshape(-1, 1, size, size), targets.reshape(-1, 1)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert caltech101_silhouettes SIZE``."""
-    subparser.add_argument('size', type=int, choices=SIZES,
-                           help='height and width of the images')
-    return convert_silhouettes
+fill_subparser = filler_of(
+    convert_silhouettes, 'size', type=int, choices=SIZES,
+    help='height and width of the images')

@@ -2,14 +2,13 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from fuel.converters.base import (Converter, converted_file, create_source,
-                                  label_axes)
+from fuel.converters.base import (converted_file, create_source,
+                                  filler_of, label_axes)
 from fuel.converters.images import write_images, zipped_images
 from fuel.converters.output import IMAGES, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
@@ -135,10 +134,6 @@ def _read_attributes(path: str) -> Array:
     return numpy.array([[value == '1' for value in row[1:]]
                         for row in rows], dtype='uint8')
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert celeba FORMAT``."""
-    subparser.add_argument(
-        'which_format', choices=FORMATS,
-        help='images as they are, or of 64 x 64 pixels')
-    return convert_celeba
+fill_subparser = filler_of(
+    convert_celeba, 'which_format', choices=FORMATS,
+    help='images as they are, or of 64 x 64 pixels')

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.custom_data import (Rows, add_split_options, advise,
-                                          as_classes, write_names)
-from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
-                                  label_axes)
+from fuel.converters.custom_data import (add_split_options, advise,
+                                          as_classes, divided)
+from fuel.converters.base import Converter, write_file
 from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.datasets.random_splits import held_out
 
 __all__ = ['convert_csv', 'fill_subparser']
 
@@ -70,19 +68,14 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
     if stratify and target is None:
         raise ValueError('--stratify holds out a share of every class, so '
                          'one column must be named as the --target')
-    splits = held_out(len(features), hold_out, seed,
-                      sources['targets'] if stratify else None)
-    with converted_file(output_directory, output_filename, [path]) as h5file:
-        fill_hdf5_file(h5file, [
-            (split, source, Rows(array, rows))
-            for split, rows in splits.items()
-            for source, array in sources.items()])
-        write_names(h5file, 'column_names', {'features': column_names})
-        write_names(h5file, 'class_names', class_names)
-        label_axes(h5file, {
-            'features': ('batch', 'feature'),
-            **({} if target is None else {'targets': LABELS})})
-    return (os.path.join(output_directory, output_filename),)
+    labels = {'features': ('batch', 'feature'), 'targets': LABELS}
+    return write_file(
+        output_directory, output_filename, [path],
+        divided(sources.items(), hold_out, seed,
+                sources['targets'] if stratify else None),
+        {source: labels[source] for source in sources},
+        {'column_names': {'features': column_names},
+         'class_names': class_names})
 
 
 def _read(path: str, delimiter: str, header: bool) -> dict[str, list[str]]:

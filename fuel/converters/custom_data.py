@@ -1,20 +1,20 @@
 """Options of converters of a user's own files: splits, classes, advice."""
 import argparse
 import functools
-import json
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
-import h5py
 import numpy
+from numpy.typing import ArrayLike
 
 from fuel import config
 from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile
+from fuel.datasets.random_splits import held_out
 from fuel.exceptions import MissingInputFiles
 
-__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'write_names']
+__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'divided']
 
 F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
@@ -48,6 +48,17 @@ class Rows(Examples):
         """Iterate over the rows, some at a time."""
         for i in range(0, len(self), ROWS_AT_ONCE):
             yield self._array[self._rows[i:i + ROWS_AT_ONCE]]
+
+
+def divided(arrays: Collection[tuple[str, Array]],
+            hold_out: Sequence[tuple[str, float]] | None, seed: int,
+            classes: ArrayLike | None) -> list[tuple[str, str, Rows]]:
+    """Divide sources, of as many examples each, into splits, with random
+    examples held out; return what `fill_hdf5_file` takes."""
+    count = len(next(iter(arrays))[1])
+    return [(split, source, Rows(array, rows)) for split, rows in held_out(
+                count, hold_out, seed, classes).items()
+            for source, array in arrays]
 
 
 def add_split_options(subparser: ArgumentParser) -> None:
@@ -85,11 +96,3 @@ def as_classes(names: Sequence[str]) -> tuple[Array, list[str]]:
     kind = numpy.min_scalar_type(max(len(known) - 1, 0))
     return (numpy.array([[number[name]] for name in names], dtype=kind),
             known)
-
-
-def write_names(h5file: h5py.File, kind: str,
-                sources: Mapping[str, Sequence[str]]) -> None:
-    """Write names of classes or columns to the attribute `kind` of sources,
-    as a list in JSON: other texts in attributes have a bound together."""
-    for source, names in sources.items():
-        h5file[source].attrs[kind] = json.dumps(list(names))

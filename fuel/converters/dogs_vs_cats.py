@@ -4,7 +4,7 @@ import posixpath
 
 import numpy
 
-from fuel.converters.base import (converted_file, create_source,
+from fuel.converters.base import (consecutive, converted_file, create_source,
                                   filler_of, label_axes, write_splits)
 from fuel.converters.images import write_images, zipped_images
 from fuel.converters.output import LABELS
@@ -46,10 +46,10 @@ def convert_dogs_vs_cats(
         create_source(h5file, 'targets', (n_train, 1), 'uint8')[...] = targets
         for start, path, part in zip((0, n_train), paths, names, strict=True):
             write_images(features, start, zipped_images(path, part))
-        write_splits(h5file, {
-            'train': {'image_features': (0, n_train),
-                      'targets': (0, n_train)},
-            'test': {'image_features': (n_train, n_train + n_test)}})
+        splits = consecutive({'train': n_train, 'test': n_test},
+                             ('image_features', 'targets'))
+        del splits['test']['targets']
+        write_splits(h5file, splits)
         label_axes(h5file, {'targets': LABELS})
     return (os.path.join(output_directory, output_filename),)
 

@@ -1,13 +1,10 @@
 """EMNIST: gzipped IDX files in a zip archive."""
 import io
-from argparse import ArgumentParser
-from collections.abc import Iterator
 from typing import Any
 
-from fuel.converters.base import Converter, Part, write_file
+from fuel.converters.base import filler_of
 from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
-                                   parse_idx)
-from fuel.converters.output import IMAGES, LABELS
+                                   parse_idx, write_pairs)
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import (MAX_UNPACKED, BadInputFile, Folder,
                                        input_paths, unpack_gzip)
@@ -37,16 +34,9 @@ def convert_emnist(directory: Folder, output_directory: Folder,
                          f'{which_format!r}')
     output_filename = output_filename or f'emnist_{which_format}.hdf5'
     path, = input_paths(directory, [ARCHIVE])
-
-    def data() -> Iterator[Part]:
-        for split in ('train', 'test'):
-            features, targets = _read_pair(
-                path, f'gzip/emnist-{which_format}-{split}')
-            yield split, 'features', features
-            yield split, 'targets', targets
-
-    return write_file(output_directory, output_filename, [path], data(),
-                      {'features': IMAGES, 'targets': LABELS})
+    return write_pairs(
+        output_directory, output_filename, [path],
+        lambda split: _read_pair(path, f'gzip/emnist-{which_format}-{split}'))
 
 
 def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:
@@ -67,10 +57,6 @@ def _read(path: str, name: str, magic: int, ndim: int) -> Any:
     return parse_idx(unpack_gzip(io.BytesIO(packed), where), where, magic,
                      ndim)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert emnist SET``; return the
-    converter."""
-    subparser.add_argument('which_format', choices=SETS, metavar='SET',
-                           help='one of ' + ', '.join(SETS))
-    return convert_emnist
+fill_subparser = filler_of(
+    convert_emnist, 'which_format', choices=SETS, metavar='SET',
+    help='one of ' + ', '.join(SETS))

@@ -16,7 +16,7 @@ from fuel.converters.ilsvrc_images import (
 from fuel.converters.ilsvrc_metadata import (Synsets, classes_of,
                                               read_devkit_files, read_numbers,
                                               synset_table, wnid_classes)
-from fuel.converters.base import (Converter, converted_file,
+from fuel.converters.base import (Converter, consecutive, converted_file,
                                   write_splits)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_variables
@@ -156,10 +156,8 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     >>> create_splits(5, 3, 2)['valid']['targets']
     (5, 8)
     """
-    borders = numpy.cumsum([0, n_train, n_valid, n_test]).tolist()
-    return {split: dict.fromkeys(SOURCES, (start, stop))
-            for split, start, stop in zip(('train', 'valid', 'test'), borders,
-                                          borders[1:], strict=False)}
+    return consecutive({'train': n_train, 'valid': n_valid, 'test': n_test},
+                       SOURCES)
 
 
 def create_sources(hdf5_file: h5py.File, n_total: int, n_targets: int) -> None:

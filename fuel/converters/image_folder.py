@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import h5py
 
 from fuel.converters.custom_data import (add_split_options, advise,
-                                          as_classes, write_names)
+                                          as_classes)
 from fuel.converters.images import ordered_map, write_images
 from fuel.converters.ragged import create_ragged
-from fuel.converters.base import (Converter, converted_file, create_source,
-                                  label_axes, write_splits)
-from fuel.converters.output import IMAGES, LABELS, write_inputs
+from fuel.converters.base import (Converter, consecutive, converted_file,
+                                  create_source, label_axes, write_splits)
+from fuel.converters.output import IMAGES, LABELS, write_inputs, write_names
 from fuel.converters.raw.files import Folder, require_regular
 from fuel.datasets.random_splits import held_out
 from fuel.converters.raw.images import (MAX_PIXELS, decode, open_image,
@@ -90,12 +90,9 @@ def convert_image_folder(
         digests: dict[str, Digest] = {}
         write_images(features, 0, _decoded(pictures, color_mode, size,
                                            digests))
-        borders, start = {}, 0
-        for split, part in splits.items():
-            borders[split] = dict.fromkeys(('features', 'targets'),
-                                           (start, start + len(part)))
-            start += len(part)
-        write_splits(h5file, borders)
+        write_splits(h5file, consecutive(
+            {split: len(part) for split, part in splits.items()},
+            ('features', 'targets')))
         write_names(h5file, 'class_names', {'targets': names})
         write_inputs(h5file, _folder_digest(directory, digests))
         label_axes(h5file, {'targets': LABELS, **(

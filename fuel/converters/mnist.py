@@ -1,13 +1,12 @@
 """MNIST: images and labels in four gzipped IDX files."""
 import math
 import struct
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy
 
-from fuel.converters.base import Converter, Part, write_file
+from fuel.converters.base import Part, filler_of, write_file
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
                                        read_gzip, refuse_namesakes)
@@ -54,14 +53,23 @@ def convert_idx_files(directory: Folder, output_directory: Folder,
     paths = input_paths(directory, ALL_FILES)
     refuse_namesakes(dataset, paths)
 
+    files = {'train': (paths[0], paths[1]), 'test': (paths[2], paths[3])}
+    return write_pairs(output_directory, output_filename, paths,
+                       lambda split: read_pair(*files[split], dtype))
+
+
+def write_pairs(output_directory: Folder, output_filename: str,
+                inputs: Sequence[str],
+                read: Callable[[str], tuple[Array, Array]]) -> tuple[str]:
+    """Write a file of two splits, of which `read` returns the images and the
+    labels."""
     def data() -> Iterator[Part]:
-        for split, images, labels in (('train', *paths[:2]),
-                                      ('test', *paths[2:])):
-            features, targets = read_pair(images, labels, dtype)
+        for split in ('train', 'test'):
+            features, targets = read(split)
             yield split, 'features', features
             yield split, 'targets', targets
 
-    return write_file(output_directory, output_filename, paths, data(),
+    return write_file(output_directory, output_filename, inputs, data(),
                       {'features': IMAGES, 'targets': LABELS})
 
 
@@ -130,10 +138,6 @@ def parse_idx(content: bytes, path: str, magic: int, ndim: int) -> Array:
     return numpy.frombuffer(
         content, dtype='uint8', offset=header).reshape(shape)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert mnist``; return the converter."""
-    subparser.add_argument(
-        '--dtype', choices=DTYPES, default=None,
-        help='type of the features (default: uint8, as in the raw files)')
-    return convert_mnist
+fill_subparser = filler_of(
+    convert_mnist, '--dtype', choices=DTYPES, default=None,
+    help='type of the features (default: uint8, as in the raw files)')

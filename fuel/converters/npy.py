@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.custom_data import (Rows, add_split_options, advise)
-from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
-                                  label_axes)
+from fuel.converters.custom_data import (Rows, add_split_options, advise,
+                                          divided)
+from fuel.converters.base import Converter, write_file
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.datasets.random_splits import held_out
 from fuel.utils.npy_header import read_npy_header
 
 __all__ = ['convert_npy', 'fill_subparser']
@@ -45,10 +44,7 @@ def convert_npy(directory: Folder, output_directory: Folder,
     labels.update(_axes(text, {source: array.ndim
                                for _, source, array in arrays})
                   for text in axes)
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        fill_hdf5_file(h5file, data)
-        label_axes(h5file, labels)
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(output_directory, output_filename, paths, data, labels)
 
 
 def _parse(text: str) -> tuple[str, str, str]:
@@ -84,7 +80,7 @@ def _open(path: str) -> Array:
 
 def _with_splits(arrays: Sequence[tuple[str, str, Any]],
                  hold_out: Sequence[tuple[str, float]] | None,
-                 seed: int, stratify: bool) -> list[tuple[str, str, Any]]:
+                 seed: int, stratify: bool) -> list[tuple[str, str, Rows]]:
     with_splits = {bool(split) for split, _, _ in arrays}
     if with_splits == {True} and not hold_out:
         return [(split, source, Rows(array))
@@ -95,7 +91,6 @@ def _with_splits(arrays: Sequence[tuple[str, str, Any]],
             'either all files name their splits and none is held out, or '
             f'none does and all have as many examples; got {lengths} '
             'examples')
-    count = len(arrays[0][2])
     classes = None
     if stratify:
         classes = next((array for _, source, array in arrays
@@ -103,10 +98,8 @@ def _with_splits(arrays: Sequence[tuple[str, str, Any]],
         if classes is None:
             raise ValueError('--stratify needs a source called targets, with '
                              'the class of each example')
-    return [(split, source, Rows(array, rows))
-            for split, rows in held_out(
-                count, hold_out, seed, classes).items()
-            for _, source, array in arrays]
+    return divided([(source, array) for _, source, array in arrays],
+                   hold_out, seed, classes)
 
 
 def _axes(text: str, ranks: dict[str, int]) -> tuple[str, tuple[str, ...]]:

@@ -23,7 +23,7 @@ from fuel.utils.atomic_files import atomic_path
 __all__ = ['IMAGES', 'INPUTS_ATTRIBUTE', 'LABELS', 'Array', 'ConvertedFile',
            'Examples', 'Layout', 'OutputFolder', 'Pieces', 'check_room',
            'converted_file', 'create_source', 'label_axes', 'tag',
-           'write_inputs', 'write_rows']
+           'write_inputs', 'write_names', 'write_rows']
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Of a chunk, if there is a compression and no size was chosen.
@@ -295,6 +295,14 @@ def tag(h5file: h5py.File, attributes: Mapping[str, str]) -> None:
     """Write text attributes of the root, of variable length."""
     for name, text in attributes.items():
         h5file.attrs[name] = text
+
+
+def write_names(h5file: h5py.File, kind: str,
+                sources: Mapping[str, Sequence[str]]) -> None:
+    """Write names of classes or columns to the attribute `kind` of sources,
+    as a list in JSON: other texts in attributes have a bound together."""
+    for source, names in sources.items():
+        h5file[source].attrs[kind] = json.dumps(list(names))
 
 
 def write_inputs(h5file: h5py.File,

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy
 
-from fuel.converters.base import (Converter, converted_file, fill_hdf5_file,
-                                  label_axes)
-from fuel.converters.custom_data import (Rows, add_split_options, advise,
-                                         as_classes, write_names)
+from fuel.converters.base import Converter, write_file
+from fuel.converters.custom_data import (add_split_options, advise,
+                                         as_classes, divided)
+from fuel.converters.output import LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.datasets.random_splits import held_out
 from fuel.exceptions import DamagedFileError
 from fuel.storage import Reader
 
@@ -65,16 +64,11 @@ def convert_parquet(directory: Folder, output_directory: Folder,
         raise ValueError('--stratify needs a source called targets, with the '
                          'class of each example: name one with --source')
     classes = numpy.ravel(arrays['targets'][:]) if stratify else None
-    splits = held_out(dataset.num_examples, hold_out, seed, classes)
-    with converted_file(output_directory, output_filename, paths) as h5file:
-        fill_hdf5_file(h5file, [
-            (split, source, Rows(array, rows))
-            for split, rows in splits.items()
-            for source, array in arrays.items()])
-        write_names(h5file, 'class_names', class_names)
-        label_axes(h5file, {source: ('batch', *['index'] * (source in (
-            class_names))) for source in arrays})
-    return (os.path.join(output_directory, output_filename),)
+    return write_file(
+        output_directory, output_filename, paths,
+        divided(arrays.items(), hold_out, seed, classes),
+        {source: LABELS if source in class_names else LABELS[:1]
+         for source in arrays}, {'class_names': class_names})
 
 
 class ReaderRows:

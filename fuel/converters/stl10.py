@@ -5,7 +5,7 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters.base import (converted_file, create_source,
+from fuel.converters.base import (consecutive, converted_file, create_source,
                                   filler_of, label_axes, progress_bar,
                                   write_splits)
 from fuel.converters.output import IMAGES, LABELS
@@ -40,10 +40,10 @@ def convert_stl10(directory: Folder, output_directory: Folder,
     """
     path, = input_paths(directory, [ARCHIVE])
     counts, small = _scan(path)
-    borders, start = {}, 0
-    for split in SPLITS:
-        borders[split] = (start, start + counts[split])
-        start += counts[split]
+    splits: dict[str, dict[str, Any]] = {**consecutive(
+        {split: counts[split] for split in SPLITS}, ('features', 'targets'))}
+    borders = {split: splits[split]['features'] for split in SPLITS}
+    del splits['unlabeled']['targets']
     with converted_file(output_directory, output_filename, [path]) as h5file:
         features = create_source(
             h5file, 'features', (borders['unlabeled'][1], *SHAPE), 'uint8')
@@ -53,10 +53,6 @@ def convert_stl10(directory: Folder, output_directory: Folder,
         for split in LABELLED:
             start, stop = borders[split]
             targets[start:stop] = _labels(small, split, stop - start, path)
-        splits: dict[str, dict[str, Any]] = {
-            split: {'features': borders[split],
-                    **({'targets': borders[split]} if split in LABELLED
-                       else {})} for split in SPLITS}
         splits.update(_folds(h5file, small, counts['train'], path))
         write_splits(h5file, splits)
         label_axes(h5file, {'features': IMAGES, 'targets': LABELS})

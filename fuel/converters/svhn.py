@@ -1,12 +1,11 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
-from argparse import ArgumentParser
 from typing import Any
 
 import numpy
 
 from fuel.converters.svhn_numbers import NumbersSplit, create_sources
-from fuel.converters.base import (Converter, converted_file,
+from fuel.converters.base import (consecutive, converted_file, filler_of,
                                   write_file, write_splits)
 from fuel.converters.output import IMAGES, LABELS
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
@@ -59,13 +58,12 @@ def convert_svhn_format_1(
             splits = [NumbersSplit(path, os.path.join(scratch, name))
                       for name, path in zip(SPLITS, paths, strict=True)]
             sources = create_sources(h5file, sum(map(len, splits)))
-            borders, start = {}, 0
-            for name, split in zip(SPLITS, splits, strict=True):
+            start = 0
+            for split in splits:
                 split.write(sources, start)
-                borders[name] = dict.fromkeys(sources,
-                                              (start, start + len(split)))
                 start += len(split)
-        write_splits(h5file, borders)
+        write_splits(h5file, consecutive(dict(zip(
+            SPLITS, map(len, splits), strict=True)), sources))
     return (os.path.join(output_directory, output_filename),)
 
 
@@ -105,10 +103,6 @@ def _digits(path: str) -> numpy.ndarray[Any, Any]:
     targets[targets == 10] = 0
     return targets
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert svhn FORMAT``."""
-    subparser.add_argument(
-        'which_format', type=int, choices=(1, 2),
-        help='1: images of whole numbers; 2: images of single digits')
-    return convert_svhn
+fill_subparser = filler_of(
+    convert_svhn, 'which_format', type=int, choices=(1, 2),
+    help='1: images of whole numbers; 2: images of single digits')

@@ -45,15 +45,6 @@ def as_bytes(array: ArrayLike, path: str, name: str) -> Any:
     return as_uint8
 
 
-class Variable(NamedTuple):
-    """An array of numbers in a file, and what is read next: its data."""
-
-    shape: tuple[int, ...]
-    kind: numpy.dtype[Any]
-    data: BinaryReader
-    order: str
-
-
 class Matrix(NamedTuple):
     """Any array of MATLAB's, and what is read next: its content.
 
@@ -65,6 +56,11 @@ class Matrix(NamedTuple):
     name: bytes
     data: BinaryReader
     order: str
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Type of the numbers, of an array of numbers."""
+        return numpy.dtype(CLASSES[self.bits & 255])
 
 
 @contextmanager
@@ -94,13 +90,13 @@ def _opened(file: File) -> AbstractContextManager[IO[bytes]]:
 
 @contextmanager
 def open_variable(file: File, name: str,
-                  path: str = '') -> Iterator[Variable]:
+                  path: str = '') -> Iterator[Matrix]:
     """Open an array of numbers, of a file that errors call `path`."""
     path = path or str(file)
-    with open_matrix(file, path, name) as (bits, shape, _, data, order):
-        if bits & 255 not in CLASSES or bits & IS_COMPLEX:
+    with open_matrix(file, path, name) as matrix:
+        if matrix.bits & 255 not in CLASSES or matrix.bits & IS_COMPLEX:
             raise BadInputFile(path, f'expected numbers in {name}')
-        yield Variable(shape, numpy.dtype(CLASSES[bits & 255]), data, order)
+        yield matrix
 
 
 def _find(raw: IO[bytes], path: str, name: str) -> Matrix:
@@ -158,7 +154,7 @@ def read_element(stream: BinaryReader, order: str,
     return kind, content
 
 
-def read_numbers(matrix: Matrix | Variable, kind: Any) -> Any:
+def read_numbers(matrix: Matrix) -> Any:
     """Return the numbers of an array, from where its data stands."""
     count = math.prod(matrix.shape)
     stored, content = read_element(matrix.data, matrix.order, 8 * count)
@@ -166,7 +162,7 @@ def read_numbers(matrix: Matrix | Variable, kind: Any) -> Any:
     if dtype is None or len(content) != count * int(dtype[1]):
         raise EOFError(f'{len(content)} bytes for the shape {matrix.shape}')
     return numpy.frombuffer(content, matrix.order + dtype).astype(
-        kind).reshape(matrix.shape, order='F')
+        matrix.dtype).reshape(matrix.shape, order='F')
 
 
 def read_variables(file: File, names: Iterable[str],
@@ -180,7 +176,7 @@ def read_variables(file: File, names: Iterable[str],
                 raise BadInputFile(path, f'the variable {name!r} has the '
                                    f'shape {variable.shape}')
             try:
-                found[name] = read_numbers(variable, variable.kind)
+                found[name] = read_numbers(variable)
             except EOFError as error:
                 raise EOFError(f'{name} has {error}') from None
             variable.data.read(8)  # the check sum behind it

@@ -24,7 +24,7 @@ class MatlabImages(Examples):
 
     def __init__(self, path: str, name: str) -> None:
         with open_variable(path, name) as variable:
-            shape, kind = variable.shape, variable.kind
+            shape, kind = variable.shape, variable.dtype
         if kind != 'uint8' or len(shape) != 4:
             raise BadInputFile(
                 path, f'expected the variable {name!r} to be uint8 of shape '

@@ -89,4 +89,4 @@ def _read_cell(stream: BinaryReader, order: str) -> tuple[Any, int]:
         return content.decode(coding), length
     if number not in CLASSES:
         raise EOFError(f'a cell of class {number}')
-    return read_numbers(head, CLASSES[number]).reshape(-1, order='F'), length
+    return read_numbers(head).reshape(-1, order='F'), length
