@@ -109,6 +109,10 @@ class Dataset(Readable, NamedArguments):
     @sources.setter
     def sources(self, sources: Any) -> None:
         self._sources = sources
+        self._use_sources()
+
+    def _use_sources(self) -> None:
+        """Let what depends on the sources follow their change: a hook."""
 
     @property
     def example_iteration_scheme(self) -> Any:

@@ -13,11 +13,12 @@ from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
     PREFETCHED_EXAMPLES, ExampleReader, RequestReader, note_request)
-from fuel.kernels.batches import BatchReader
+from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader
+from fuel.storage.mapped import MappedReader
 from fuel.typing import Batch, EpochReader
 
 
@@ -177,3 +178,17 @@ def read_file(dataset: Any, requests: RequestIterator | None,
         requests, reader, dataset, **_conversions(
             requests, options, dataset.sources, dtypes))
     return reader.compiled
+
+
+def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
+                   num_examples: int, held: Any) -> Batches | None:
+    """Return what reads plain batches in one call."""
+    plain = []
+    for reader, shape_reader, order in parts:
+        rows = reader.direct()
+        if (rows is None or shape_reader is not None
+                or not isinstance(order, slice)):
+            return None
+        plain.append((rows, order.start, reader.shape[1:], reader.dtype))
+    return Batches(plain, num_examples, MappedReader.THREADS_FROM,
+                   (held, parts))

@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fuel.datasets.direct import direct_batches
 from fuel.datasets.row_orders import Order
-from fuel.datasets.row_readers import read_file
+from fuel.datasets.row_readers import direct_batches, read_file
 from fuel.datasets.rows import check_equal_lengths
 from fuel.datasets.split_dataset import SplitDataset
 from fuel.describe import SourceType, SourceTypes
@@ -24,18 +23,8 @@ class RowsDataset(SplitDataset):
     constructor, have a method `load` that opens the readers again, and leave
     them out of pickles.
 
-    Parameters
-    ----------
-    splits : dict or None
-        See :class:`SplitDataset`.
-    provides_sources : tuple of str, optional
-        Defaults to the names of the readers, sorted.
-    **kwargs
-        Arguments of :class:`Dataset`.
-
-    Attributes
-    ----------
-    readers : dict of str to Reader
+    `splits`: see :class:`SplitDataset`.
+    `provides_sources`: defaults to the names of the readers, sorted.
     """
 
     readers: dict[str, Reader]
@@ -54,14 +43,7 @@ class RowsDataset(SplitDataset):
         check_equal_lengths(self.provides_sources, lengths)
         super().__init__(len(lengths[0]), self.which_sets, splits, **kwargs)
 
-    @property
-    def sources(self) -> Any:
-        """The sources that are returned, in order (tuple of str)."""
-        return vars(self).get('_sources', self.provides_sources)
-
-    @sources.setter
-    def sources(self, sources: Sequence[str]) -> None:
-        self._sources = sources
+    def _use_sources(self) -> None:
         self._direct = None
 
     def known_types(self) -> SourceTypes:

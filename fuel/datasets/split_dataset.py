@@ -1,13 +1,19 @@
-"""The base of the data sets whose rows are chosen by splits."""
+"""The base of the data sets whose rows are chosen by splits.
+
+The splits are ranges and lists of rows, for files that do not name any.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy
+
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.row_orders import length, pick
+from fuel.datasets.row_orders import (
+    Order, concatenate, length, pick, simplify)
 from fuel.datasets.rows import as_rows, check_request
-from fuel.datasets.splits import order_of_splits
+from fuel.kernels import as_indices
 from fuel.schemes import SequentialExampleScheme
 from fuel.typing import Request
 
@@ -17,21 +23,11 @@ class SplitDataset(Dataset):
 
     Subclasses have a method `_read`.
 
-    Parameters
-    ----------
-    num_rows : int
-        How many rows there are.
-    which_sets : tuple of str or None
-        The splits to use, concatenated in this order; None for all rows.
-    splits : dict or None
-        Maps names of splits to ``(start, stop)`` or to a list or array of
-        rows, in any order.
-    **kwargs
-        Arguments of :class:`Dataset`.
-
-    Attributes
-    ----------
-    num_examples : int
+    `num_rows`: how many rows there are.
+    `which_sets`: the splits to use, concatenated in this order; None for all
+        rows.
+    `splits`: maps names of splits to ``(start, stop)``, a slice, or a list or
+        array of rows, in any order.
     """
 
     takes_requests = True
@@ -42,7 +38,7 @@ class SplitDataset(Dataset):
     def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
         self.which_sets = which_sets
-        self._order = order_of_splits(splits, which_sets, num_rows)
+        self._order = _order_of_splits(splits, which_sets, num_rows)
         super().__init__(**kwargs)
         self.example_iteration_scheme = SequentialExampleScheme(
             self.num_examples)
@@ -80,3 +76,46 @@ class SplitDataset(Dataset):
     def _read(self, rows: Any) -> tuple[Any, ...]:
         """Return one row, or those of a slice or an array, of each source."""
         raise NotImplementedError
+
+
+def _order_of_splits(splits: Mapping[str, Any] | None,
+                    which_sets: Sequence[str] | None,
+                    num_rows: int) -> Order:
+    """Return the rows of some splits, one split after the other."""
+    if which_sets is None:
+        return slice(0, num_rows)
+    if isinstance(which_sets, str):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    splits = splits or {}
+    for name in which_sets:
+        if name not in splits:
+            raise ValueError(
+                f'there is no split {name!r}; the splits are '
+                f'{tuple(splits)}')
+    if not which_sets:
+        raise ValueError('which_sets must name at least one split, got ()')
+    return concatenate([_order(name, splits[name], num_rows)
+                        for name in which_sets])
+
+
+def _order(name: str, rows: Any, num_rows: int) -> Order:
+    if isinstance(rows, tuple):
+        rows = slice(*rows)
+    if isinstance(rows, slice):
+        start, stop, step = rows.indices(num_rows)
+        wanted = num_rows if rows.stop is None else rows.stop
+        if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
+            raise ValueError(
+                f'split {name!r} must be rows within the {num_rows} of the '
+                f'file, got {rows}')
+        return slice(start, stop)
+    try:
+        indices = as_indices(
+            rows if isinstance(rows, numpy.ndarray) else list(rows), num_rows)
+    except ValueError as error:
+        raise ValueError(f'split {name!r}: {error}') from error
+    if not len(indices):
+        raise ValueError(f'split {name!r} is empty')
+    return simplify(indices)

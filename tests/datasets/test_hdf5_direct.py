@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from fuel.datasets import H5PYDataset
-from fuel.datasets.direct import direct_batches
+from fuel.datasets.row_readers import direct_batches
 from fuel.epochs.read_options import Conversion, ReadOptions
 from fuel.exceptions import DamagedFileError
 from fuel.schemes import (

@@ -19,7 +19,7 @@ from support.waiting import wait_until
 
 import fuel
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.datasets.hdf5.open_files import shared_file
+from fuel.datasets.hdf5.open_files import open_files
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -455,13 +455,13 @@ def test_fork_while_a_thread_opens_files_does_not_hang(path):
 
     def open_and_close():
         while not stop.is_set():
-            shared_file(path)
+            open_files.get(path)
 
     thread = threading.Thread(target=open_and_close)
     thread.start()
     try:
         for _ in range(20):
-            assert run_in_child(lambda: shared_file(path)) == 0
+            assert run_in_child(lambda: open_files.get(path)) == 0
     finally:
         stop.set()
         thread.join()

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy
 
-from fuel.datasets.direct import direct_batches
-from fuel.datasets.hdf5.access import access_to
-from fuel.datasets.hdf5.file_access import FileAccess
+from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.in_memory import read_whole
 from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.hdf5.summary import summarize
-from fuel.datasets.row_readers import read_collections, read_file
+from fuel.datasets.row_readers import (
+    direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, checked_subset, pick
 from fuel.datasets.rows import as_rows, check_request, get_rows
 from fuel.describe import SourceTypes

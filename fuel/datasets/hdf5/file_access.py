@@ -1,4 +1,4 @@
-"""How a data set comes by its HDF5 file: a path, or a handle of the user's."""
+"""How a data set comes by its HDF5 file: by a path, URL or open handle."""
 from __future__ import annotations
 
 import logging
@@ -7,8 +7,10 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets.hdf5.open_files import OpenFile, external_file, shared_file
+from fuel.datasets.hdf5.open_files import OpenFile, open_files
+from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
+from fuel.storage.file_bytes import RemoteBytes
 from fuel.utils import find_in_data_path
 
 logger = logging.getLogger(__name__)
@@ -60,7 +62,8 @@ class FileAccess:
 
     @external.setter
     def external(self, file: h5py.File | None) -> None:
-        self._external = None if file is None else external_file(file)
+        self._external = None if file is None else open_files.add(
+            OpenFile(file, owned=False))
 
     @property
     def storage_options(self) -> StorageOptions | None:
@@ -98,7 +101,7 @@ class FileAccess:
 
     def _open(self) -> OpenFile:
         """Open the file, or join those who have it open."""
-        return shared_file(self._locate(), self.driver)
+        return open_files.get(self._locate(), self.driver)
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
@@ -131,6 +134,64 @@ class FileAccess:
         logger.warning('%s is gone, reading %s instead',
                        self._absolute_path, path)
         return _local_copy(path)
+
+
+class RemoteAccess(FileAccess):
+    """How one data set comes by a remote file.
+
+    What was fetched is kept while the data set lives, not only while the
+    file is open.
+    """
+
+    path: RemotePath
+
+    def __init__(self, path: RemotePath, driver: str | None) -> None:
+        if driver is not None:
+            raise ValueError(
+                f'driver={driver!r} is for local files, and {path} is not: '
+                f'leave it out')
+        self._file: RemoteBytes | None = None
+        super().__init__(path, None, must_exist=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), '_file': None}
+
+    @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of the file, without credentials."""
+        return self.path.public_options
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        self.path = self.path.with_options(options)
+        self._file = None
+        self.close()
+
+    def _open(self) -> OpenFile:
+        self._file = self.path.open()
+        return open_files.get_remote(self._file)
+
+
+def access_to(file_or_path: Any, driver: str | None,
+              storage_options: StorageOptions | None = None) -> FileAccess:
+    """Return the access to a file given as a path, URL or open handle."""
+    if isinstance(file_or_path, h5py.File):
+        if not file_or_path:
+            raise ValueError(
+                f'file_or_path must be a path or an open h5py.File, got '
+                f'{file_or_path!r}: give the path, or open the file again')
+        return FileAccess(os.fsdecode(file_or_path.filename), driver,
+                          file_or_path)
+    try:
+        path = os.fsdecode(file_or_path)
+    except TypeError:
+        raise TypeError(
+            'file_or_path must be a path or an open h5py.File, got '
+            f'{file_or_path!r}') from None
+    path = as_path(path, storage_options)
+    if isinstance(path, RemotePath):
+        return RemoteAccess(path, driver)
+    return FileAccess(path, driver)
 
 
 def _local_copy(path: str) -> str:

@@ -6,7 +6,7 @@ it is damaged they end the process instead of raising an error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import h5py
@@ -32,7 +32,7 @@ def axis_labels(node: Any) -> tuple[str, ...] | None:
         names = scale(node, 'shape_labels')
         if names is None:
             return labels + ('',) * int(shapes.shape[1])
-        return labels + tuple(_texts(names[...].tolist()))
+        return labels + tuple(map(_text, names[...].tolist()))
 
 
 def class_names(h5file: h5py.File,
@@ -58,7 +58,7 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
     if LABELS not in dataset.attrs:
         return ('',) * int(dataset.ndim)
     check_attribute(dataset, LABELS)
-    labels = tuple(_texts(dataset.attrs[LABELS]))
+    labels = tuple(map(_text, dataset.attrs[LABELS]))
     if len(labels) != dataset.ndim:
         raise ValueError(f'there are {len(labels)} labels for '
                          f'{dataset.ndim} axes')
@@ -83,10 +83,6 @@ def scale(node: Any, name: str) -> h5py.Dataset | None:
 
 def _name(dataset: h5py.Dataset) -> str:
     return str(dataset.name).lstrip('/')
-
-
-def _texts(values: Iterable[Any]) -> Iterable[str]:
-    return map(_text, values)
 
 
 def _text(value: Any) -> str:

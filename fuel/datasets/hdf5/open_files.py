@@ -123,8 +123,8 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
     return dataset
 
 
-class _Registry:
-    """The files that this process has open."""
+class OpenFiles:
+    """The files that this process has open, for reading."""
 
     def __init__(self) -> None:
         self._files: weakref.WeakSet[OpenFile] = weakref.WeakSet()
@@ -136,8 +136,8 @@ class _Registry:
         self._files.add(opened)
         return opened
 
-    def get(self, path: str, driver: str | None) -> OpenFile:
-        """Return the open file, opened if it is not."""
+    def get(self, path: str, driver: str | None = None) -> OpenFile:
+        """Return an open file, which the last one to hold it closes."""
         with self._opening:
             found = self._find(path, driver)
             if found is not None:
@@ -150,8 +150,8 @@ class _Registry:
                 raise _overwritten(path)
             return opened
 
-    def join(self, file: RemoteBytes) -> OpenFile:
-        """Return the open file of a remote one, opened if it is not."""
+    def get_remote(self, file: RemoteBytes) -> OpenFile:
+        """Return the open file of a remote one; see :meth:`get`."""
         with self._opening:
             for opened in list(self._files):
                 if opened.usable and opened.owned and opened.raw is file:
@@ -180,22 +180,9 @@ class _Registry:
         self._files.clear()
 
 
-_registry = _Registry()
+open_files = OpenFiles()
 
-at_fork(Step.OWNERSHIP, in_child=_registry.start_in_child)
-
-
-def shared_file(path: str, driver: str | None = None) -> OpenFile:
-    """Open a file for reading, or join those who have it open.
-
-    Returns: closed when the last one to hold it lets go.
-    """
-    return _registry.get(path, driver)
-
-
-def shared_remote_file(file: RemoteBytes) -> OpenFile:
-    """Open a remote HDF5 file, or join those who have it open."""
-    return _registry.join(file)
+at_fork(Step.OWNERSHIP, in_child=open_files.start_in_child)
 
 
 def _state_of(path: str) -> tuple[tuple[int, ...] | str,
@@ -292,8 +279,3 @@ def _diagnosis(error: Exception, read_head: Callable[[], bytes]) -> str:
 def _close(file: h5py.File, pid: int) -> None:
     if pid == os.getpid():
         file.close()
-
-
-def external_file(file: h5py.File) -> OpenFile:
-    """Return a handle of the user's, which is never closed here."""
-    return _registry.add(OpenFile(file, owned=False))

@@ -24,14 +24,7 @@ class SelectedRows(SplitFormat, FileDataset):
     user_given_subset: Any
     _selection: Selection | None
 
-    @property
-    def sources(self) -> Any:
-        """The sources that are returned, in order (tuple of str)."""
-        return vars(self).get('_sources', self.provides_sources)
-
-    @sources.setter
-    def sources(self, sources: Any) -> None:
-        self._sources = sources
+    def _use_sources(self) -> None:
         if vars(self).get('_selection') is not None:
             # The rows, and what is in memory, are in the order of sources.
             self._select()

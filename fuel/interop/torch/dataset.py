@@ -80,19 +80,9 @@ class TorchDataset(ExamplesDataset):
                 'fuel.datasets.IterableDataset, or use its map-style '
                 'counterpart')
         super().__init__(dataset, names, sources, axis_labels)
-        self._select_columns()
+        self._use_sources()
 
-    @property
-    def sources(self) -> Any:
-        """The sources that are returned, in order (tuple of str)."""
-        return vars(self).get('_sources', self.provides_sources)
-
-    @sources.setter
-    def sources(self, sources: Any) -> None:
-        self._sources = sources
-        self._select_columns()
-
-    def _select_columns(self) -> None:
+    def _use_sources(self) -> None:
         """Look at the tensors of a `TensorDataset` as arrays."""
         self._columns: list[Any] | None = None
         tensors = (self.dataset.tensors
@@ -109,7 +99,7 @@ class TorchDataset(ExamplesDataset):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._select_columns()
+        self._use_sources()
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
