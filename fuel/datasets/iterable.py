@@ -10,7 +10,8 @@ from typing import Any
 import numpy
 
 from fuel.datasets.dataset import Dataset, as_named
-from fuel.datasets.rows import as_position, check_equal_lengths, own
+from fuel.datasets.rows import check_equal_lengths, only_in_order, own
+from fuel.utils.checks import saved_count
 
 ENDLESS = (itertools.count, itertools.cycle, itertools.repeat)
 
@@ -165,7 +166,7 @@ class IterableDataset(Dataset):
 
     def open_at(self, position: Any) -> imap:
         """Return an iterator that leaves out as many examples."""
-        return imap(self, as_position(position))
+        return imap(self, saved_count({'position': position}, 'position'))
 
     def get_data(self, state: Any = None, request: Any = None) -> Any:
         """Return the next example.
@@ -185,8 +186,5 @@ class IterableDataset(Dataset):
             If there are no more examples.
         """
         if state is None or request is not None:
-            raise ValueError(
-                f'{type(self).__name__} reads examples in order: get_data '
-                'takes the state that open() returned and no request, got '
-                f'state {state!r} and request {request!r}')
+            raise only_in_order(self, 'examples', state, request)
         return self.filter_sources(next(state))

@@ -13,7 +13,6 @@ from typing import Any
 import numpy
 
 from fuel.kernels import as_indices, native, own_record, take, take_row
-from fuel.utils.checks import saved_count
 from fuel.utils.indices import check_slice
 
 _MUTABLE = (numpy.ndarray, numpy.void, list, dict, set, bytearray)
@@ -51,11 +50,6 @@ def _own_elements(array: Any) -> Any:
     return array
 
 
-def as_index(request: Any, num_examples: int) -> int:
-    """Return an index for a single example, checked."""
-    return int(as_indices([request], num_examples)[0])
-
-
 def is_batch(request: Any) -> bool:
     """Return whether a request is a list of examples (or means to be)."""
     return isinstance(request, (list, tuple, range)) or (
@@ -72,7 +66,7 @@ def as_rows(request: Any, num_examples: int) -> Any:
         return indices
     if isinstance(request, slice):
         return check_slice(request, num_examples)
-    return as_index(request, num_examples)
+    return int(as_indices([request], num_examples)[0])
 
 
 def check_request(dataset: object, state: object, request: object) -> None:
@@ -81,6 +75,15 @@ def check_request(dataset: object, state: object, request: object) -> None:
         raise ValueError(
             f'{type(dataset).__name__} needs a request and has no state, '
             f'got state {state!r} and request {request!r}')
+
+
+def only_in_order(dataset: object, what: str, state: object,
+                  request: object) -> ValueError:
+    """Return the error about a request, or no state, of data in order."""
+    return ValueError(
+        f'{type(dataset).__name__} reads {what} in order: get_data takes the '
+        f'state that open() returned and no request, got state {state!r} and '
+        f'request {request!r}')
 
 
 def get_rows(indexable: Any, request: Any) -> Any:
@@ -150,8 +153,3 @@ def check_range(start: Any, stop: Any, num_examples: int) -> None:
         raise ValueError(
             f'start and stop must lie within the {num_examples} examples, '
             f'start before stop, got start={start!r} and stop={stop!r}')
-
-
-def as_position(value: Any) -> int:
-    """Return a saved position as a number, checked."""
-    return saved_count({'position': value}, 'position')

@@ -16,20 +16,16 @@ from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import seek, source_of
 from fuel.epochs.sharding import check_draws, copied_pipeline, is_one_to_one
 from fuel.schemes import SequentialExampleScheme
+from fuel.schemes.base import load_no_state, no_state
 from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.streams.views import register
 from fuel.transformers.ragged import as_batch
-from fuel.typing import Batch, Request, State, StreamLike
+from fuel.typing import Batch, Request, StreamLike
 
 
 class AskedRequests(RequestIterator):
-    """Requests of which the next one is what is asked for.
-
-    Attributes
-    ----------
-    asked : object
-    """
+    """Requests of which the next one is what is asked for, `asked`."""
 
     asked: Request = None
 
@@ -73,12 +69,8 @@ class AskedScheme(IterationScheme):
         """Return the requests."""
         return AskedIndices() if self.requests_examples else AskedRequests()
 
-    def state_dict(self) -> State:
-        """Return the state: there is none."""
-        return {}
-
-    def load_state_dict(self, state: State) -> None:
-        """Take up a state that :meth:`state_dict` returned."""
+    state_dict = no_state
+    load_state_dict = load_no_state
 
 
 class StreamDataset(Dataset):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypedDict
 
 from fuel.datasets.base import Dataset
+from fuel.datasets.rows import only_in_order
 from fuel.datasets.text_arguments import (Paths, as_files, check_level,
                                           check_token)
 from fuel.datasets.text_files import (TextPosition, check_exists,
@@ -205,10 +206,7 @@ class TextFile(Dataset):
             If there are no more lines.
         """
         if not isinstance(state, Iterator) or request is not None:
-            raise ValueError(
-                f'{type(self).__name__} reads sentences in order: get_data '
-                'takes the state that open() returned and no request, got '
-                f'state {state!r} and request {request!r}')
+            raise only_in_order(self, 'sentences', state, request)
         sentence: Batch = next(state)
         return sentence
 

@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import IO, Any
 
 from fuel.exceptions import DamagedFileError
@@ -26,21 +27,17 @@ BLOCK = 1 << 16
 # a small compressed file that would fill the memory.
 LONGEST_LINE = 1 << 28
 
-_COMPRESSED = ('.gz', '.bz2', '.xz')
+#: Modules that decompress files, by the end of their names.
+COMPRESSIONS = {'.gz': 'gzip', '.bz2': 'bz2', '.xz': 'lzma'}
 
 
 def open_binary(path: str) -> Any:
     """Open a file for reading, decompressed as its name says."""
     source = path.open().open() if isinstance(path, RemotePath) else path
     extension = os.path.splitext(file_name(path))[1]
-    if extension == '.gz':
-        import gzip
-        return gzip.open(source, 'rb')
-    if extension == '.bz2':
-        import bz2
-        return bz2.open(source, 'rb')
-    if extension == '.xz':
-        return lzma.open(source, 'rb')
+    if extension in COMPRESSIONS:
+        module = import_module(COMPRESSIONS[extension])
+        return module.open(source, 'rb')
     return source if isinstance(path, RemotePath) else open(path, 'rb')
 
 
@@ -48,24 +45,14 @@ def plain_size(path: str, default: int) -> int:
     """Return the bytes of a file on this disk that is not compressed; the
     default for others, and if there is none."""
     extension = os.path.splitext(file_name(path))[1]
-    if not isinstance(path, RemotePath) and extension not in _COMPRESSED:
+    if not isinstance(path, RemotePath) and extension not in COMPRESSIONS:
         with suppress(OSError):
             return os.path.getsize(path)
     return default
 
 
 def check_exists(path: str, kind: str) -> None:
-    """Complain if there is no such file.
-
-    Parameters
-    ----------
-    kind : str
-        What it should be.
-
-    Raises
-    ------
-    FileNotFoundError
-    """
+    """Complain if there is no such file, called a `kind` in the error."""
     if isinstance(path, RemotePath):
         path.open()
     else:

@@ -1,7 +1,6 @@
 """Toy data sets: points on spirals and on a Swiss roll."""
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
@@ -66,8 +65,7 @@ class Spiral(IndexableDataset):
                  cycles: float = 1.0, noise: float = 0.0,
                  seed: int | None = None,
                  **kwargs: Unpack[IndexableOptions]) -> None:
-        _check(num_examples=num_examples, classes=classes)
-        _check_noise(noise)
+        _check(noise, num_examples=num_examples, classes=classes)
         rng = _generator(seed)
         position = rng.uniform(0, cycles, num_examples)
         label = rng.randint(0, classes, num_examples)
@@ -76,9 +74,8 @@ class Spiral(IndexableDataset):
         angle = 2 * numpy.pi * position + label * 2 * numpy.pi / classes
         features = _points(
             rng, noise, radius * numpy.sin(angle), radius * numpy.cos(angle))
-        super().__init__(
-            OrderedDict([('features', features), ('position', position),
-                         ('label', label)]), **kwargs)
+        super().__init__({'features': features, 'position': position,
+                          'label': label}, **kwargs)
 
 
 class SwissRoll(IndexableDataset):
@@ -116,8 +113,7 @@ class SwissRoll(IndexableDataset):
     def __init__(self, num_examples: int = 1000, noise: float = 0.0,
                  seed: int | None = None,
                  **kwargs: Unpack[IndexableOptions]) -> None:
-        _check(num_examples=num_examples)
-        _check_noise(noise)
+        _check(noise, num_examples=num_examples)
         rng = _generator(seed)
         along = rng.uniform(0, 1, num_examples)
         height = rng.uniform(-1, 1, num_examples)
@@ -126,10 +122,9 @@ class SwissRoll(IndexableDataset):
         features = _points(rng, noise, radius * numpy.cos(angle),
                            radius * numpy.sin(angle), height)
         position = numpy.stack([along, height], axis=1)
-        super().__init__(
-            OrderedDict([('features', features),
-                         ('position', position.astype(numpy.float32))]),
-            **kwargs)
+        super().__init__({'features': features,
+                          'position': position.astype(numpy.float32)},
+                         **kwargs)
 
 
 def _points(rng: numpy.random.RandomState, noise: float,
@@ -144,13 +139,10 @@ def _generator(seed: int | None) -> numpy.random.RandomState:
         config.default_seed if seed is None else seed)
 
 
-def _check(**counts: int) -> None:
+def _check(noise: float, **counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise ValueError(f'{name} must be at least 1, got {count!r}')
-
-
-def _check_noise(noise: float) -> None:
     if not noise >= 0:
         raise ValueError(
             f'noise is a standard deviation, at least 0, got {noise!r}')

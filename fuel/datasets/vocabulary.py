@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from fuel.datasets.text_arguments import (Paths, as_files, check_level,
                                           check_token)
-from fuel.datasets.text_files import LineReader, check_exists, open_binary
+from fuel.datasets.text_files import (COMPRESSIONS, LineReader, check_exists,
+                                      open_binary)
 from fuel.datasets.vocabulary_formats import (check_dictionary, number_tokens,
                                               split_lines, unpickle)
 from fuel.exceptions import UnknownTokenError
@@ -355,7 +356,7 @@ def load_vocabulary(path: str | os.PathLike[str]) -> dict[str, int]:
     name = as_path(os.fspath(path))
     check_exists(name, 'vocabulary')
     plain, extension = os.path.splitext(file_name(name))
-    if extension in ('.gz', '.bz2', '.xz'):
+    if extension in COMPRESSIONS:
         extension = os.path.splitext(plain)[1]
     with open_binary(name) as file:
         content = file.read()

@@ -7,6 +7,7 @@ from typing import Any
 import grain
 
 from fuel.datasets import Dataset
+from fuel.datasets.rows import only_in_order
 from fuel.exceptions import StateMismatchError
 from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
 from fuel.interop.parts import as_array, names_of_parts, parts_of
@@ -241,10 +242,7 @@ class GrainIterable(Dataset):
             If there are no more elements.
         """
         if state is None or request is not None:
-            raise ValueError(
-                f'{type(self).__name__} reads elements in order: get_data '
-                'takes the state that open() returned and no request, got '
-                f'state {state!r} and request {request!r}')
+            raise only_in_order(self, 'elements', state, request)
         parts = parts_of(
             f'an element of {type(self.dataset).__name__}', next(state),
             self.provides_sources)
