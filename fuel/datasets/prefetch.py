@@ -8,11 +8,14 @@ from __future__ import annotations
 import collections
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from fuel.datasets.row_orders import Order, pick
 from fuel.datasets.rows import as_rows, is_batch
 from fuel.storage import Reader
+
+#: For each source its reader, and its rows in the order of the examples.
+Parts: TypeAlias = Sequence[tuple[Reader, Order]]
 
 
 class RequestPrefetcher:
@@ -33,6 +36,11 @@ class RequestPrefetcher:
     FIRST = 1
     # The method of readers that does it.
     METHOD = 'prefetch'
+
+    @staticmethod
+    def budget_of(reader: Reader, order: Order) -> int | None:
+        """Return the bytes that may be spent on a reader; None for none."""
+        return reader.prefetch_budget(order)
 
     def __init__(self, upcoming: Callable[[int], Any],
                  prefetch: Callable[[Any, int], int | None],
@@ -77,25 +85,23 @@ class BytePrefetcher(RequestPrefetcher):
     FIRST = 0
     METHOD = 'fetch'
 
+    @staticmethod
+    def budget_of(reader: Reader, order: Order) -> int | None:
+        """Return the bytes that may be spent on a reader of a remote file."""
+        return reader.needs_fetching()
 
-Prefetcher = TypeVar('Prefetcher', bound=RequestPrefetcher)
 
-
-def prefetcher_of(upcoming: Callable[[int], Any],
-                  readers: Sequence[Reader], orders: Sequence[Order],
+def prefetcher_of(upcoming: Callable[[int], Any], parts: Parts,
                   num_examples: int) -> Callable[[int], None] | None:
     """Return what reads the next requests of an epoch in the background, to
     be called with the number of the present one.
 
     `upcoming`: takes the number of a request in the epoch and returns it, None
         after the last.
-    `orders`: for each source, its rows in the order of the examples.
     """
-    fetch = byte_prefetcher_of(upcoming, readers, orders, num_examples)
-    budgets = [reader.prefetch_budget(order)
-               for reader, order in zip(readers, orders, strict=True)]
-    decode = _make_prefetcher(RequestPrefetcher, upcoming, readers, orders,
-                              num_examples, budgets)
+    fetch, decode = [
+        make_prefetcher(kind, upcoming, parts, num_examples)
+        for kind in (BytePrefetcher, RequestPrefetcher)]
     if fetch is None or decode is None:
         return fetch or decode
     both = fetch, decode
@@ -107,25 +113,18 @@ def prefetcher_of(upcoming: Callable[[int], Any],
     return fetch_and_decode
 
 
-def byte_prefetcher_of(upcoming: Callable[[int], Any],
-                       readers: Sequence[Reader], orders: Sequence[Order],
-                       num_examples: int) -> BytePrefetcher | None:
-    """Return what fetches the bytes of the next requests, if they are in a
-    remote file."""
-    budgets = [reader.needs_fetching() for reader in readers]
-    return _make_prefetcher(BytePrefetcher, upcoming, readers, orders,
-                            num_examples, budgets)
-
-
-def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
-                     readers: Sequence[Reader], orders: Sequence[Order],
-                     num_examples: int, budgets: Sequence[int | None],
-                     ) -> Prefetcher | None:
+def make_prefetcher(kind: type[RequestPrefetcher],
+                    upcoming: Callable[[int], Any], parts: Parts,
+                    num_examples: int) -> RequestPrefetcher | None:
     """Return a prefetcher over the readers that have a budget for it."""
     # Whoever closes the file in the middle of an epoch does not wait for
     # its end.
-    needed = [(weakref.ref(reader), order) for reader, order, budget in zip(
-        readers, orders, budgets, strict=True) if budget is not None]
+    needed, budgets = [], []
+    for reader, order in parts:
+        budget = kind.budget_of(reader, order)
+        if budget is not None:
+            needed.append((weakref.ref(reader), order))
+            budgets.append(budget)
     if not needed:
         return None
 
@@ -147,5 +146,4 @@ def _make_prefetcher(kind: type[Prefetcher], upcoming: Callable[[int], Any],
             total += cost
         return total
 
-    return kind(upcoming, prefetch, min(
-        budget for budget in budgets if budget is not None))
+    return kind(upcoming, prefetch, min(budgets))

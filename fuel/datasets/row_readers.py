@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from fuel.datasets.prefetch import (
-    BytePrefetcher, byte_prefetcher_of, prefetcher_of)
+    BytePrefetcher, Parts, RequestPrefetcher, make_prefetcher, prefetcher_of)
 from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
@@ -64,8 +64,7 @@ class FileReader(RequestReader):
     """
 
     def __init__(self, dataset: Any, requests: RequestIterator,
-                 find_parts: Callable[[], Sequence[tuple[Reader, Order]]],
-                 ) -> None:
+                 find_parts: Callable[[], Parts]) -> None:
         super().__init__(dataset, requests, None)
         self._find_parts = find_parts
         self._prefetch: Callable[[int], None] | None = None
@@ -92,7 +91,6 @@ class FileReader(RequestReader):
     def _open(self) -> None:
         """Look at what should be prefetched, now that the file is needed."""
         requests: Any = self.requests
-        readers, orders = zip(*self._find_parts(), strict=True)
         # A rank counts its own requests.
         step = requests.step
         first = requests.position % step
@@ -101,7 +99,7 @@ class FileReader(RequestReader):
             return requests.compact_at(first + number * step)
 
         self._prefetch = prefetcher_of(
-            upcoming, readers, orders, self.dataset.num_examples)
+            upcoming, self._find_parts(), self.dataset.num_examples)
         self._is_open = True
         if self.compiled is not None:
             self.compiled.is_open = self._prefetch is None
@@ -118,20 +116,18 @@ class FileExampleReader(ExampleReader):
     examples need is fetched."""
 
     def __init__(self, dataset: Any, requests: IndexRequests,
-                 find_parts: Callable[[], Sequence[tuple[Reader, Order]]],
-                 ) -> None:
+                 find_parts: Callable[[], Parts]) -> None:
         super().__init__(dataset, requests, None)
         self._dataset = dataset
         self._find_parts = find_parts
-        self._fetch: BytePrefetcher | None = None
+        self._fetch: RequestPrefetcher | None = None
         self._is_open = False
 
     def prefetch(self) -> None:
         """Read the next examples, and have others fetched."""
         if not self._is_open:
-            readers, orders = zip(*self._find_parts(), strict=True)
-            self._fetch = byte_prefetcher_of(
-                self._group, readers, orders,
+            self._fetch = make_prefetcher(
+                BytePrefetcher, self._group, self._find_parts(),
                 self._dataset.num_examples)
             self._is_open = True
         if self._fetch is not None:
@@ -156,8 +152,7 @@ class FileExampleReader(ExampleReader):
 
 
 def read_file(dataset: Any, requests: RequestIterator | None,
-              options: ReadOptions,
-              find_parts: Callable[[], Sequence[tuple[Reader, Order]]],
+              options: ReadOptions, find_parts: Callable[[], Parts],
               ) -> EpochReader | None:
     """Return a reader of the rows of a file.
 

@@ -151,9 +151,8 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
 
 def prefetches(dataset):
     """Tell whether an epoch of a data set would prefetch anything."""
-    readers, orders = zip(*dataset._readers(), strict=True)
     return prefetcher_of(
-        lambda number: None, readers, orders, dataset.num_examples
+        lambda number: None, dataset._readers(), dataset.num_examples
     ) is not None
 
 
