@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
@@ -130,19 +131,20 @@ def _rows_of_list(rows: Any, request: Any) -> Any:
     return own(rows[positions])
 
 
-def check_equal_lengths(sources: Any, collections: Any) -> None:
-    """Refuse sources of which one has more examples than another."""
+def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
+                        what: str = 'sources') -> None:
+    """Refuse collections of which one has more examples than another."""
     lengths = {}
-    for source, collection in zip(sources, collections, strict=True):
+    for name, collection in zip(names, collections, strict=True):
         try:
-            lengths[source] = len(collection)
+            lengths[name] = len(collection)
         except TypeError:
             continue
     if len(set(lengths.values())) > 1:
         raise ValueError(
-            'all sources must have the same number of examples, got ' +
-            ', '.join(f'{source}: {length}'
-                      for source, length in lengths.items()))
+            f'all {what} must have the same number of examples, got ' +
+            ', '.join(f'{name}: {length}'
+                      for name, length in lengths.items()))
 
 
 def check_range(start: Any, stop: Any, num_examples: int) -> None:

@@ -35,20 +35,12 @@ class DeviceStage(AgnosticTransformer):
     """A stage whose next batch is on its way while this one is used.
 
     Subclasses make what is copied, in :meth:`transform_any`, and a copier.
-
-    Parameters
-    ----------
-    data_stream : AbstractDataStream
-    copies : bool
-        Whether batches are copied in advance.  If not, the stage is like
-        any other.
-    which_sources : tuple of str, optional
-        The sources that are converted.  Defaults to all.
-
-    Notes
-    -----
     A batch that was copied in advance counts as not read: a state holds the
     position before it, and an error of the stream is raised in its turn.
+
+    `copies`: whether batches are copied in advance; if not, the stage is like
+        any other.
+    `which_sources`: those that are converted. Defaults to all.
     """
 
     _copier: Copier | None = None

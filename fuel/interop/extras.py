@@ -9,17 +9,7 @@ from contextlib import contextmanager
 def from_extra(extra: str, *packages: str) -> Iterator[None]:
     """Name the extra if the imports in this context miss a package of it.
 
-    Parameters
-    ----------
-    extra : str
-        The extra of Fuel that installs the packages.
-    *packages : str
-        The packages, by the names that they are imported under.
-
-    Raises
-    ------
-    ImportError
-        If one of the packages is not installed.  Any other error passes.
+    `packages`: by the names that they are imported under.
 
     Examples
     --------

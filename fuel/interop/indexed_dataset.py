@@ -2,22 +2,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.base import Dataset
-from fuel.datasets.rows import as_rows, check_request
-from fuel.interop.parts import (
-    as_array,
-    names_of_parts,
-    parts_of,
-    stacked,
-)
+from fuel.datasets.rows import as_rows, check_request, own
 from fuel.schemes import SequentialExampleScheme
 from fuel.typing import AxisLabels, Batch, Sources
+
+# An example has numbers in these; anything else stays an object.
+_NUMBERS = (bool, int, float, complex, numpy.generic)
 
 
 @runtime_checkable
@@ -30,15 +27,7 @@ class Indexed(Protocol):
 
 
 class IndexedDataset(Dataset):
-    """A data set that reads the rows of another library by number.
-
-    Parameters
-    ----------
-    names : tuple of str
-        All sources.
-    sources, axis_labels
-        As for :class:`~fuel.datasets.base.Dataset`.
-    """
+    """A data set that reads the rows of another library by number."""
 
     takes_requests = True
 
@@ -94,16 +83,12 @@ class IndexedDataset(Dataset):
 class ExamplesDataset(IndexedDataset):
     """A data set that reads another library's examples one by one.
 
-    Parameters
-    ----------
-    dataset : object
-        It has ``__len__`` and ``__getitem__``.
-    names : tuple of str, optional
-        The names of the parts of an example.  Defaults to those of the first
-        example, by :func:`~fuel.interop.parts.names_of_parts`.
-    sources, axis_labels
-        As for :class:`~fuel.datasets.base.Dataset`.
+    `names`: of the parts of an example. Defaults to those of the first
+        example, by :func:`names_of_parts`.
     """
+
+    # The method of data sets that returns several examples at once.
+    fetch_method = '__getitems__'
 
     def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
                  sources: Sources | None = None,
@@ -150,8 +135,12 @@ class ExamplesDataset(IndexedDataset):
         return tuple([self.as_column(column) for column in columns])
 
     def fetch(self, indices: list[int]) -> Sequence[Any]:
-        """Return the examples of several indices."""
-        return [self.dataset[index] for index in indices]
+        """Return the examples of several indices, at once if possible."""
+        fetch = getattr(self.dataset, self.fetch_method, None)
+        if fetch is None:
+            return [self.dataset[index] for index in indices]
+        examples: Sequence[Any] = fetch(indices)
+        return examples
 
     def parts(self, index: int, example: Any) -> Sequence[Any]:
         """Return the parts of an example, in the order of the sources."""
@@ -165,3 +154,65 @@ class ExamplesDataset(IndexedDataset):
     def as_column(self, values: Sequence[Any]) -> Any:
         """Return a part of several examples as one array if possible."""
         return stacked([self.as_array(value) for value in values])
+
+
+def names_of_parts(owner: str, example: Any,
+                   names: Sequence[str] | None) -> Sources:
+    """Return the names of the parts of an example.
+
+    Default: the keys of a dict, ``('features', 'targets')`` for a pair,
+    ``('data',)`` for a single part.
+
+    `owner`: class of the data set, for errors.
+    """
+    if names is not None:
+        if isinstance(names, str):
+            raise ValueError(f'names must be a tuple of names, got the '
+                             f'string {names!r}: write ({names!r},)')
+        return tuple(names)
+    if isinstance(example, Mapping):
+        return tuple(example)
+    count = len(_as_tuple(example))
+    if count not in (1, 2):
+        raise ValueError(
+            f'an example of {owner} has {count} parts: name them, '
+            'names=(...)')
+    return ('features', 'targets') if count == 2 else ('data',)
+
+
+def parts_of(which: str, example: Any, names: Sources) -> Sequence[Any]:
+    """Return the parts of an example, called `which` in errors, in the order
+    of their names."""
+    if isinstance(example, Mapping):
+        missing = set(names) - example.keys()
+        if missing:
+            raise ValueError(f'{which} lacks '
+                             f'{sorted(missing)}, it has {sorted(example)}')
+        return [example[name] for name in names]
+    parts = _as_tuple(example)
+    if len(parts) != len(names):
+        raise ValueError(f'{which} has {len(parts)} parts, '
+                         f'but the sources are {names}')
+    return parts
+
+
+def _as_tuple(example: Any) -> Sequence[Any]:
+    return example if isinstance(example, (tuple, list)) else (example,)
+
+
+def as_array(value: Any) -> Any:
+    """Return an array, picture or number as an array of its own, and other
+    objects as they are."""
+    if isinstance(value, _NUMBERS) or hasattr(value, '__array_interface__'):
+        return own(numpy.asarray(value))
+    return own(value)
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """Return one array of arrays of the same shape, others as a list."""
+    first = values[0]
+    if isinstance(first, numpy.ndarray) and not first.dtype.hasobject and all(
+            isinstance(value, numpy.ndarray) and value.shape == first.shape
+            for value in values):
+        return numpy.stack(values)
+    return list(values)

@@ -52,9 +52,6 @@ __all__ = [
     'to_device']
 
 # Classes are pickled, and shown, under the name that users import.
-for _class in (
-        ChainerDataset, ConcatenatedDataset, DatasetMixin, DictDataset,
-        Iterator, MultiprocessIterator, MultithreadIterator, OrderSampler,
-        SerialIterator, ShuffleOrderSampler, SubDataset, TransformDataset,
-        TupleDataset):
-    _class.__module__ = __name__
+for _public in map(globals().get, __all__):
+    if isinstance(_public, type):
+        _public.__module__ = __name__

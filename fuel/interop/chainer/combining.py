@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from fuel.datasets.rows import check_equal_lengths
 from fuel.interop.chainer.examples import (
     DatasetMixin,
     Example,
@@ -22,7 +23,12 @@ class SideBySide(DatasetMixin):
     """
 
     def __init__(self, datasets: dict[Any, ExampleSet]) -> None:
-        self._length = _common_length(datasets)
+        if not datasets:
+            raise ValueError('at least one data set is needed, got none')
+        lengths = {name: len(dataset) for name, dataset in datasets.items()}
+        check_equal_lengths(lengths, map(range, lengths.values()),
+                            'data sets')
+        self._length = next(iter(lengths.values()))
         self._datasets = datasets
 
     def __len__(self) -> int:
@@ -160,16 +166,3 @@ class ConcatenatedDataset(DatasetMixin):
         number = bisect.bisect_right(self._ends, place)
         start = self._ends[number - 1] if number else 0
         return self._datasets[number][place - start]
-
-
-def _common_length(datasets: dict[Any, ExampleSet]) -> int:
-    """Return the length of data sets, or refuse different ones."""
-    if not datasets:
-        raise ValueError('at least one data set is needed, got none')
-    lengths = {name: len(dataset) for name, dataset in datasets.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            'all data sets must have the same number of examples, got ' +
-            ', '.join(f'{name}: {length}'
-                      for name, length in lengths.items()))
-    return next(iter(lengths.values()))

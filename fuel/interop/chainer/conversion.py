@@ -30,11 +30,7 @@ Device: TypeAlias = 'int | str | SendsArrays | None'
 class ExampleList(list[Example]):
     """The examples of a batch, which remembers the arrays they are rows of.
 
-    Parameters
-    ----------
-    examples : iterable
-    columns : tuple or dict
-        The arrays, in the form of an example.
+    `columns`: the arrays, in the form of an example.
     """
 
     def __init__(self, examples: Iterable[Example], columns: Any) -> None:

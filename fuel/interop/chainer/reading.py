@@ -17,12 +17,7 @@ from fuel.utils.threads import start
 
 
 class ExampleBatches(Dataset):
-    """Lists of examples of Chainer's data sets, with their indices.
-
-    Parameters
-    ----------
-    dataset : indexable
-    """
+    """Lists of examples of Chainer's data sets, with their indices."""
 
     provides_sources = ('examples', 'indices')
 
@@ -39,12 +34,7 @@ class ExampleBatches(Dataset):
 class ThreadedBatches(Iterator[Any]):
     """Batches whose examples are read in threads, one batch ahead.
 
-    Parameters
-    ----------
-    dataset : indexable
-    sweeps : Sweeps
-        The position; it is moved on.
-    num_threads : int
+    `sweeps`: the position, which is moved on.
     """
 
     def __init__(self, dataset: ExampleSet, sweeps: Sweeps,
@@ -65,14 +55,7 @@ class ThreadedBatches(Iterator[Any]):
 
 
 class PendingBatch:
-    """A batch whose examples are being read by Fuel's threads.
-
-    Parameters
-    ----------
-    dataset : indexable
-    indices : numpy.ndarray
-    num_threads : int
-    """
+    """A batch whose examples are being read by Fuel's threads."""
 
     def __init__(self, dataset: ExampleSet, indices: NDArray[Any],
                  num_threads: int) -> None:

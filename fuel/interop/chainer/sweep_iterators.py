@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import time
 import warnings
 from abc import abstractmethod
@@ -27,6 +28,12 @@ from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.threads import number_of_threads
+
+
+def _of_sweeps(name: str, text: str) -> Any:
+    """Return a property of an iterator that its position has."""
+    return property(operator.attrgetter(f'_sweeps.{name}'), doc=text)
+
 
 #: The examples of a batch, and their indices.
 Read: TypeAlias = 'tuple[list[Example], NDArray[Any]]'
@@ -57,41 +64,25 @@ class SweepIterator(Iterator):
                 'a data set without examples cannot be repeated: pass '
                 'repeat=False')
 
-    @property
-    def repeat(self) -> bool:
-        """Whether another sweep follows (bool)."""
-        return self._sweeps.repeat
+    repeat: bool = _of_sweeps(
+        'repeat', 'Whether another sweep follows (bool).')
+    epoch: int = _of_sweeps(
+        'epoch', 'How many sweeps are complete (int).')
+    current_position: int = _of_sweeps(
+        'position',
+        'How many examples of the present sweep were delivered (int).')
+    epoch_detail: float = _of_sweeps(
+        'epoch_detail', 'Sweeps, with the part of the present one (float).')
+    previous_epoch_detail: float | None = _of_sweeps(
+        'previous_epoch_detail',
+        '`epoch_detail` before the last batch (float), or None.')
+    is_new_epoch: bool = _of_sweeps(
+        'is_new_epoch', 'Whether the last batch completed a sweep (bool).')
 
     @property
     def shuffle(self) -> bool:
         """Whether the order is shuffled, or chosen by a sampler (bool)."""
         return self.order_sampler is not None
-
-    @property
-    def epoch(self) -> int:  # type: ignore[override]
-        """How many sweeps are complete (int)."""
-        return self._sweeps.epoch
-
-    @property
-    def current_position(self) -> int:
-        """How many examples of the present sweep were delivered (int)."""
-        return self._sweeps.position
-
-    @property
-    def epoch_detail(self) -> float:  # type: ignore[override]
-        """Sweeps, with the part of the present one (float)."""
-        return self._sweeps.epoch_detail
-
-    @property
-    def previous_epoch_detail(  # type: ignore[override]
-            self) -> float | None:
-        """`epoch_detail` before the last batch (float), or None."""
-        return self._sweeps.previous_epoch_detail
-
-    @property
-    def is_new_epoch(self) -> bool:  # type: ignore[override]
-        """Whether the last batch completed a sweep (bool)."""
-        return self._sweeps.is_new_epoch
 
     @abstractmethod
     def __next__(self) -> list[Example]:

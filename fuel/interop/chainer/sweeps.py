@@ -74,14 +74,8 @@ class ShuffleOrderSampler(OrderSampler):
 class Sweeps:
     """The position of an iterator: sweep, place in it, and its order.
 
-    Parameters
-    ----------
-    num_examples : int
-    batch_size : int
-    repeat : bool
-        Whether a sweep follows the first.
-    sampler : callable or None
-        None: the order of the data set.
+    `repeat`: whether a sweep follows the first.
+    `sampler`: None for the order of the data set.
     """
 
     def __init__(self, num_examples: int, batch_size: int, repeat: bool,
@@ -163,13 +157,8 @@ class Sweeps:
         return indices.astype(numpy.int64)
 
     def serialize(self, serializer: Serializer) -> bool:
-        """Write the position into a snapshot, or take it from there.
-
-        Returns
-        -------
-        bool
-            Whether what comes next has changed.
-        """
+        """Write the position into a snapshot, or take it from there; return
+        whether what comes next has changed."""
         taken = copy.copy(self)
         taken.position = serialize_count(
             serializer, 'current_position', self.position)
@@ -225,13 +214,8 @@ class Sweeps:
 
 
 class SweepScheme(IterationScheme):
-    """An iteration scheme that goes on from a position in the sweeps.
-
-    Parameters
-    ----------
-    sweeps : Sweeps
-        It stays where it is.
-    """
+    """An iteration scheme that goes on from a position in the sweeps, which
+    stays where it is."""
 
     requests_examples = False
 

@@ -9,8 +9,8 @@ import grain
 from fuel.datasets import Dataset
 from fuel.datasets.rows import only_in_order
 from fuel.exceptions import StateMismatchError
-from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
-from fuel.interop.parts import as_array, names_of_parts, parts_of
+from fuel.interop.indexed_dataset import (
+    ExamplesDataset, Indexed, as_array, names_of_parts, parts_of)
 from fuel.typing import AxisLabels, Sources
 
 
@@ -50,6 +50,8 @@ class GrainDataset(ExamplesDataset):
     (array([3, 1]), array([9, 1]))
     """
 
+    fetch_method = '_getitems'
+
     def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
                  sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
@@ -58,14 +60,6 @@ class GrainDataset(ExamplesDataset):
                 f'{type(dataset).__name__} cannot be indexed: use '
                 'GrainIterable')
         super().__init__(dataset, names, sources, axis_labels)
-
-    def fetch(self, indices: list[int]) -> Sequence[Any]:
-        """Return the examples of several indices, at once if possible."""
-        fetch = getattr(self.dataset, '_getitems', None)
-        if fetch is None:
-            return super().fetch(indices)
-        examples: Sequence[Any] = fetch(indices)
-        return examples
 
     def parts(self, index: int, example: Any) -> Sequence[Any]:
         """Return the parts of an example, in the order of the sources."""

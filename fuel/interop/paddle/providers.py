@@ -17,17 +17,39 @@ Provider: TypeAlias = Callable[[], Iterable[Any]]
 Column: TypeAlias = Any
 
 
-class StreamProvider:
-    """The examples of a stream as entries; see :func:`as_provider`.
+class StreamReader:
+    """A decorated reader: each call returns the entries of the next pass.
 
-    Attributes
-    ----------
-    stream : AbstractDataStream
-        Produces examples.
+    `stream`: produces the entries, as its only source.
     """
 
     def __init__(self, stream: StreamLike) -> None:
-        self.stream: Any = (
+        self.stream: Any = stream
+
+    def __call__(self) -> Iterator[Any]:
+        """Return the entries of the next pass."""
+        for entry, in self.stream.get_epoch_iterator():
+            yield entry
+
+    def state_dict(self) -> State:
+        """Return where the pass stands, as plain data."""
+        state: State = self.stream.state_dict()
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Let the next call go on where another reader stood."""
+        self.stream.load_state_dict(state)
+
+    def close(self) -> None:
+        """End what runs in the background."""
+        self.stream.close()
+
+
+class StreamProvider(StreamReader):
+    """The examples of a stream as entries; see :func:`as_provider`."""
+
+    def __init__(self, stream: StreamLike) -> None:
+        super().__init__(
             stream if stream.produces_examples else Unpack(stream))
 
     @property
@@ -46,15 +68,6 @@ class StreamProvider:
         sources = self.sources
         for example in self.stream.get_epoch_iterator():
             yield as_entry(sources, example)
-
-    def state_dict(self) -> State:
-        """Return where the stream stands, as plain data."""
-        state: State = self.stream.state_dict()
-        return state
-
-    def load_state_dict(self, state: State) -> None:
-        """Let the next pass go on where another provider stood."""
-        self.stream.load_state_dict(state)
 
     def __repr__(self) -> str:
         return (f'<{type(self).__name__} of {self.sources} over '
@@ -133,12 +146,7 @@ def _as_column(source: str, part: Any) -> Column:
 
 
 class Passes:
-    """An iterable that calls a provider for each pass.
-
-    Parameters
-    ----------
-    provider : callable
-    """
+    """An iterable that calls a provider for each pass."""
 
     def __init__(self, provider: Provider) -> None:
         if not callable(provider):

@@ -6,7 +6,7 @@ other are one pipeline, whose position can be saved.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from fuel.datasets import IterableDataset
@@ -14,6 +14,7 @@ from fuel.interop.paddle.providers import (
     Passes,
     Provider,
     StreamProvider,
+    StreamReader,
     as_entry,
 )
 from fuel.schemes import ConstantScheme
@@ -28,43 +29,10 @@ from fuel.transformers import (
     Transformer,
 )
 from fuel.transformers.shuffling import ShuffleBuffer
-from fuel.typing import State, StreamLike
+from fuel.typing import StreamLike
 from fuel.utils.checks import positive
 
 SOURCE = 'entry'
-
-
-class StreamReader:
-    """A decorated reader.
-
-    Each call returns the entries of the next pass.
-
-    Attributes
-    ----------
-    stream : AbstractDataStream
-        Produces the entries, as its only source.
-    """
-
-    def __init__(self, stream: StreamLike) -> None:
-        self.stream: Any = stream
-
-    def __call__(self) -> Iterator[Any]:
-        """Return the entries of the next pass."""
-        for entry, in self.stream.get_epoch_iterator():
-            yield entry
-
-    def state_dict(self) -> State:
-        """Return where the pass stands, as plain data."""
-        state: State = self.stream.state_dict()
-        return state
-
-    def load_state_dict(self, state: State) -> None:
-        """Let the next call go on where another reader stood."""
-        self.stream.load_state_dict(state)
-
-    def close(self) -> None:
-        """End what runs in the background."""
-        self.stream.close()
 
 
 def map_readers(func: Callable[..., Any], *readers: Provider) -> StreamReader:
@@ -235,11 +203,11 @@ def batch(reader: Provider, batch_size: int,
 
 def stream_of(reader: Provider) -> StreamLike:
     """Return the stream of the entries of a reader."""
+    if isinstance(reader, StreamProvider):
+        return _mapped(reader.stream, AsEntry(reader.sources))
     if isinstance(reader, StreamReader):
         stream: StreamLike = reader.stream
         return stream
-    if isinstance(reader, StreamProvider):
-        return _mapped(reader.stream, AsEntry(reader.sources))
     return DataStream(IterableDataset({SOURCE: Passes(reader)}))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
@@ -11,7 +12,6 @@ from fuel.datasets.row_readers import read_collections
 from fuel.datasets.rows import get_rows
 from fuel.epochs.read_options import ReadOptions
 from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
-from fuel.interop.torch.arrays import as_array, tensor_as_array
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import AxisLabels, EpochReader, Sources
 
@@ -119,14 +119,20 @@ class TorchDataset(ExamplesDataset):
         return tuple([get_rows(column, request)
                       for column in self._columns])
 
-    def fetch(self, indices: list[int]) -> Sequence[Any]:
-        """Return the examples of several indices, at once if possible."""
-        fetch = getattr(self.dataset, '__getitems__', None)
-        if fetch is None:
-            return super().fetch(indices)
-        examples: Sequence[Any] = fetch(indices)
-        return examples
-
     def as_array(self, value: Any) -> Any:
         """Return a part of an example as an array of its own."""
-        return as_array(value)
+        if isinstance(value, torch.Tensor):
+            return numpy.array(tensor_as_array(value))
+        return super().as_array(value)
+
+
+def tensor_as_array(tensor: torch.Tensor) -> numpy.ndarray[Any, Any]:
+    """Return a tensor as an array, over the same memory if possible.
+
+    Tensors of bfloat16, which NumPy does not have, become float32.
+    """
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.float()
+    array: numpy.ndarray[Any, Any] = tensor.numpy()
+    return array

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -70,18 +71,19 @@ class EpochRegister:
             json.dump(record, file)
         os.replace(new, self._path)
 
-    def _lock(self) -> LockFile:
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
         lock = LockFile(os.path.join(self.folder, 'lock'))
         lock.acquire(_TIMEOUT, _INTERVAL)
-        return lock
+        try:
+            yield
+        finally:
+            lock.release()
 
     def load(self, state: State) -> None:
         """Let the next epoch go on from a state."""
-        lock = self._lock()
-        try:
+        with self._locked():
             self._write({**self.read(), 'pending': state})
-        finally:
-            lock.release()
 
     @property
     def last(self) -> dict[str, Any] | None:
@@ -91,8 +93,7 @@ class EpochRegister:
 
     def begin_here(self, stream: StreamLike) -> EpochIterator[Any]:
         """Begin the next epoch in the process of the loader."""
-        lock = self._lock()
-        try:
+        with self._locked():
             record = self.read()
             if not record['epochs']:
                 # The stream itself knows.
@@ -100,22 +101,17 @@ class EpochRegister:
                     self._write({**record, 'pending': None})
                 return _open(stream)
             return self._begin(stream, record, None, None)
-        finally:
-            lock.release()
 
     def begin_share(self, stream: StreamLike, session: Session, worker: int
                     ) -> EpochIterator[Any]:
         """Begin an epoch, or join the other workers of a session."""
-        lock = self._lock()
-        try:
+        with self._locked():
             record = self.read()
             epoch = _find(record['epochs'], session, worker)
             if epoch is None:
                 return self._begin(stream, record, session, worker)
             epoch['workers'].append(worker)
             self._write(record)
-        finally:
-            lock.release()
         return _open(stream, epoch['state'])
 
     def resume_share(self, stream: StreamLike, session: Session, worker: int,
@@ -125,8 +121,7 @@ class EpochRegister:
         If that was its end, the iterator returned is of the epoch after.
         """
         iterator = _open(stream, state)
-        lock = self._lock()
-        try:
+        with self._locked():
             record = self.read()
             epoch = _find(record['epochs'], session, worker)
             if epoch is None:
@@ -135,8 +130,6 @@ class EpochRegister:
             else:
                 epoch['workers'].append(worker)
             self._write(record)
-        finally:
-            lock.release()
         return iterator
 
     def _begin(self, stream: StreamLike, record: dict[str, Any],
