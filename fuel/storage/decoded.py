@@ -125,27 +125,15 @@ class DecodedReader(DirectReader):
         return Blocks(self._file, int(addresses[stored].min()), int(
             (addresses + sizes)[stored].max()), int(sizes[stored].sum()))
 
-    def byte_ranges(self, rows: NDArray[numpy.intp],
-                    ) -> tuple[Ends, Ends] | None:
+    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
         """See :meth:`Reader.byte_ranges`."""
         return self._ranges(self._chunks_of(rows))
 
-    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
-        """See :meth:`Reader.fetch`."""
-        assert is_remote(self._file)
-        ranges = self._ranges(self._absent_of(rows))
-        missing = self._file.missing_bytes(*ranges)
-        if missing > budget:
-            return None
-        if missing:
-            self._file.request(*ranges)
-        return missing
-
-    def _absent_of(self, rows: NDArray[numpy.intp]) -> list[int]:
-        """Return the chunks of rows that are not remembered."""
+    def _missing_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+        """Return the byte ranges of the chunks that are not remembered."""
         slots = self.store.slots
-        return [chunk for chunk in self._chunks_of(rows)
-                if slots[chunk] is None]
+        return self._ranges([chunk for chunk in self._chunks_of(rows)
+                             if slots[chunk] is None])
 
     def _chunks_of(self, rows: NDArray[numpy.intp]) -> list[int]:
         """Return the chunks of rows."""

@@ -25,23 +25,18 @@ class FileBytes(Protocol):
     @property
     def memory(self) -> mmap.mmap:
         """The file as memory; of a remote one, what is held of it."""
-        ...
 
     def open(self) -> IO[bytes]:
         """Open the file for reading from its beginning."""
-        ...
 
     def read(self, address: int, nbytes: int) -> bytes:
         """Return bytes, fewer than `nbytes` at the end of the file."""
-        ...
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes into memory of the caller's; return how many."""
-        ...
 
     def check(self) -> None:
         """Raise DamagedFileError if the file is not what it was."""
-        ...
 
 
 class RemoteBytes(FileBytes, Protocol):
@@ -50,36 +45,28 @@ class RemoteBytes(FileBytes, Protocol):
     def request(self, starts: Ends, stops: Ends, is_urgent: bool = False,
                 ) -> Sequence[object]:
         """Have byte ranges fetched, without waiting for them."""
-        ...
 
     def when_here(self, starts: Ends, stops: Ends,
                   task: Callable[[], None]) -> None:
         """Have byte ranges fetched, and then call a function."""
-        ...
 
     def hold(self, starts: Ends, stops: Ends) -> AbstractContextManager[None]:
         """Fetch byte ranges, and keep them in `memory` for a while."""
-        ...
 
     def is_settled(self, start: int, stop: int) -> bool:
         """Return whether a range is here and stays."""
-        ...
 
     def stream(self, name: str) -> io.RawIOBase:
         """Return a stream under a name, for HDF5."""
-        ...
 
     def missing_bytes(self, starts: Ends, stops: Ends) -> int:
         """Return how many bytes are not here and not under way."""
-        ...
 
     def keeps(self, nbytes: int) -> bool:
         """Return whether so many bytes would stay here, once fetched."""
-        ...
 
     def prefetch_budget(self) -> int:
         """Return how many bytes may be fetched before they are needed."""
-        ...
 
 
 def is_remote(file: FileBytes) -> TypeGuard[RemoteBytes]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import h5py
 
-from fuel.storage.layout import Filter
+from fuel.storage.layout import Filter, used_filters
 
 BLOSC, LZ4, BITSHUFFLE, ZSTD = 32001, 32004, 32008, 32015
 
@@ -23,8 +23,7 @@ _CONTENT = 0, 2, 4, 8
 def check_lengths(stored: bytes, mask: int, filters: tuple[Filter, ...],
                   nbytes: int) -> None:
     """Check what the filter that comes last made of a chunk."""
-    used = [one for place, one in enumerate(filters)
-            if not mask >> place & 1]
+    used = used_filters(filters, mask)
     if not used:
         return
     *before, last = used

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import bz2
 import zlib
-from collections.abc import Callable
 from typing import Any
 
 import h5py
@@ -11,15 +10,13 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
-from fuel.storage.layout import BZIP2, Filter
+from fuel.storage.layout import BZIP2, Filter, used_filters
 
 try:
     # An optional package, half as fast again as zlib.
     import deflate
 except ImportError:
     deflate = None  # type: ignore[assignment]
-
-Decoder = Callable[[bytes, int], NDArray[numpy.uint8]]
 
 
 def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
@@ -30,8 +27,7 @@ def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
     Returns: may be read-only.
     """
     data: Any = stored
-    used = [one for place, one in enumerate(filters)
-            if not mask >> place & 1]
+    used = used_filters(filters, mask)
     for place in reversed(range(len(used))):
         checksums = sum(one.code == h5py.h5z.FILTER_FLETCHER32
                         for one in used[:place])

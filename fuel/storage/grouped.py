@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels import take
-from fuel.storage.reader import Reader
+from fuel.storage.reader import Reader, own_objects
 from fuel.utils.forks import Step, at_fork, for_each
 
 #: Returns the rows of a group, by its number.
@@ -69,10 +69,10 @@ class GroupedReader(Reader):
         """Number of groups (int)."""
         return len(self._starts) - 1
 
-    def _is_resident(self) -> bool:
-        """Return whether all rows are, or shall be, one array."""
+    def _resident_rows(self) -> NDArray[Any] | None:
+        """Return the array of all rows, None if there is none to be."""
         if self._rows is not None:
-            return True
+            return self._rows
         if self.num_groups == 1:
             self._rows = self._decode(0)
         elif not self.dtype.hasobject and (
@@ -80,7 +80,7 @@ class GroupedReader(Reader):
                 <= self._budget):
             self._rows = numpy.empty(self.shape, self.dtype)
             self._missing = numpy.ones(self.num_groups, bool)
-        return self._rows is not None
+        return self._rows
 
     def _decode(self, group: int) -> NDArray[Any]:
         """Return the rows of a group, checked."""
@@ -93,19 +93,15 @@ class GroupedReader(Reader):
                 f'{(length, *self.shape[1:])}')
         return rows
 
-    def _fill(self, groups: NDArray[numpy.intp]) -> NDArray[Any]:
-        """Return all rows, with those of some groups decoded."""
-        rows: Any = self._rows
-        missing = self._missing
-        if missing is None:
-            return rows  # type: ignore[no-any-return]
+    def _fill(self, rows: NDArray[Any], missing: NDArray[numpy.bool_],
+              groups: NDArray[numpy.intp]) -> None:
+        """Decode those of some groups that are missing in all rows."""
         for group in numpy.unique(groups[missing[groups]]).tolist():
             rows[self._starts[group]:self._starts[group + 1]] = self._decode(
                 group)
             missing[group] = False
         if not missing.any():
             self._missing = None
-        return rows  # type: ignore[no-any-return]
 
     def _group(self, group: int) -> NDArray[Any]:
         """Return the rows of a group, decoded unless it is remembered."""
@@ -126,34 +122,22 @@ class GroupedReader(Reader):
             return numpy.empty((0, *self.shape[1:]), self.dtype)
         self._check_rows(int(rows.min()), int(rows.max()))
         with self._lock:
-            if self._is_resident():
-                if self._missing is None:
-                    return self._owned(self._rows, rows)
-                groups = numpy.searchsorted(
-                    self._starts, rows, side='right') - 1
-                return self._owned(self._fill(groups), rows)
+            resident = self._resident_rows()
+            if resident is not None and self._missing is None:
+                return own_objects(take(resident, rows))
             groups = numpy.searchsorted(self._starts, rows, side='right') - 1
+            if resident is not None and self._missing is not None:
+                self._fill(resident, self._missing, groups)
+                return own_objects(take(resident, rows))
             batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
             for group in numpy.unique(groups).tolist():
                 places = numpy.flatnonzero(groups == group)
                 batch[places] = self._group(group)[
                     rows[places] - self._starts[group]]
-        return _own_objects(batch)
-
-    def _owned(self, array: Any, rows: NDArray[numpy.intp]) -> NDArray[Any]:
-        return _own_objects(take(array, rows))
+        return own_objects(batch)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
-
-
-def _own_objects(batch: NDArray[Any]) -> NDArray[Any]:
-    """Return a batch whose objects are the caller's own."""
-    if batch.dtype.hasobject:
-        for place, element in enumerate(batch.tolist()):
-            if isinstance(element, (numpy.ndarray, list, dict)):
-                batch[place] = element.copy()
-    return batch
 
 
 def _size(rows: NDArray[Any]) -> int:

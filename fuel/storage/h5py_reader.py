@@ -12,7 +12,7 @@ from fuel.kernels import native, take
 from fuel.storage.errors import raise_lack
 from fuel.storage.layout import Layout, name_of, obstacle_of_file
 from fuel.storage.raw_file import raw_file
-from fuel.storage.reader import Places, Reader
+from fuel.storage.reader import Places, Reader, own_objects
 
 # A list that covers at least this part of its range is picked from the
 # whole range, since HDF5 needs longer to select rows than to read them.
@@ -77,7 +77,7 @@ class H5PYReader(Reader):
         unique, places = numpy.unique(rows, return_inverse=True)
         batch = take(self._read_increasing(unique), places)
         # Repetitions of a row share its objects, which they should not.
-        return batch if len(unique) == len(rows) else _copy_objects(batch)
+        return batch if len(unique) == len(rows) else own_objects(batch)
 
     def _read_increasing(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         first, last = int(rows[0]), int(rows[-1])
@@ -130,15 +130,6 @@ class H5PYReader(Reader):
     def _check_file(self) -> None:
         if self._file is not None:
             self._file.check()
-
-
-def _copy_objects(batch: NDArray[Any]) -> NDArray[Any]:
-    """Replace the arrays in an array of objects by copies of them."""
-    if batch.dtype == object:
-        for place, element in numpy.ndenumerate(batch):
-            if isinstance(element, numpy.ndarray):
-                batch[place] = element.copy()
-    return batch
 
 
 @functools.cache

@@ -60,6 +60,11 @@ class Filter(NamedTuple):
         return self.name
 
 
+def used_filters(filters: tuple[Filter, ...], mask: int) -> list[Filter]:
+    """Return the filters that a chunk did not skip."""
+    return [one for place, one in enumerate(filters) if not mask >> place & 1]
+
+
 def is_known(filters: tuple[Filter, ...]) -> bool:
     """Return whether Fuel can undo a pipeline.
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import h5py
@@ -14,7 +15,7 @@ from fuel.kernels.tiles import Tiles
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
 from fuel.storage.file_bytes import Ends, FileBytes, is_remote
 from fuel.storage.layout import Layout, fill_value, name_of, stored_type
-from fuel.storage.paging import RemotePaging, paging_of
+from fuel.storage.paging import paging_of
 from fuel.storage.raw_file import RawFile, raw_file
 from fuel.storage.reader import Reader
 from fuel.utils.threads import map_chunks
@@ -42,6 +43,25 @@ class DirectReader(Reader):
         if self._is_native and self.dtype.subdtype is None:
             return self._rows
         return None
+
+    @abstractmethod
+    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+        """See :meth:`Reader.byte_ranges`."""
+
+    def _missing_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
+        """Return the byte ranges that rows need and nobody holds decoded."""
+        return self.byte_ranges(rows)
+
+    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        assert is_remote(self._file)
+        ranges = self._missing_ranges(rows)
+        missing = self._file.missing_bytes(*ranges)
+        if missing > budget:
+            return None
+        if missing:
+            self._file.request(*ranges)
+        return missing
 
     def _new_batch(self, count: int) -> NDArray[Any]:
         return empty((count, *self._row_shape), self._stored_type)
@@ -107,28 +127,15 @@ class MappedReader(DirectReader):
         self._paging.prefetch(self._starts(rows), nbytes)
         return len(rows) * nbytes
 
-    def byte_ranges(self, rows: NDArray[numpy.intp],
-                    ) -> tuple[Ends, Ends] | None:
+    def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:
         """See :meth:`Reader.byte_ranges`."""
-        starts, nbytes = self._pieces(rows)
-        return self._paging.widen(starts, nbytes)
+        return self._paging.widen(*self._pieces(rows))
 
     def needs_fetching(self) -> int | None:
         """See :meth:`Reader.needs_fetching`."""
         if is_remote(self._file) and self._paging.is_cold:
             return self._file.prefetch_budget()
         return None
-
-    def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
-        """See :meth:`Reader.fetch`."""
-        pieces = self._pieces(rows)
-        assert isinstance(self._paging, RemotePaging)
-        missing = self._paging.missing_bytes(*pieces)
-        if missing > budget:
-            return None
-        if missing:
-            self._paging.prefetch(*pieces)
-        return missing
 
     def _pieces(self, rows: NDArray[numpy.intp],
                 ) -> tuple[NDArray[numpy.int64], int]:

@@ -30,23 +30,17 @@ def fits(nbytes: int) -> bool:
     return nbytes <= SHARE * usable_memory()
 
 
-class PagePrefetcher:
-    """Reads the pages of some rows before they are needed."""
+def advise_rows(file: RawFile, background: Background,
+                starts: NDArray[numpy.int64], nbytes: int) -> None:
+    """Ask for the pages of rows, in the background."""
+    pieces = _pieces(starts, nbytes)
 
-    def __init__(self, file: RawFile) -> None:
-        self._file = file
-        self._background = Background()
+    def advise() -> None:
+        for first, end in pieces:
+            file.advise(first, end - first)
 
-    def prefetch(self, starts: NDArray[numpy.int64], nbytes: int) -> None:
-        """Ask for the pages of rows."""
-        pieces = _pieces(starts, nbytes)
-
-        def advise() -> None:
-            for first, end in pieces:
-                self._file.advise(first, end - first)
-
-        if pieces:
-            self._background.add(advise)
+    if pieces:
+        background.add(advise)
 
 
 def read_rows(file: RawFile, starts: NDArray[numpy.int64],

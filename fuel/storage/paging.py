@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy
 
+from fuel.storage.background import Background
 from fuel.storage.file_bytes import Ends, FileBytes, RemoteBytes, is_remote
-from fuel.storage.pages import PagePrefetcher, fits, is_resident, read_rows
+from fuel.storage.pages import advise_rows, fits, is_resident, read_rows
 from fuel.storage.raw_file import RawFile
 from fuel.storage.sequential_read import SequentialRead
 
@@ -37,19 +38,15 @@ class Paging(Protocol):
         """Look at where the bytes of the source are, from `first` to `last`,
         at the beginning of an epoch; return how many may be expected at a
         time, if any."""
-        ...
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
         """Have pieces brought in the background."""
-        ...
 
     def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
         """Bring pieces, and keep them while the context is entered."""
-        ...
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
         """Return the ranges that are fetched for pieces."""
-        ...
 
 
 class LocalPaging:
@@ -61,7 +58,7 @@ class LocalPaging:
     def __init__(self, file: RawFile) -> None:
         self._file = file
         self._ordered: SequentialRead | None = None
-        self._by_rows: PagePrefetcher | None = None
+        self._by_rows: Background | None = None
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
         """See :class:`Paging`."""
@@ -70,7 +67,7 @@ class LocalPaging:
             if fits(last - first):
                 ordered = SequentialRead(self._file, first, last - first)
             else:
-                by_rows = PagePrefetcher(self._file)
+                by_rows = Background()
         self._ordered, self._by_rows = ordered, by_rows
         return PAGES_AHEAD if by_rows else None
 
@@ -86,7 +83,7 @@ class LocalPaging:
         """See :class:`Paging`."""
         by_rows = self._by_rows
         if by_rows is not None:
-            by_rows.prefetch(starts, nbytes)
+            advise_rows(self._file, by_rows, starts, nbytes)
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
         """See :class:`Paging`: none is fetched."""
@@ -167,11 +164,6 @@ class RemotePaging:
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
         """See :class:`Paging`."""
         return self._blocks.widen(starts, starts + nbytes)
-
-    def missing_bytes(self, starts: Ends, nbytes: int) -> int:
-        """Return how many bytes of pieces are not here nor under way."""
-        return self._file.missing_bytes(
-            *self.widen(starts, nbytes))
 
 
 def paging_of(file: FileBytes) -> Paging:

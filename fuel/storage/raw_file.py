@@ -157,10 +157,7 @@ class RawFile:
         return data
 
     def read_into(self, buffer: memoryview, address: int) -> int:
-        """Read bytes of the file into memory of the caller's.
-
-        Returns: how many bytes were read.
-        """
+        """Read bytes of the file into the caller's memory; return how many."""
         if hasattr(os, 'preadv'):
             return os.preadv(self._descriptor, [buffer], address)
         data = self.read(address, len(buffer))
@@ -168,10 +165,8 @@ class RawFile:
         return len(data)
 
     def check(self) -> None:
-        """Raise an error if the file is not what it was when opened.
-
-        Called after bytes were read and before they are returned.
-        """
+        """Raise an error if the file is not what it was when opened: asked
+        after bytes were read and before they are returned."""
         state = file_state(self._descriptor)
         if state == self._state:
             return
@@ -190,10 +185,8 @@ class RawFile:
         rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:
-        """Return whether a byte of the file is in memory.
-
-        Returns: true also where the system does not tell.
-        """
+        """Return whether a byte of the file is in memory, or the system does
+        not tell."""
         if not hasattr(os, 'RWF_NOWAIT'):
             return True
         try:

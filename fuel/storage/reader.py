@@ -112,3 +112,14 @@ class Reader(ABC):
         return DamagedFileError(
             f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
             f'file is damaged: restore it from its origin')
+
+
+def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
+    """Return a batch with copies of the arrays, lists and dictionaries in it,
+    which are the caller's own."""
+    if batch.dtype.hasobject:
+        flat = batch.reshape(-1)
+        for place, element in enumerate(flat.tolist()):
+            if isinstance(element, (numpy.ndarray, list, dict)):
+                flat[place] = element.copy()
+    return batch
