@@ -5,13 +5,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy
-
-from fuel.epochs.state import position_of
-from fuel.transformers.sequence_lengths import SequenceStage
-from fuel.transformers.source_names import labels_of
+from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import Request, StreamLike
-from fuel.utils.checks import positive, saved_count
+from fuel.utils.checks import positive
 
 
 class Window(SequenceStage):
@@ -71,12 +67,6 @@ class Window(SequenceStage):
     [([1, 2], [2, 3]), ([2, 3], [3, 4])]
     """
 
-    epoch_attributes = (
-        *SequenceStage.epoch_attributes, 'sentence', 'index', '_position')
-    sentence: Any = ()
-    index = 0
-    _position: Any = None
-
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: StreamLike,
                  target_source: str = 'targets', **kwargs: Any) -> None:
@@ -90,25 +80,12 @@ class Window(SequenceStage):
         self.source_window = positive('source_window', source_window)
         self.target_window = positive('target_window', target_window)
         self.overlapping = overlapping
-        self.target_source = target_source
-        _check_stream(type(self).__name__, data_stream, target_source)
-        source, = data_stream.sources
-        labels = labels_of(data_stream)
-        if labels is not None:
-            kwargs.setdefault('axis_labels', {
-                **labels, target_source: self._target_labels(
-                    labels.get(source))})
-        super().__init__(data_stream, produces_examples=True, **kwargs)
+        super().__init__(data_stream, target_source, **kwargs)
 
-    def _target_labels(self, labels: Sequence[str]) -> Any:
-        return labels
-
-    def _get_sources(self) -> tuple[str, ...]:
-        return (*self.data_stream.sources, self.target_source)
-
-    def _start_epoch(self) -> None:
-        self.sentence, self.index, self._position = (), 0, None
-        super()._start_epoch()
+    @property
+    def sentence(self) -> Any:
+        """The present sequence; empty before the first."""
+        return self._sequences[0] if self._sequences else ()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next source and target.
@@ -116,14 +93,12 @@ class Window(SequenceStage):
         See :meth:`~fuel.transformers.Transformer.get_data`.
         """
         self._refuse(request)
-        while self._is_used_up():
-            self._fetch()
-        begin = self.index
+        begin = self._find()
         self.index += 1
         target = begin + self._distance()
-        return (
-            _slice(self.sentence, begin, begin + self.source_window),
-            _slice(self.sentence, target, target + self.target_window))
+        sentence = self._sequences[0]
+        return (cut(sentence, begin, begin + self.source_window),
+                cut(sentence, target, target + self.target_window))
 
     def _distance(self) -> int:
         """Return how far the target begins behind the source."""
@@ -131,45 +106,19 @@ class Window(SequenceStage):
             return self.offset
         return self.offset + self.source_window
 
-    def _fetch(self) -> None:
-        """Read a sequence."""
-        position = position_of(self.child_epoch_iterator)
-        self.sentence = self._pull()[0]
-        self._note_length(len(self.sentence))
-        self.index, self._position = max(0, -self._distance()), position
+    def _first_index(self) -> int:
+        return max(0, -self._distance())
 
-    def _is_used_up(self) -> bool:
-        """Return whether no more pair of windows lies inside the sequence."""
-        return self.index + self._reach() > len(self.sentence)
+    def _next_begin(self) -> int | None:
+        end = self.index + self._reach()
+        return self.index if end <= len(self.sentence) else None
 
     def _reach(self) -> int:
         """Return how far a pair of windows goes from the source's begin."""
         return max(self.source_window, self._distance() + self.target_window)
 
     def _items_needed(self) -> int:
-        """Return the items of a pair, from the first to the last."""
-        return self._reach() + max(0, -self._distance())
-
-    def _length(self) -> None:
-        # How many windows the sequences have is not known before.
-        return None
-
-    def get_leftover(self) -> Any:
-        """Return where in the child's example the next window begins."""
-        return None if self._is_used_up() else {'begin': self.index}
-
-    def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Read the child's example again, and go on within it."""
-        self._fetch()
-        self.index = saved_count(leftover, 'begin')
-        if self._is_used_up():
-            raise ValueError(
-                f"begin is {self.index}, where no window of the child's "
-                f'example of {len(self.sentence)} items begins')
-
-    def get_child_position(self) -> Any:
-        """Return where the child stood before its last example."""
-        return None if self._is_used_up() else self._position
+        return self._reach() + self._first_index()
 
 
 class NGrams(Window):
@@ -220,26 +169,3 @@ class NGrams(Window):
         """Return the next n-gram and the item that follows it."""
         source, target = super().get_data(request)
         return source, target[0]
-
-
-def _check_stream(stage: str, data_stream: StreamLike,
-                  target_source: str) -> None:
-    if not data_stream.produces_examples:
-        raise ValueError(
-            f'{stage} needs a stream of examples, but '
-            f'{type(data_stream).__name__} produces batches: put Unpack '
-            'between them')
-    if len(data_stream.sources) != 1:
-        raise ValueError(
-            f'{stage} needs a stream with one source, got '
-            f'{tuple(data_stream.sources)}: put FilterSources between them')
-    if target_source in data_stream.sources:
-        raise ValueError(
-            f'the target cannot have the name of the source, '
-            f'{target_source!r}: pass another target_source')
-
-
-def _slice(items: Sequence[Any], begin: int, end: int) -> Any:
-    """Return some items, not as a view: neighbouring windows overlap."""
-    part = items[begin:end]
-    return part.copy() if isinstance(part, numpy.ndarray) else part

@@ -112,7 +112,7 @@ def test_window_resumes_within_a_sequence(build):
 
 @pytest.mark.parametrize('build, text', [
     (lambda: NGrams(2, DataStream(IterableDataset({'x': [], 'y': []}))),
-     r"one source, got \('x', 'y'\)"),
+     r"one source, but the data stream has \('x', 'y'\)"),
     (lambda: NGrams(2, DataStream(
         IndexableDataset([1]), iteration_scheme=SequentialScheme(1, 1))),
      'produces batches: put Unpack'),
