@@ -36,6 +36,8 @@ Images: TypeAlias = 'NDArray[Any] | Sequence[NDArray[Any]]'
 class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
     """A stage on images with the axes (channel, height, width).
 
+    Subclasses implement :meth:`_transform`, or the methods that call it.
+
     `num_threads`: how many threads to use at most. Default is what
         ``config.num_threads`` is when a batch is transformed.
     `**kwargs`: `which_sources` and others; see
@@ -50,6 +52,27 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         super().__init__(data_stream, **kwargs)
         self.num_threads = None if num_threads is None else positive(
             'num_threads', num_threads)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an image, transformed."""
+        self._verify(IMAGE_AXES, source_name, [source_example])
+        return self._transform(check_image(source_example)[numpy.newaxis])[0]
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch of images, transformed, in the form that it had.
+
+        Stages that give all images one size return one array.
+        """
+        self._verify(BATCH_AXES, source_name, source_batch)
+        result = self._transform(images_of(source_batch))
+        return (in_form_of(source_batch, result)
+                if isinstance(result, list) else result)
+
+    def _transform(self, images: Images) -> Any:
+        """Return checked images transformed, as one array or as a list."""
+        raise NotImplementedError
 
     def _verify(self, axes: tuple[str, ...], source: str,
                 images: Images) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceType
-from fuel.transformers.image.base import (
-    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, check_image,
-    images_of, map_images, new_stack)
+from fuel.transformers.image.base import (Image, Images, ImageStage, as_shape,
+                                          map_images, new_stack)
 from fuel.typing import StreamLike
 
 
@@ -33,18 +32,6 @@ class FixedSizeStage(ImageStage):
         shape = None if known.shape is None else (
             *known.shape[:-2], *self.shape)
         return known._replace(shape=shape)
-
-    def transform_source_example(self, source_example: Image,
-                                 source_name: str) -> Any:
-        """Return an image of the fixed size."""
-        self._verify(IMAGE_AXES, source_name, [source_example])
-        return self._transform([check_image(source_example)])[0]
-
-    def transform_source_batch(self, source_batch: Images,
-                               source_name: str) -> Any:
-        """Return a batch of images of the fixed size, in one array."""
-        self._verify(BATCH_AXES, source_name, source_batch)
-        return self._transform(images_of(source_batch))
 
     def _transform(self, images: Images) -> Any:
         out = new_stack(images, self.shape)

@@ -7,9 +7,7 @@ import numpy
 
 from fuel.describe.source_types import SourceType
 from fuel.kernels import mirror_images
-from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
-                                          Images, ImageStage, check_image,
-                                          images_of, in_form_of, is_stacked)
+from fuel.transformers.image.base import Images, ImageStage, is_stacked
 from fuel.transformers.seeded import SeededTransformer
 from fuel.typing import StreamLike
 
@@ -59,25 +57,10 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
         """Return the same: type and shape do not change."""
         return known
 
-    def transform_source_example(self, source_example: Image,
-                                 source_name: str) -> Any:
-        """Return an image, flipped or not."""
-        self._verify(IMAGE_AXES, source_name, [source_example])
-        image = check_image(source_example)
-        return mirror_images(image[numpy.newaxis], self._draw(1))[0]
-
-    def transform_source_batch(self, source_batch: Images,
-                               source_name: str) -> Any:
-        """Return a batch of images, some of them flipped."""
-        self._verify(BATCH_AXES, source_name, source_batch)
-        images = images_of(source_batch)
-        flipped = self._draw(len(images))
-        if is_stacked(source_batch):
-            return mirror_images(images, flipped, self.num_threads)
-        return in_form_of(source_batch, [
-            mirror_images(image[numpy.newaxis], [mark])[0]
-            for image, mark in zip(images, flipped, strict=True)])
-
-    def _draw(self, count: int) -> Any:
-        return self.draw_rows(count, lambda generator, total: (
+    def _transform(self, images: Images) -> Any:
+        flipped = self.draw_rows(len(images), lambda generator, total: (
             generator.random(total))) < self.probability
+        if is_stacked(images):
+            return mirror_images(images, flipped, self.num_threads)
+        return [mirror_images(image[numpy.newaxis], [mark])[0]
+                for image, mark in zip(images, flipped, strict=True)]

@@ -22,10 +22,8 @@ def draw_integers(rng: Any, slack: int,
     return numpy.array([rng.randrange(slack + 1) for _ in range(count)], int)
 
 
-def draw_uniform(rng: Any, most: float,
-                 count: int | None = None) -> Any:
+def draw_uniform(rng: Any, most: float, count: int) -> Any:
     """Draw numbers from ``-most`` to `most`; see :func:`draw_integers`."""
-    if count is None or hasattr(rng, 'get_state') or hasattr(
-            rng, 'integers'):
-        return rng.uniform(-most, most, *(() if count is None else (count,)))
+    if hasattr(rng, 'get_state') or hasattr(rng, 'integers'):
+        return rng.uniform(-most, most, count)
     return numpy.array([rng.uniform(-most, most) for _ in range(count)])

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from fuel.describe.source_types import SourceType
 from fuel.kernels import convert_images
 from fuel.transformers.casting import as_dtype
-from fuel.transformers.image.base import (
-    BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, check_image, images_of,
-    in_form_of, is_stacked, map_images)
+from fuel.transformers.image.base import (Images, ImageStage, is_stacked,
+                                          map_images)
 from fuel.typing import StreamLike
 
 
@@ -84,22 +83,12 @@ class Normalize(ImageStage):
         """Return the type of the results."""
         return known._replace(dtype=self.dtype)
 
-    def transform_source_example(self, source_example: Image,
-                                 source_name: str) -> Any:
-        """Return an image, normalized."""
-        self._verify(IMAGE_AXES, source_name, [source_example])
-        return self._normalize(check_image(source_example)[numpy.newaxis])[0]
-
-    def transform_source_batch(self, source_batch: Images,
-                               source_name: str) -> Any:
-        """Return a batch of images, normalized."""
-        self._verify(BATCH_AXES, source_name, source_batch)
-        images = images_of(source_batch)
-        if is_stacked(source_batch):
+    def _transform(self, images: Images) -> Any:
+        if is_stacked(images):
             return self._normalize(images)
-        return in_form_of(source_batch, map_images(
+        return map_images(
             lambda place: self._normalize(images[place][numpy.newaxis])[0],
-            len(images), self.num_threads))
+            len(images), self.num_threads)
 
     def _normalize(self, images: NDArray[Any]) -> Any:
         channels = images.shape[1]

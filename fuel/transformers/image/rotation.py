@@ -7,9 +7,7 @@ from typing import Any
 import numpy
 
 from fuel.describe.source_types import SourceType
-from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, Image,
-                                          Images, ImageStage, check_image,
-                                          images_of, in_form_of, map_images)
+from fuel.transformers.image.base import Images, ImageStage, map_images
 from fuel.transformers.image.legacy_draws import draw_uniform
 from fuel.transformers.image.resampling import (ROTATION_FILTERS,
                                                 check_filter, rotate_image)
@@ -77,31 +75,17 @@ class Random2DRotation(RandomTransformer, ImageStage):
         """Return the same: type and shape do not change."""
         return known
 
-    def transform_source_example(self, source_example: Image,
-                                 source_name: str) -> Any:
-        """Return an image, rotated."""
-        self._verify(IMAGE_AXES, source_name, [source_example])
-        image = check_image(source_example)
-        return rotate_image(
-            image, float(self._draw_angles()), self.resample)
-
-    def transform_source_batch(self, source_batch: Images,
-                               source_name: str) -> Any:
-        """Return a batch of images, rotated."""
-        self._verify(BATCH_AXES, source_name, source_batch)
-        images = images_of(source_batch)
+    def _transform(self, images: Images) -> Any:
         angles = self._draw_angles(len(images))
-        return in_form_of(source_batch, map_images(
+        return map_images(
             lambda place: rotate_image(
                 images[place], float(angles[place]), self.resample),
-            len(images), self.num_threads))
+            len(images), self.num_threads)
 
-    def _draw_angles(self, count: int | None = None) -> Any:
-        """Draw the angles of so many images, or of one, in degrees."""
+    def _draw_angles(self, count: int) -> Any:
+        """Draw the angles of so many images, in degrees."""
         most = float(numpy.rad2deg(self.maximum_rotation))
         if not self.draws_by_seed:
             return draw_uniform(self.rng, most, count)
-        angles = self.draw_rows(
-            1 if count is None else count,
-            lambda generator, total: generator.uniform(-most, most, total))
-        return angles[0] if count is None else angles
+        return self.draw_rows(count, lambda generator, total: (
+            generator.uniform(-most, most, total)))
