@@ -3,18 +3,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy
+from numpy.typing import DTypeLike, NDArray
 
-from fuel.transformers.source_names import as_tuple_of_names
+from fuel.describe.source_types import SourceType
+from fuel.transformers.casting import as_dtype
+from fuel.transformers.source_names import as_tuple_of_names, labels_of
+from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.progress import progress
-
-Parameters = TypeVar('Parameters')
 
 FORMAT = 1
 # Single examples are gathered into batches of this size to be fitted.
@@ -48,33 +50,102 @@ def batches_of(data_stream: StreamLike, source: str,
         yield numpy.stack(gathered)
 
 
-def save_parameters(path: str | os.PathLike[str], kind: str,
-                    parameters: Any) -> None:
-    """Save a dataclass as JSON, replacing the file as a whole."""
-    text = json.dumps({'fuel': kind, 'format': FORMAT, **asdict(parameters)},
-                      sort_keys=True, indent=1)
-    with atomic_path(os.fspath(path)) as temporary, open(
-            temporary, 'w', encoding='utf-8') as file:
-        file.write(f'{text}\n')
+@dataclass(frozen=True)
+class FittedParameters:
+    """Base of parameters that are saved as JSON."""
+
+    # What the file says that it holds.
+    _kind: ClassVar[str]
+    source: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the parameters as JSON, replacing the file as a whole."""
+        text = json.dumps(
+            {'fuel': self._kind, 'format': FORMAT, **asdict(self)},
+            sort_keys=True, indent=1)
+        with atomic_path(os.fspath(path)) as temporary, open(
+                temporary, 'w', encoding='utf-8') as file:
+            file.write(f'{text}\n')
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Load what :meth:`save` saved.
+
+        Raises
+        ------
+        ValueError
+            If the file holds anything else.
+        """
+        name = os.fspath(path)
+        try:
+            with open(name, encoding='utf-8') as file:
+                found = json.load(file)
+            if found['fuel'] != cls._kind or found['format'] != FORMAT:
+                raise ValueError(f'it holds {found["fuel"]!r}, format '
+                                 f'{found["format"]!r}')
+            return cls._build(found)
+        except FileNotFoundError:
+            raise
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(
+                f'{name} does not hold the parameters of {cls._kind}, format '
+                f'{FORMAT}: {error}') from error
+
+    @classmethod
+    def _build(cls, found: Mapping[str, Any]) -> Self:
+        """Return the parameters that a file holds."""
+        raise NotImplementedError
 
 
-def load_parameters(path: str | os.PathLike[str], kind: str,
-                    build: Callable[[Mapping[str, Any]], Parameters]
-                    ) -> Parameters:
-    """Return the parameters in a file; ValueError if it holds others."""
-    name = os.fspath(path)
-    try:
-        with open(name, encoding='utf-8') as file:
-            found = json.load(file)
-        if found['fuel'] != kind or found['format'] != FORMAT:
-            raise ValueError(f'it holds {found["fuel"]!r}, format '
-                             f'{found["format"]!r}')
-        return build(found)
-    except FileNotFoundError:
-        raise
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f'{name} does not hold the parameters of {kind}, '
-                         f'format {FORMAT}: {error}') from error
+class FittedStage(SourcewiseTransformer):
+    """Base of the stages whose parameters were fitted before."""
+
+    _parameters_class: ClassVar[Any]
+    # Name of the function that fits them.
+    _fit: ClassVar[str]
+
+    def __init__(self, data_stream: StreamLike, parameters: Any,
+                 dtype: DTypeLike,
+                 which_sources: Sequence[str] | str | None,
+                 **kwargs: Any) -> None:
+        if parameters is None:
+            name = type(self).__name__
+            raise TypeError(
+                f'{name} needs parameters: fit them to the training stream '
+                f'with parameters = {self._fit}(stream), then write '
+                f'stream.apply({name}, parameters)')
+        if not isinstance(parameters, self._parameters_class):
+            parameters = self._parameters_class.load(parameters)
+        self.parameters = parameters
+        self.dtype = as_dtype(dtype)
+        chosen = self._select(
+            data_stream, (parameters.source,) if which_sources is None
+            else which_sources)
+        kwargs.setdefault('axis_labels', self._labels(data_stream, chosen))
+        super().__init__(data_stream, data_stream.produces_examples,
+                         which_sources=chosen, **kwargs)
+
+    def _labels(self, data_stream: StreamLike, chosen: Sequence[str]) -> Any:
+        """Return the axis labels of the results."""
+        return labels_of(data_stream)
+
+    def type_after(self, known: SourceType, source_name: str) -> SourceType:
+        """Return the type of the results."""
+        return known._replace(dtype=self.dtype)
+
+    def transform_source_example(self, source_example: Any,
+                                 source_name: str) -> Any:
+        """Return an example, transformed as the parameters say."""
+        return self._transform(
+            numpy.asarray(source_example)[numpy.newaxis])[0]
+
+    def transform_source_batch(self, source_batch: Any,
+                               source_name: str) -> Any:
+        """Return a batch, transformed as the parameters say."""
+        return self._transform(numpy.asarray(source_batch))
+
+    def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
+        raise NotImplementedError
 
 
 def chosen_source(source: str | None,
@@ -89,11 +160,3 @@ def chosen_source(source: str | None,
             'parameters are fitted to one source: name it with source=..., '
             f'got which_sources={which_sources!r} and source={source!r}')
     return str(names[0])
-
-
-def missing_parameters(stage: str, function: str) -> TypeError:
-    """Return the error that a stage was built without fitted parameters."""
-    return TypeError(
-        f'{stage} needs parameters: fit them to the training stream with '
-        f'parameters = {function}(stream), then write '
-        f'stream.apply({stage}, parameters)')

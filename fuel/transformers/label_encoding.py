@@ -1,30 +1,24 @@
 """Label encoding: names of classes to integers, fitted before."""
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 from numpy.typing import DTypeLike
 
-from fuel.describe.source_types import SourceType
 from fuel.exceptions import UnknownTokenError
-from fuel.transformers import SourcewiseTransformer
-from fuel.transformers.fitted import (
-    batches_of, chosen_source, load_parameters, missing_parameters,
-    save_parameters)
-from fuel.transformers.source_names import check_known, labels_of
+from fuel.transformers.fitted import (FittedParameters, FittedStage,
+                                      batches_of, chosen_source)
+from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
 
 __all__ = ['LabelEncoding', 'LabelEncodingParameters', 'fit_label_encoding']
 
-KIND = 'label encoding'
-
 
 @dataclass(frozen=True)
-class LabelEncodingParameters:
+class LabelEncodingParameters(FittedParameters):
     """Names of classes that :func:`fit_label_encoding` found.
 
     Attributes
@@ -35,7 +29,7 @@ class LabelEncodingParameters:
         In sorted order; the place of a name is its number.
     """
 
-    source: str
+    _kind = 'label encoding'
     class_names: tuple[str | int, ...]
 
     def __post_init__(self) -> None:
@@ -46,21 +40,9 @@ class LabelEncodingParameters:
             raise ValueError('class_names must be different names or '
                              f'integers, got {self.class_names!r:.200}')
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the names as JSON, replacing the file as a whole."""
-        save_parameters(path, KIND, self)
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> LabelEncodingParameters:
-        """Load what :meth:`save` saved.
-
-        Raises
-        ------
-        ValueError
-            If the file holds anything else.
-        """
-        return load_parameters(path, KIND, lambda found: cls(
-            str(found['source']), tuple(found['class_names'])))
+    def _build(cls, found: Mapping[str, Any]) -> LabelEncodingParameters:
+        return cls(str(found['source']), tuple(found['class_names']))
 
 
 def fit_label_encoding(
@@ -118,7 +100,7 @@ def _as_name(element: object) -> str | int:
                      f'{element!r:.80} ({type(element).__name__})')
 
 
-class LabelEncoding(SourcewiseTransformer):
+class LabelEncoding(FittedStage):
     """Replaces names of classes by their numbers.
 
     Parameters
@@ -143,29 +125,19 @@ class LabelEncoding(SourcewiseTransformer):
         By the epoch iterator, for an unknown class.
     """
 
+    _parameters_class = LabelEncodingParameters
+    _fit = 'fit_label_encoding'
+
     def __init__(self, data_stream: StreamLike,
                  parameters: LabelEncodingParameters | str | None = None,
                  unknown: int | None = None, dtype: DTypeLike = 'int64',
                  which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
-        if parameters is None:
-            raise missing_parameters('LabelEncoding', 'fit_label_encoding')
-        if not isinstance(parameters, LabelEncodingParameters):
-            parameters = LabelEncodingParameters.load(parameters)
-        self.parameters = parameters
+        super().__init__(data_stream, parameters, numpy.dtype(dtype),
+                         which_sources, **kwargs)
         self.unknown = unknown
-        self.dtype = numpy.dtype(dtype)
         self._numbers = {name: number for number, name
-                         in enumerate(parameters.class_names)}
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
-        super().__init__(
-            data_stream, data_stream.produces_examples,
-            which_sources=(parameters.source,) if which_sources is None
-            else which_sources, **kwargs)
-
-    def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the type of the numbers."""
-        return known._replace(dtype=self.dtype)
+                         in enumerate(self.parameters.class_names)}
 
     def transform_source_example(self, source_example: object,
                                  source_name: str) -> Any:

@@ -2,33 +2,27 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
 import numpy
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from fuel.describe.source_types import SourceType
-from fuel.transformers import SourcewiseTransformer
-from fuel.transformers.casting import as_dtype
-from fuel.transformers.fitted import (
-    batches_of, chosen_source, load_parameters, missing_parameters,
-    save_parameters)
-from fuel.transformers.source_names import check_known, labels_of
+from fuel.transformers.fitted import (FittedParameters, FittedStage,
+                                      batches_of, chosen_source)
+from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
 
 __all__ = ['Standardization', 'StandardizationParameters',
            'fit_standardization']
 
-KIND = 'standardization'
 OVER = ('element', 'channel', 'source')
 
 
 @dataclass(frozen=True)
-class StandardizationParameters:
+class StandardizationParameters(FittedParameters):
     """Means and deviations that :func:`fit_standardization` found.
 
     Attributes
@@ -43,7 +37,7 @@ class StandardizationParameters:
         How many there were.
     """
 
-    source: str
+    _kind = 'standardization'
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
     shape: tuple[int, ...]
@@ -59,23 +53,12 @@ class StandardizationParameters:
                 f'{self.shape}, got {len(self.mean)} and '
                 f'{len(self.deviation)}')
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the parameters as JSON, replacing the file as a whole."""
-        save_parameters(path, KIND, self)
-
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> StandardizationParameters:
-        """Load what :meth:`save` saved.
-
-        Raises
-        ------
-        ValueError
-            If the file holds anything else.
-        """
-        return load_parameters(path, KIND, lambda found: cls(
+    def _build(cls, found: Mapping[str, Any]) -> StandardizationParameters:
+        return cls(
             str(found['source']), tuple(map(float, found['mean'])),
             tuple(map(float, found['deviation'])),
-            tuple(map(int, found['shape'])), int(found['num_examples'])))
+            tuple(map(int, found['shape'])), int(found['num_examples']))
 
 
 def fit_standardization(
@@ -223,7 +206,7 @@ def _axes(ndim: int, over: str) -> tuple[int, ...]:
     return (0, *range(2, ndim))
 
 
-class Standardization(SourcewiseTransformer):
+class Standardization(FittedStage):
     """Subtracts a mean and divides by a deviation, fitted before.
 
     Parameters
@@ -244,39 +227,18 @@ class Standardization(SourcewiseTransformer):
     What does not vary has the deviation 0, and becomes 0.
     """
 
+    _parameters_class = StandardizationParameters
+    _fit = 'fit_standardization'
+
     def __init__(self, data_stream: StreamLike,
                  parameters: StandardizationParameters | str | None = None,
                  dtype: DTypeLike = 'floatX',
                  which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
-        if parameters is None:
-            raise missing_parameters('Standardization', 'fit_standardization')
-        if not isinstance(parameters, StandardizationParameters):
-            parameters = StandardizationParameters.load(parameters)
-        self.parameters = parameters
-        self.dtype = as_dtype(dtype)
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
-            data_stream, data_stream.produces_examples,
-            which_sources=(parameters.source,) if which_sources is None
-            else which_sources, **kwargs)
+            data_stream, parameters, dtype, which_sources, **kwargs)
 
-    def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the type of the results."""
-        return known._replace(dtype=self.dtype)
-
-    def transform_source_example(self, source_example: ArrayLike,
-                                 source_name: str) -> Any:
-        """Return an example, standardized."""
-        return self._standardize(
-            numpy.asarray(source_example)[numpy.newaxis])[0]
-
-    def transform_source_batch(self, source_batch: ArrayLike,
-                               source_name: str) -> Any:
-        """Return a batch, standardized."""
-        return self._standardize(numpy.asarray(source_batch))
-
-    def _standardize(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
         shape = self.parameters.shape
         if batch.dtype.hasobject or len(shape) != batch.ndim - 1 or any(
                 fitted not in (1, there) for fitted, there

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 import fuel
 from fuel.describe.source_types import SourceType
-from fuel.transformers import SourcewiseTransformer
-from fuel.transformers.casting import as_dtype
+from fuel.transformers.fitted import FittedStage, batches_of
 from fuel.transformers.ragged import as_matrix
-from fuel.transformers.fitted import batches_of
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
 from fuel.utils.atomic_files import atomic_path
@@ -50,6 +48,11 @@ class WhiteningParameters:
     matrix: Any
     shape: tuple[int, ...]
     provenance: dict[str, Any]
+
+    @property
+    def source(self) -> str:
+        """What they were fitted to (str)."""
+        return str(self.provenance['source'])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the parameters, replacing the file as a whole.
@@ -273,7 +276,7 @@ def _stages(data_stream: StreamLike | None) -> list[str]:
     return names
 
 
-class Whitening(SourcewiseTransformer):
+class Whitening(FittedStage):
     """Whitens data: components have mean 0, variance 1, no correlation.
 
     Parameters
@@ -303,26 +306,24 @@ class Whitening(SourcewiseTransformer):
     components. See :func:`fit_whitening` for an example.
     """
 
+    _parameters_class = WhiteningParameters
+    _fit = 'fit_whitening'
+
     def __init__(self, data_stream: StreamLike,
                  parameters: WhiteningParameters | str,
                  dtype: DTypeLike = 'floatX',
                  which_sources: Sequence[str] | str | None = None,
                  **kwargs: Any) -> None:
-        if not isinstance(parameters, WhiteningParameters):
-            parameters = WhiteningParameters.load(parameters)
-        self.parameters = parameters
-        self.dtype = as_dtype(dtype)
-        if which_sources is None:
-            which_sources = (parameters.provenance['source'],)
-        chosen = self._select(data_stream, which_sources)
+        super().__init__(
+            data_stream, parameters, dtype, which_sources, **kwargs)
+
+    def _labels(self, data_stream: StreamLike, chosen: Sequence[str]) -> Any:
         labels = labels_of(data_stream)
-        if labels is not None and parameters.kind == 'pca':
-            new = ('component',) if data_stream.produces_examples else (
-                'batch', 'component')
-            labels = {**labels, **dict.fromkeys(chosen, new)}
-        kwargs.setdefault('axis_labels', labels)
-        super().__init__(data_stream, data_stream.produces_examples,
-                         which_sources=chosen, **kwargs)
+        if labels is None or self.parameters.kind != 'pca':
+            return labels
+        new = ('component',) if data_stream.produces_examples else (
+            'batch', 'component')
+        return {**labels, **dict.fromkeys(chosen, new)}
 
     def type_after(self, known: SourceType, source_name: str) -> SourceType:
         """Return the type of whitened data."""
@@ -333,17 +334,7 @@ class Whitening(SourcewiseTransformer):
             shape = (known.shape[0] if known.shape else None, *shape)
         return SourceType(self.dtype, shape)
 
-    def transform_source_example(self, source_example: ArrayLike,
-                                 source_name: str) -> Any:
-        """Return an example, whitened."""
-        return self._whiten(numpy.asarray(source_example)[numpy.newaxis])[0]
-
-    def transform_source_batch(self, source_batch: ArrayLike,
-                               source_name: str) -> Any:
-        """Return a batch, whitened."""
-        return self._whiten(numpy.asarray(source_batch))
-
-    def _whiten(self, batch: NDArray[Any]) -> Any:
+    def _transform(self, batch: NDArray[Any]) -> Any:
         parameters = self.parameters
         if batch.shape[1:] != parameters.shape:
             raise ValueError(
