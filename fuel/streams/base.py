@@ -62,7 +62,6 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
     one_to_one: Any = False
     iteration_scheme: Any = None
     axis_labels: Any = None
-    sources: Any
     _produces_examples: bool | None = None
 
     def __init__(self, iteration_scheme: SchemeLike | None = None,
@@ -73,6 +72,24 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
         check_scheme(self, iteration_scheme)
         self.iteration_scheme = iteration_scheme
         self.axis_labels = axis_labels
+
+    @property
+    def sources(self) -> Any:
+        """Names of the data, in the order in which they come (tuple)."""
+        if '_sources' in vars(self):
+            return self._sources
+        return self._get_sources()
+
+    @sources.setter
+    def sources(self, value: Sequence[str]) -> None:
+        self._sources = value
+
+    def _get_sources(self) -> Any:
+        """Return the sources that the stream has if none are assigned."""
+        # Some pickles of Fuel 0.2.0 hold them so.
+        if 'sources' in vars(self):
+            return vars(self)['sources']
+        raise AttributeError(f'{type(self).__name__} has no sources')
 
     @property
     def produces_examples(self) -> Any:

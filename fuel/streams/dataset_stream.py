@@ -115,16 +115,8 @@ class DataStream(AbstractDataStream):
             take_share(self, share)
             check_agreement(self, share)
 
-    @property
-    def sources(self) -> Any:
-        """Names of the data, in the order in which they come (tuple)."""
-        if '_sources' in vars(self):
-            return self._sources
+    def _get_sources(self) -> Any:
         return self.dataset.sources
-
-    @sources.setter
-    def sources(self, value: Any) -> None:
-        self._sources = value
 
     @classmethod
     def default_stream(cls, dataset: Any, **kwargs: Any) -> Any:

@@ -94,19 +94,7 @@ class Transformer(AbstractDataStream):
             self.produces_examples = produces_examples
         self.data_stream = data_stream
 
-    @property
-    def sources(self) -> Any:
-        """Names of the data, in the order in which they come (tuple)."""
-        if '_sources' in vars(self):
-            return self._sources
-        return self._get_sources()
-
-    @sources.setter
-    def sources(self, value: Sequence[str]) -> None:
-        self._sources = value
-
     def _get_sources(self) -> Any:
-        """Return the sources that the stage has if none are assigned."""
         return self.data_stream.sources
 
     def get_data(self, request: Request = None) -> Any:

@@ -77,10 +77,7 @@ class Chain(SeveralStreams):
         -------
         tuple
         """
-        if request is not None:
-            raise ValueError(
-                'Chain reads its data streams in order and takes no '
-                f'requests, got {request!r}')
+        self._refuse(request)
         while self._place < len(self.child_epoch_iterators):
             for data in self.child_epoch_iterators[self._place]:
                 return data

@@ -104,10 +104,7 @@ class Merge(SeveralStreams):
         StopIteration
             If one of the streams has ended.
         """
-        if request is not None:
-            raise ValueError(
-                'Merge reads its data streams in order and takes no '
-                f'requests, got {request!r}')
+        self._refuse(request)
         data: list[Any] = []
         for place, iterator in enumerate(self.child_epoch_iterators):
             sources = self.data_streams[place].sources

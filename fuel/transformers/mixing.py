@@ -1,7 +1,7 @@
 """A stage that mixes several streams by weights."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -9,7 +9,7 @@ from fuel.config_parser import config
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
-from fuel.epochs.state import RUNNING, as_state, position_of
+from fuel.epochs.state import as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.transformers.base import common_types, length_of
@@ -23,13 +23,7 @@ from fuel.transformers.mixture_streams import (
     with_origin,
 )
 from fuel.transformers.mixture_weights import MixtureWeights, Weights
-from fuel.typing import (
-    AxisLabels,
-    EpochReader,
-    State,
-    StreamLike,
-    returns_epochs,
-)
+from fuel.typing import AxisLabels, EpochReader, State, StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import covers
 
@@ -146,7 +140,6 @@ class Mix(SharedMixture):
             epoch_size = positive('epoch_size', epoch_size)
         seed = not_negative(
             'seed', config.default_seed if seed is None else seed)
-        self.data_streams = streams
         self.weights = weights
         self.stop = stop
         self.epoch_size = epoch_size
@@ -154,22 +147,15 @@ class Mix(SharedMixture):
         self.origin_source = origin_source
         self._weights = MixtureWeights(weights, self.names)
         super().__init__(
+            streams,
+            common_labels(streams) if axis_labels is None else axis_labels,
             MixingScheme(self._weights.at, seed, epoch_size,
-                         bool(streams[0].produces_examples)),
-            common_labels(streams) if axis_labels is None else axis_labels)
+                         bool(streams[0].produces_examples)))
 
-    @property
-    def sources(self) -> Any:
-        """Names of the data, in the order in which they come (tuple)."""
-        if '_sources' in vars(self):
-            return self._sources
+    def _get_sources(self) -> tuple[str, ...]:
         sources = tuple(self.data_streams[0].sources)
         return sources if self.origin_source is None else (
             *sources, self.origin_source)
-
-    @sources.setter
-    def sources(self, value: Sequence[str]) -> None:
-        self._sources = value
 
     @property
     def taken(self) -> dict[str, int]:
@@ -188,39 +174,17 @@ class Mix(SharedMixture):
             int(count) for count in counts]
         return dict(zip(self.names, numbers, strict=True))
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the items of a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            carried = self._take_carried()
-            self._release_children()
-            self.child_epoch_iterators = (
-                self._open_children() if carried is None else carried)
-            if self.stop == 'forever':
-                self._carried = self.child_epoch_iterators
-            return super().get_epoch_iterator(as_dict=as_dict)
-
-    def _take_carried(self) -> list[Any] | None:
-        """Return the iterators that go on, unless others must be made."""
+    def _open_children(self) -> list[Any]:
         runtime = runtime_of(self)
         carried, self._carried = self._carried, None
-        is_free = runtime.epoch is None or runtime.is_left()
-        return carried if is_free and runtime.pending is None else None
-
-    def _open_children(self) -> list[Any]:
-        """Return new epoch iterators of the streams."""
-        pending = runtime_of(self).pending
-        iterators = []
-        for place, stream in enumerate(self.data_streams):
-            part = pending and pending['children'][place]
-            if part and part['epoch'] == RUNNING:
-                # Only now, for one stream may be mixed with itself.
-                stream._load_checked(part)
-            iterators.append(stream.get_epoch_iterator())
-        return iterators
+        if runtime.epoch is not None or runtime.pending is not None:
+            # Another epoch has these, or a state says where to begin.
+            carried = None
+        if carried is None:
+            carried = super()._open_children()
+        if self.stop == 'forever':
+            self._carried = carried
+        return carried
 
     def _get_requests(self) -> Iterator[Any] | None:
         requests: Any = super()._get_requests()
@@ -359,17 +323,14 @@ class Mix(SharedMixture):
     def close(self) -> None:
         """Close all streams."""
         self._carried = None
-        for stream in self.data_streams:
-            stream.close()
+        super().close()
 
     def reset(self) -> None:
         """Reset all streams."""
         self._carried = None
-        for stream in self.data_streams:
-            stream.reset()
+        super().reset()
 
     def next_epoch(self) -> None:
         """Switch all streams to the next epoch."""
         self._carried = None
-        for stream in self.data_streams:
-            stream.next_epoch()
+        super().next_epoch()

@@ -8,23 +8,21 @@ from fuel.epochs.sharding import (
     batch_size_of, can_seek, copied_pipeline, is_one_to_one)
 from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard, num_of_rank
-from fuel.streams import AbstractDataStream
 from fuel.transformers.mixture_position import Mixture, Stop
+from fuel.transformers.several import SeveralStreams
 
 if TYPE_CHECKING:
     from fuel.epochs.epoch import Epoch
 
 
-class SharedMixture(AbstractDataStream):
+class SharedMixture(SeveralStreams):
     """Base of the mixture whose order several ranks share.
 
     Where all streams can be sought, any item is made from indices alone.
     Of others a rank reads the items of all, and leaves out those of others.
     """
 
-    epoch_attributes = ('child_epoch_iterators', '_mixture')
-    child_epoch_iterators: Any
-    data_streams: tuple[Any, ...]
+    epoch_attributes = (*SeveralStreams.epoch_attributes, '_mixture')
     names: tuple[str, ...]
     stop: Stop
     epoch_size: int | None

@@ -217,10 +217,6 @@ class Pack(Transformer):
         return (*data, *[part for part in (segments, positions)
                          if part is not None])
 
-    def _length(self) -> None:
-        # How many rows the sequences make is not known before.
-        return None
-
     def get_leftover(self) -> Any:
         """Return where the open rows began, and how much was used there."""
         return None if self._packed is None else self._packed.state()

@@ -5,32 +5,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.state import RUNNING
 from fuel.streams import AbstractDataStream
-from fuel.typing import AxisLabels, StreamLike, returns_epochs
+from fuel.typing import (AxisLabels, Request, SchemeLike, StreamLike,
+                         returns_epochs)
 
 
 class SeveralStreams(AbstractDataStream):
-    """Base of the streams that read several others, each in its own epoch.
-
-    Parameters
-    ----------
-    data_streams : iterable of AbstractDataStream
-        All produce examples, or all batches.
-    axis_labels : dict, optional
-        See :class:`~fuel.streams.AbstractDataStream`.
-
-    Raises
-    ------
-    ValueError
-        If there is none, or if some produce examples and others batches.
-    """
+    """Base of the streams that read several others, each in its own epoch."""
 
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterators',)
     data_streams: Any
     child_epoch_iterators: Any
 
     def __init__(self, data_streams: Iterable[StreamLike],
-                 axis_labels: AxisLabels | None = None) -> None:
+                 axis_labels: AxisLabels | None = None,
+                 iteration_scheme: SchemeLike | None = None) -> None:
         streams = tuple(data_streams)
         if not streams:
             raise ValueError('data_streams must hold at least one stream')
@@ -42,8 +32,9 @@ class SeveralStreams(AbstractDataStream):
                 f'the streams that {type(self).__name__} reads must all '
                 'produce examples or all produce batches, but they produce '
                 f'{described}: put Batch or Unpack before some')
-        super().__init__(axis_labels=axis_labels)
-        self.produces_examples = kinds[0]
+        super().__init__(iteration_scheme, axis_labels)
+        if iteration_scheme is None:
+            self.produces_examples = kinds[0]
         self.data_streams = streams
 
     @returns_epochs
@@ -55,15 +46,26 @@ class SeveralStreams(AbstractDataStream):
         with runtime_of(self).lock:
             self._start_epoch()
             self._release_children()
-            resumed = self._pending_running()
-            iterators = []
-            for place, stream in enumerate(self.data_streams):
-                if resumed:
-                    # Only now, for one stream may be there twice.
-                    stream._load_checked(resumed['children'][place])
-                iterators.append(stream.get_epoch_iterator())
-            self.child_epoch_iterators = iterators
+            self.child_epoch_iterators = self._open_children()
             return super().get_epoch_iterator(as_dict=as_dict)
+
+    def _open_children(self) -> list[Any]:
+        """Return the epoch iterators of the streams that are read."""
+        pending = runtime_of(self).pending
+        iterators = []
+        for place, stream in enumerate(self.data_streams):
+            part = pending and pending['children'][place]
+            if part and part['epoch'] == RUNNING:
+                # Only now, for one stream may be there twice.
+                stream._load_checked(part)
+            iterators.append(stream.get_epoch_iterator())
+        return iterators
+
+    def _refuse(self, request: Request) -> None:
+        if request is not None:
+            raise ValueError(
+                f'{type(self).__name__} reads its data streams in order and '
+                f'takes no requests, got {request!r}')
 
     def _start_epoch(self) -> None:
         """Set what belongs to a new epoch, except the children's

@@ -107,10 +107,6 @@ class Unpack(Transformer):
         position = position_of(self.child_epoch_iterator)
         return PartialBatch(self._pull(), self.data_stream.sources, position)
 
-    def _length(self) -> None:
-        # How many examples the batches have is not known before.
-        return None
-
     def get_leftover(self) -> Any:
         """Return how many examples of the child's batch were returned."""
         if self.data is None:
