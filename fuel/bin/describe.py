@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from fuel import storage
 from fuel.converters.output import INPUTS_ATTRIBUTE
 from fuel.datasets.hdf5.labels import axis_labels, scale
+from fuel.datasets.hdf5.split_table import Part, read_parts
 from fuel.remote.urls import file_name
+from fuel.storage.global_heap import REFERENCE
 from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
 
 NAMES = ('class_names', 'column_names')
-# How HDF5 refers to an example of varying length.
-REFERENCE = numpy.dtype([('length', '<u4'), ('address', '<u8'),
-                         ('index', '<u4')])
 ROWS_AT_ONCE = 256
 
 # A row for each example, with the lengths of its axes.
@@ -68,18 +67,14 @@ def _inputs(written: str | None) -> dict[str, dict[str, Any]]:
     return found
 
 
-def split_rows(h5file: h5py.File) -> dict[str, dict[str, Any]]:
+def split_rows(h5file: h5py.File) -> dict[str, dict[str, Part]]:
     """Return the available rows of the split attribute by split and
     source, in its order."""
-    found: dict[str, dict[str, Any]] = {}
-    for row in numpy.ravel(h5file.attrs.get('split', [])):
-        # Fields have the shape (1,) in some files.
-        fields = {name: numpy.ravel(row[name])[0] for name in
-                  ('split', 'source', 'start', 'stop', 'indices',
-                   'available')}
-        parts = found.setdefault(text(fields['split']), {})
-        if fields['available']:
-            parts[text(fields['source'])] = fields
+    found: dict[str, dict[str, Part]] = {}
+    for part in read_parts(h5file) if 'split' in h5file.attrs else ():
+        parts = found.setdefault(part.split, {})
+        if part.available:
+            parts[part.source] = part
     return found
 
 
@@ -95,16 +90,15 @@ def source_names(h5file: h5py.File) -> list[str]:
                   if isinstance(h5file.get(name), h5py.Dataset))
 
 
-def _split(h5file: h5py.File, parts: Mapping[str, Any]) -> dict[str, Any]:
+def _split(h5file: h5py.File, parts: Mapping[str, Part]) -> dict[str, Any]:
     sources = {}
-    for source, row in sorted(parts.items()):
-        if row['indices']:
-            sources[source] = {'examples': len(h5file[row['indices']]),
-                               'indices': h5file[row['indices']].name}
+    for source, part in sorted(parts.items()):
+        if part.indices:
+            sources[source] = {'examples': len(h5file[part.indices]),
+                               'indices': h5file[part.indices].name}
         else:
-            start, stop = int(row['start']), int(row['stop'])
-            sources[source] = {'examples': stop - start, 'start': start,
-                               'stop': stop}
+            sources[source] = {'examples': part.stop - part.start,
+                               'start': part.start, 'stop': part.stop}
     counts = {part['examples'] for part in sources.values()}
     return {'examples': min(counts, default=0), 'sources': sources}
 
@@ -185,7 +179,7 @@ def _total_length(dataset: h5py.Dataset) -> int:
             dataset.id.get_storage_size()):
         references = numpy.frombuffer(raw_file(dataset).read(
             offset, dataset.size * REFERENCE.itemsize), REFERENCE)
-        return int(references['length'].sum(dtype='int64'))
+        return int(references['count'].sum(dtype='int64'))
     # In chunks, perhaps compressed: the examples themselves are read.
     return sum(len(example) for start in range(0, len(dataset), ROWS_AT_ONCE)
                for example in numpy.ravel(

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
 from fuel.bin.class_counts import count_classes
-from fuel.bin.listing import OWN, about, add_list_option
+from fuel.bin.listing import OWN, add_datasets
 from fuel.bin.originals import differences
-from fuel.bin.parsers import CommandParser
+from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
 from fuel.converters.output import Layout, OutputFolder
@@ -43,19 +43,12 @@ def _common_arguments(parser: argparse.ArgumentParser) -> None:
         'data set finds it)')
     layout = parser.add_argument_group('layout of the converted file')
     layout.add_argument(
-        '--chunk-rows', type=_positive, default=None, metavar='N',
+        '--chunk-rows', type=positive_number, default=None, metavar='N',
         help='examples in a chunk (default: no chunks, the fastest to read)')
     layout.add_argument(
         '--compression', type=_compression, default=(None, None),
         metavar='FILTER[:LEVEL]',
         help='HDF5 filter, such as lzf, gzip or gzip:9 (default: none)')
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(
-            f'expected a positive number, got {text!r}')
-    return int(text)
 
 
 def _compression(text: str) -> tuple[str, int | None]:
@@ -77,16 +70,7 @@ def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
                   'fuel-convert image_folder -h',
                   'fuel-convert --list'])
     parser.add_version()
-    add_list_option(parser, datasets)
-    subparsers = parser.add_subparsers(
-        dest='which_dataset', metavar='DATASET', required=True,
-        help='one of ' + ', '.join(datasets))
-    for name, fill_subparser in datasets.items():
-        subparser = subparsers.add_parser(
-            name, help=about(name) or f'convert {name}',
-            description=about(name) or None)
-        _common_arguments(subparser)
-        subparser.set_defaults(func=fill_subparser(subparser))
+    add_datasets(parser, datasets, 'convert', _common_arguments)
     return parser
 
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fuel.bin.listing import about, add_list_option
-from fuel.bin.parsers import CommandParser
+from fuel.bin.listing import add_datasets
+from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import Filler, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
@@ -32,13 +32,6 @@ def _prefix(text: str) -> str:
             'expected a folder that exists, or the start of an address, such '
             f'as https://example.org/data/, got {text!r}')
     return text
-
-
-def _positive(text: str) -> int:
-    if not (text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(
-            f'expected a whole number from 1 on, got {text!r}')
-    return int(text)
 
 
 def _seconds(text: str) -> float:
@@ -71,14 +64,15 @@ def _option_arguments(parser: argparse.ArgumentParser) -> None:
                 'help': 'a folder, or the start of an address, to take all '
                 'files from'}),
             (['--jobs'], {
-                'type': _positive, 'default': Options.jobs, 'metavar': 'N',
-                'help': 'files to download at once (default: %(default)s)'}),
+                'type': positive_number, 'default': Options.jobs,
+                'metavar': 'N', 'help': 'files to download at once (default: '
+                '%(default)s)'}),
             (['--timeout'], {
                 'type': _seconds, 'default': Options.read_timeout,
                 'metavar': 'SECONDS', 'help': 'longest wait for the next '
                 'bytes (default: %(default)s)'}),
             (['--attempts'], {
-                'type': _positive, 'default': Options.attempts,
+                'type': positive_number, 'default': Options.attempts,
                 'metavar': 'N', 'help': 'attempts without progress before an '
                 'address is given up (default: %(default)s)'})):
         try:
@@ -97,18 +91,9 @@ def make_parser(datasets: Mapping[str, Filler]) -> CommandParser:
                   'fuel-download mnist -d raw --check',
                   'fuel-download --list'])
     parser.add_version()
-    add_list_option(parser, datasets)
-    subparsers = parser.add_subparsers(
-        dest='which_dataset', metavar='DATASET', required=True,
-        help='one of ' + ', '.join(datasets))
-    for name, fill_subparser in datasets.items():
-        subparser = subparsers.add_parser(
-            name, help=about(name) or f'download the {name} data set',
-            description=about(name) or None)
-        _common_arguments(subparser)
-        function = fill_subparser(subparser)
-        subparser.set_defaults(func=function)
-        if _takes_options(function):
+    add_datasets(parser, datasets, 'download', _common_arguments)
+    for subparser in parser.subparsers().values():
+        if _takes_options(subparser.get_default('func')):
             _option_arguments(subparser)
     return parser
 

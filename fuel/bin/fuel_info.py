@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fuel import config
 from fuel.bin.describe import describe
 from fuel.bin.costs import cost_rows, epoch_costs, options_argument
-from fuel.bin.listing import human_size
+from fuel.bin.listing import aligned, human_size
 from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
@@ -73,17 +73,9 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> Iterable[str]:
     if not rows:
         return
     yield f'{title}\n'
-    for line in _aligned(rows):
+    for line in aligned(rows):
         yield f'    {line}'
     yield ''
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Yield a line for each row, its cells in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield '  '.join(cell.ljust(width) for cell, width in
-                        zip(row, widths, strict=True)).rstrip()
 
 
 def _layout(layout: Mapping[str, Any]) -> str:
@@ -249,7 +241,7 @@ def _settings(as_json: bool) -> str:
         return json.dumps(found, indent=2, default=str)
     rows = [(name, str(setting['value']), str(setting['origin']))
             for name, setting in found.items()]
-    return '\n'.join(_aligned(rows))
+    return '\n'.join(aligned(rows))
 
 
 def _value(name: str) -> object:

@@ -1,12 +1,14 @@
 """The list of data sets: how large, under which terms, and there or not."""
 import argparse
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fuel import config
+from fuel.bin.parsers import CommandParser
+from fuel.bin.registries import Filler
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 
-__all__ = ['OWN', 'about', 'add_list_option', 'human_size']
+__all__ = ['OWN', 'about', 'add_datasets', 'aligned', 'human_size']
 
 # Data of one's own.
 OWN = {
@@ -17,15 +19,26 @@ OWN = {
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 
-def add_list_option(parser: argparse.ArgumentParser,
-                    datasets: Iterable[str]) -> None:
-    """Add ``--list`` to the parser of a command."""
+def add_datasets(parser: CommandParser, datasets: Mapping[str, Filler],
+                 verb: str,
+                 add_arguments: Callable[[CommandParser], None]) -> None:
+    """Add ``--list``, and a subcommand for each data set with the arguments
+    that all have."""
     parser.add_argument(
         '--list', action=_List, nargs=0, datasets=tuple(datasets),
         dest=argparse.SUPPRESS, default=argparse.SUPPRESS,
         help='list the data sets: size of the raw files, whether they are in '
         'the current folder, whether converted files are in the data path, '
         'and terms of use')
+    subparsers = parser.add_subparsers(
+        dest='which_dataset', metavar='DATASET', required=True,
+        help='one of ' + ', '.join(datasets))
+    for name, fill_subparser in datasets.items():
+        subparser = subparsers.add_parser(
+            name, help=about(name) or f'{verb} {name}',
+            description=about(name) or None)
+        add_arguments(subparser)
+        subparser.set_defaults(func=fill_subparser(subparser))
 
 
 class _List(argparse.Action):
@@ -41,20 +54,23 @@ class _List(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser,
                  *args: object) -> None:
         rows = {name: _row(name) for name in self._datasets}
-        widths = [max(map(len, column)) for column in zip(
-            HEADER, *rows.values(), strict=True)]
-
-        def show(cells: Iterable[str]) -> None:
-            print('  '.join(cell.ljust(width) for cell, width in
-                            zip(cells, widths, strict=True)).rstrip())
+        header, *lines = aligned([HEADER, *rows.values()])
+        line_of = dict(zip(rows, lines, strict=True))
         for title, names in _grouped(rows).items():
-            print(f'{title}:')
-            show(HEADER)
+            print(f'{title}:\n{header}')
             for name in names:
-                show(rows[name])
+                print(line_of[name])
                 if text := about(name):
                     print(f'    {text}')
         parser.exit(0)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a line for each row, its cells in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield '  '.join(cell.ljust(width) for cell, width in
+                        zip(row, widths, strict=True)).rstrip()
 
 
 def about(name: str) -> str:
@@ -66,15 +82,14 @@ def about(name: str) -> str:
 
 def _grouped(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the names under titles that say where the data come from."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {
+        'Built-in': [], 'From files of your own': [],
+        'From other packages': []}
     for name in names:
-        title = ('Built-in' if name in dataset_names()
-                 else 'From files of your own' if name in OWN
-                 else 'From other packages')
-        groups.setdefault(title, []).append(name)
-    return dict(sorted(groups.items(), key=lambda group: (
-        'Built-in', 'From files of your own', 'From other packages'
-    ).index(group[0])))
+        groups['Built-in' if name in dataset_names()
+               else 'From files of your own' if name in OWN
+               else 'From other packages'].append(name)
+    return {title: names for title, names in groups.items() if names}
 
 
 def _row(name: str) -> tuple[str, ...]:

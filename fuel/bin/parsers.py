@@ -7,12 +7,20 @@ from typing import Any, NoReturn
 from fuel.suggestions import did_you_mean
 from fuel.version import version
 
-__all__ = ['CommandParser']
+__all__ = ['CommandParser', 'positive_number']
 
 # argparse quotes the choices in some versions of Python.
 INVALID_CHOICE = re.compile(
     r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
 UNKNOWN = 'unrecognized arguments: '
+
+
+def positive_number(text: str) -> int:
+    """Return a number of an argument, from 1 on."""
+    if not (text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(
+            f'expected a positive number, from 1 on, got {text!r}')
+    return int(text)
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -12,6 +12,7 @@ from fuel.bin.preview_rows import choose_rows, read_rows
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.datasets.hdf5.labels import scale
+from fuel.describe.html import pixels
 from fuel.utils.hdf5_errors import names_file
 
 __all__ = ['draw_preview']
@@ -104,22 +105,9 @@ def _as_image(example: Array) -> Image.Image | None:
     if array.ndim != 3 or array.shape[0] not in (1, 3) or min(
             array.shape[1:]) < 2 or array.dtype.kind not in 'buif':
         return None
-    array = _as_bytes(array).transpose(1, 2, 0)
+    array = pixels(array).transpose(1, 2, 0)
     return Image.fromarray(array[..., 0] if array.shape[2] == 1
                            else array).convert('RGB')
-
-
-def _as_bytes(array: Array) -> Any:
-    """Spread numbers over 0 to 255, unless they use that range."""
-    if array.dtype == 'uint8' and array.max() > 1:
-        return array
-    finite = array[numpy.isfinite(array)]
-    low, high = 0., 0.
-    if finite.size:
-        low, high = float(finite.min()), float(finite.max())
-    scaled = (array.astype('float64') - low) * (
-        255 / (high - low) if high > low else 0)
-    return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
 
 
 def _contact_sheet(images: list[Image.Image],

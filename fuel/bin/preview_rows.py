@@ -6,6 +6,7 @@ import h5py
 import numpy
 
 from fuel.datasets.hdf5.labels import class_names
+from fuel.storage import open_reader
 
 __all__ = ['choose_rows', 'read_rows']
 
@@ -16,16 +17,9 @@ LABELS = ('targets', 'labels', 'fine_labels')
 
 def choose_rows(h5file: h5py.File, source: str, count: int
                 ) -> tuple[list[int], list[str]]:
-    """Choose up to `count` rows of a source.
-
-    Returns
-    -------
-    rows : list of int
-        Evenly spread over the classes, if the file has up to `count` of
-        them; else the first rows.
-    captions : list of str
-        The class of each row; empty without classes.
-    """
+    """Choose up to `count` rows of a source: evenly spread over the classes,
+    if the file has so few, else the first. Return the rows and the class of
+    each, which are empty without classes."""
     num_rows = len(h5file[source]) if h5file[source].shape else 0
     found = _find_classes(h5file, source, num_rows, count)
     if found is None:
@@ -58,12 +52,7 @@ def _find_classes(h5file: h5py.File, source: str, num_rows: int, count: int
 
 
 def read_rows(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Any]:
-    """Read rows of a source in any order; HDF5 wants them ascending."""
+    """Return rows of a source, in any order."""
     if not rows:
         return []
-    order = numpy.argsort(rows, kind='stable')
-    read = dataset[numpy.asarray(rows)[order]]
-    examples: list[Any] = [None] * len(rows)
-    for place, example in zip(order.tolist(), read, strict=True):
-        examples[place] = example
-    return examples
+    return list(open_reader(dataset).read(numpy.asarray(rows)))

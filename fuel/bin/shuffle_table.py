@@ -15,32 +15,12 @@ def measure_shuffles(path: str, split: str, labels_source: str,
                      block_size: int | None,
                      storage_options: dict[str, Any] | None = None,
                      ) -> list[dict[str, Any]]:
-    """Measure the shuffles by blocks of a file, by window, ready for JSON.
+    """Measure the shuffles by blocks of a split, by the labels in a source.
 
-    Parameters
-    ----------
-    path : str
-    split : str
-        The examples that count.
-    labels_source : str
-        The source of their labels.
-    block_size : int or None
-        How many examples a block has; None for the chunks of the file.
-    storage_options : dict, optional
-        See :class:`~fuel.datasets.hdf5.H5PYDataset`.
-
-    Returns
-    -------
-    list of dict
-        For each window ``'window'`` and ``'examples'`` (how many blocks and
-        examples it has), ``'distance'`` and ``'autocorrelation'``. The last
-        is of all blocks: a full shuffle.
-
-    Raises
-    ------
-    ValueError
-        If there is no such split or source, its examples are no single
-        labels, or blocks are not known.
+    `block_size`: examples in a block; None for the chunks of the file.
+    Returns: for each window, ready for JSON, 'window' and 'examples' (how many
+        blocks and examples it has), 'distance' and 'autocorrelation'. The
+        last is of all blocks: a full shuffle.
     """
     labels, = H5PYDataset(path, (split,), sources=(labels_source,),
                           load_in_memory=True,

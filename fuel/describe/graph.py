@@ -105,17 +105,13 @@ def _source(stages: list[Described]) -> str:
     for stage in stages:
         label = '\\n'.join(map(_quoted, [
             stage.name, *map(source_text, stage.sources), stage.items,
-            *stage.details, *[stage.runs_in] * _is_elsewhere(stage)]))
+            *stage.details, *[stage.runs_in] * (stage.runs_in != HERE)]))
         is_dataset = hasattr(type(stage.subject), 'takes_requests')
         shape = ', shape=cylinder' if is_dataset else ''
         lines.append(f'  stage{stage.number} [label="{label}"{shape}];')
     lines += [f'  stage{stage.number} -> stage{stage.parent};'
               for stage in stages if stage.parent is not None]
     return '\n'.join([*lines, '}'])
-
-
-def _is_elsewhere(stage: Described) -> bool:
-    return stage.runs_in != HERE
 
 
 def _quoted(text: str) -> str:

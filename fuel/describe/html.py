@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fuel.describe.pipeline import (
     Described, Source, ask, dataset_stage, described, safely)
@@ -103,6 +103,16 @@ def _is_image(source: Source) -> bool:
         len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3)))
 
 
+def pixels(array: NDArray[Any]) -> NDArray[numpy.uint8]:
+    """Spread numbers over 0 to 255, unless they use that range."""
+    if array.dtype == numpy.uint8 and array.max(initial=0) > 1:
+        return array
+    finite = array[numpy.isfinite(array)].astype('float64')
+    low, high = (finite.min(), finite.max()) if finite.size else (0, 0)
+    scaled = (array.astype('float64') - low) * (255 / (high - low or 1))
+    return numpy.nan_to_num(scaled, posinf=255, neginf=0).astype('uint8')
+
+
 def _png(image: ArrayLike) -> str:
     """Return an image of shape (channel, height, width) as base64."""
     from PIL import Image
@@ -110,10 +120,6 @@ def _png(image: ArrayLike) -> str:
     if array.ndim == 3:
         array = array.transpose(1, 2, 0)
         array = array[..., 0] if array.shape[-1] == 1 else array
-    if array.dtype != numpy.uint8 or array.max(initial=0) <= 1:
-        array = array.astype('float64')
-        low, high = array.min(), array.max()
-        array = ((array - low) * (255 / (high - low or 1))).astype('uint8')
     buffer = io.BytesIO()
-    Image.fromarray(array).save(buffer, 'PNG')
+    Image.fromarray(pixels(array)).save(buffer, 'PNG')
     return base64.b64encode(buffer.getvalue()).decode()

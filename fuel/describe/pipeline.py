@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping
+from operator import methodcaller
 from typing import Any, NamedTuple, TypeVar
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
@@ -62,10 +63,7 @@ def safely(default: Value, function: Callable[..., Value],
 
 def ask(owner: object, name: str, default: object = None) -> Any:
     """Return what a method returns, or a default if it raises."""
-    try:
-        return getattr(owner, name)()
-    except Exception:  # noqa: BLE001 (a description never raises)
-        return default
+    return safely(default, methodcaller(name), owner)
 
 
 def described(stream: object) -> list[Described]:

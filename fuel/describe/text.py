@@ -4,8 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.describe.pipeline import (
-    Described, Source, ask, dataset_stage, described, one_line, present,
-    safely, short)
+    Described, Source, ask, dataset_stage, described, present, safely,
+    short)
 from fuel.describe.source_types import SourceType
 
 
@@ -23,11 +23,6 @@ def dataset_text(dataset: object) -> str:
 
 def _dataset_line(dataset: object) -> str:
     return ': ' + '; '.join(_parts(dataset_stage(dataset)))
-
-
-def scheme_text(scheme: object) -> str:
-    """Return a scheme in one line."""
-    return one_line(scheme)
 
 
 def iterator_text(iterator: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from fuel.describe.pipeline import HERE
 from fuel.epochs.pipeline import child_streams
@@ -13,20 +13,6 @@ from fuel.profiling.bottleneck import (
     MORE_WORKERS, WORKERS, remedy, stages_in)
 from fuel.profiling.clock import Clock, Tally, instrument
 from fuel.profiling.report import StageProfile
-
-
-class Remote(Protocol):
-    """A stream whose batches are made in other processes."""
-
-    @property
-    def runs_in(self) -> str:
-        """Where they are made."""
-
-    def measure_stages(self) -> list[StageProfile]:
-        """Return what the stages took there; the first call begins."""
-
-    def stop_measuring(self) -> None:
-        """Measure no more."""
 
 
 class Meter:
@@ -113,18 +99,14 @@ def stage_below(stage: StageProfile, depth: int,
 
 def total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
     """Return the sums over workers that run the same pipeline."""
-    return [replace(stage, remedy=stage.remedy.replace(WORKERS, MORE_WORKERS))
-            for stage in _total(measured)]
-
-
-def _total(measured: Sequence[list[StageProfile]]) -> list[StageProfile]:
     # One may have begun no epoch yet.
     stages = max(measured, key=len, default=[])
     for other in measured:
         if other is not stages and len(other) == len(stages):
             stages = [_sum(one, two) for one, two in zip(
                 stages, other, strict=True)]
-    return stages
+    return [replace(stage, remedy=stage.remedy.replace(WORKERS, MORE_WORKERS))
+            for stage in stages]
 
 
 def with_shares(stages: list[StageProfile], step_seconds: float = 0.,

@@ -5,7 +5,7 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.describe.text import scheme_text
+from fuel.describe.pipeline import one_line
 from fuel.schemes.shard import (Shard, checked_shard, num_of_rank,
                                 rows_of_rank)
 from fuel.schemes.sharded_requests import sharded_requests
@@ -47,7 +47,7 @@ class IterationScheme(NamedArguments):
     chooses_examples = True
 
     def __repr__(self) -> str:
-        return scheme_text(self)
+        return one_line(self)
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""

@@ -16,6 +16,7 @@ import fuel
 from fuel import config
 from fuel.bin import (completion, fuel_convert, fuel_download, fuel_info,
                       fuel_main, fuel_server)
+from fuel.bin.listing import about
 from fuel.bin.preview_rows import choose_rows, read_rows
 from fuel.datasets import H5PYDataset, Iris
 from fuel.version import version
@@ -134,7 +135,7 @@ def test_every_data_set_is_described():
                             (fuel_download, 'downloaders')):
         for name in module.registered(
                 f'fuel-{package}', f'fuel.{package}', package):
-            assert module.about(name), name
+            assert about(name), name
 
 
 def test_convert_says_what_it_wrote_and_who_finds_it(

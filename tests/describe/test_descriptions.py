@@ -18,6 +18,7 @@ from fuel.datasets import (
 )
 from fuel.datasets.vocabulary import build_vocabulary
 from fuel.describe import PipelineGraph, SourceType
+from fuel.describe.html import pixels
 from fuel.describe.pipeline import short
 from fuel.describe.source_types import types_of
 from fuel.schemes import IterationScheme, ShuffledScheme
@@ -342,3 +343,9 @@ def test_drawing_is_what_graphviz_returns(monkeypatch, tmp_path):
     assert graph.svg() == f'<svg>-Tsvg\n{graph.source}</svg>\n'
     graph.save(tmp_path / 'pipeline.svg')
     assert graph._repr_svg_() == (tmp_path / 'pipeline.svg').read_text()
+
+
+def test_pixels_that_are_no_numbers_are_drawn_as_the_darkest():
+    """Of the others, the lowest is black and the highest is white."""
+    image = numpy.array([[numpy.nan, 1], [3, -numpy.inf]])
+    assert [[0, 0], [255, 0]] == pixels(image).tolist()
