@@ -4,8 +4,6 @@ import json
 import h5py
 import numpy
 
-__all__ = ['count_classes']
-
 # More classes are counted, not named.
 NAMED = 10
 

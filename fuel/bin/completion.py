@@ -5,8 +5,6 @@ from fuel import converters, downloaders
 from fuel.bin import fuel_convert, fuel_download, fuel_info, fuel_server
 from fuel.bin.parsers import CommandParser
 
-__all__ = ['SHELLS', 'completion_script']
-
 SHELLS = ('bash', 'zsh', 'fish')
 
 BASH = """_fuel() {{

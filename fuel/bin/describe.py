@@ -16,8 +16,6 @@ from fuel.storage.global_heap import REFERENCE
 from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import names_file
 
-__all__ = ['describe', 'is_ragged', 'source_names', 'split_rows']
-
 NAMES = ('class_names', 'column_names')
 ROWS_AT_ONCE = 256
 

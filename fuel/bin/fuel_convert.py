@@ -10,13 +10,14 @@ from fuel.bin.listing import OWN, add_datasets
 from fuel.bin.originals import differences
 from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
-from fuel.bin.registries import Filler, registered
+from fuel.bin.registries import registered
 from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.replacing import refuse_to_replace
 from fuel.converters.staging import convert, made_by
 from fuel.exceptions import FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
+from fuel.utils.extensions import Filler
 
 __all__ = ['main', 'make_parser']
 

@@ -9,9 +9,10 @@ from typing import Any
 from fuel.bin.listing import add_datasets
 from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
-from fuel.bin.registries import Filler, registered
+from fuel.bin.registries import registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
+from fuel.utils.extensions import Filler
 
 __all__ = ['main', 'make_parser']
 

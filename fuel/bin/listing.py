@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fuel import config
 from fuel.bin.parsers import CommandParser
-from fuel.bin.registries import Filler
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
-
-__all__ = ['OWN', 'about', 'add_datasets', 'aligned', 'human_size']
+from fuel.utils.extensions import Filler
 
 # Data of one's own.
 OWN = {

@@ -6,8 +6,6 @@ import h5py
 from fuel.converters.output import INPUTS_ATTRIBUTE
 from fuel.downloaders.registry import dataset_names, raw_files
 
-__all__ = ['differences']
-
 
 def differences(dataset: str, path: str) -> str:
     """Return a line about the raw files of a converted file that differ from

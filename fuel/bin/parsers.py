@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 from fuel.suggestions import did_you_mean
 from fuel.version import version
 
-__all__ = ['CommandParser', 'positive_number']
-
 # argparse quotes the choices in some versions of Python.
 INVALID_CHOICE = re.compile(
     r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
@@ -26,12 +24,7 @@ def positive_number(text: str) -> int:
 class CommandParser(argparse.ArgumentParser):
     """Parses the arguments of a command, or of one of its data sets.
 
-    Parameters
-    ----------
-    examples : sequence of str, optional
-        Command lines at the end of the help.
-    **kwargs
-        Those of :class:`argparse.ArgumentParser`.
+    `examples`: command lines at the end of the help.
     """
 
     def __init__(self, *args: Any, examples: Sequence[str] = (),

@@ -7,8 +7,6 @@ from typing import Any, TypeVar
 
 from fuel.exceptions import ConfigurationError
 
-__all__ = ['pipe_friendly']
-
 F = TypeVar('F', bound=Callable[..., Any])
 # What a shell says of a program that a signal has ended.
 CLOSED_PIPE = 128 + 13

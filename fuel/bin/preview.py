@@ -15,8 +15,6 @@ from fuel.datasets.hdf5.labels import scale
 from fuel.describe.html import pixels
 from fuel.utils.hdf5_errors import names_file
 
-__all__ = ['draw_preview']
-
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw
 

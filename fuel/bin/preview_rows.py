@@ -8,8 +8,6 @@ import numpy
 from fuel.datasets.hdf5.labels import class_names
 from fuel.storage import open_reader
 
-__all__ = ['choose_rows', 'read_rows']
-
 Array = numpy.ndarray[Any, Any]
 # The sources that hold classes, best first.
 LABELS = ('targets', 'labels', 'fine_labels')

@@ -6,8 +6,6 @@ from fuel import config
 from fuel.exceptions import ConfigurationError
 from fuel.utils.extensions import Filler, find_datasets
 
-__all__ = ['Filler', 'check_settings', 'registered']
-
 
 def _give_up(program: str, error: Exception) -> NoReturn:
     text = ' '.join(str(error).split())

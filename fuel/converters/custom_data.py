@@ -14,8 +14,6 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.datasets.random_splits import held_out
 from fuel.exceptions import MissingInputFiles
 
-__all__ = ['Rows', 'add_split_options', 'advise', 'as_classes', 'divided']
-
 F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
 

@@ -15,9 +15,6 @@ from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip
 from fuel.converters.raw.tar import Archive, Member, Tar, open_tar
 
-__all__ = ['Image', 'extract_patch_images', 'load_from_tar_or_patch',
-           'other_images', 'train_images', 'write_images']
-
 PATCH_FOLDERS = {'train': 'train', 'valid': 'val', 'test': 'test'}
 GZIP_MAGIC = b'\x1f\x8b'
 # All are in memory; the real ones have less than 2 MB.

@@ -10,9 +10,6 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.matlab_tables import read_table
 from fuel.converters.raw.tar import Archive, open_tar
 
-__all__ = ['Synsets', 'classes_of', 'read_devkit_files', 'read_numbers',
-           'synset_table', 'wnid_classes']
-
 NUM_CLASSES = 1000
 # Bytes of the texts and children of all synsets; there are about 2 MB.
 MAX_TABLE = 1 << 26

@@ -17,8 +17,6 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.utils.threads import number_of_threads
 
-__all__ = ['batched', 'ordered_map', 'write_images', 'zipped_images']
-
 T = TypeVar('T')
 R = TypeVar('R')
 

@@ -20,11 +20,6 @@ from fuel.converters.raw.files import Digests, Folder
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 
-__all__ = ['IMAGES', 'INPUTS_ATTRIBUTE', 'LABELS', 'Array', 'ConvertedFile',
-           'Examples', 'Layout', 'OutputFolder', 'Pieces', 'check_room',
-           'converted_file', 'create_source', 'label_axes', 'tag',
-           'write_inputs', 'write_names', 'write_rows']
-
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Of a chunk, if there is a compression and no size was chosen.
 CHUNK_NBYTES = 1 << 18

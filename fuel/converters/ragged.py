@@ -7,8 +7,6 @@ import numpy
 
 from fuel.converters.output import Array, check_room, create_source
 
-__all__ = ['create_ragged', 'write_ragged', 'write_rows']
-
 
 def create_ragged(h5file: h5py.File, name: str, rows: int, dtype: str,
                   labels: Sequence[str], shapes_name: str, labels_name: str,

@@ -9,8 +9,6 @@ import h5py
 
 from fuel.downloaders.registry import dataset_facts, dataset_names
 
-__all__ = ['converter_of', 'refuse_to_replace']
-
 
 def converter_of(path: str) -> str | None:
     """Return the data set that ``fuel-convert`` was run for when it wrote a

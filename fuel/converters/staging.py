@@ -17,8 +17,6 @@ from fuel.remote.urls import is_url
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.temporary import scratch_folder
 
-__all__ = ['convert', 'convert_staged', 'is_built_in', 'made_by']
-
 
 def made_by(argv: Sequence[str]) -> dict[str, str]:
     """Return the attributes of files that ``fuel-convert`` writes."""

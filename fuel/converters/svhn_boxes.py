@@ -12,8 +12,6 @@ from typing import Any, Union
 import h5py
 import numpy
 
-__all__ = ['read_boxes']
-
 NAMES = (b'height', b'label', b'left', b'top', b'width')
 LABEL = 1
 # More digits than any picture of a house has.

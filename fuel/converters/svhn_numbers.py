@@ -18,8 +18,6 @@ from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.converters.raw.tar import open_tar
 
-__all__ = ['NumbersSplit', 'create_sources']
-
 # Source, type, label of the second axis; in the order of read_boxes.
 BOXES = (('bbox_heights', 'uint16', 'height'),
          ('bbox_labels', 'uint8', 'index'),

@@ -14,10 +14,5 @@ __all__ = ['adult', 'all_downloaders', 'binarized_mnist',
            'ilsvrc2012', 'iris', 'kmnist', 'mnist', 'omniglot',
            'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
 
-all_downloaders = tuple(
-    (module.__name__.rpartition('.')[2], module.fill_subparser)
-    for module in (
-        adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10,
-        cifar100, dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010,
-        ilsvrc2012, iris, kmnist, mnist, omniglot, one_billion_word, stl10,
-        svhn, youtube_audio))
+all_downloaders = tuple((name, globals()[name].fill_subparser)
+                        for name in __all__ if name != 'all_downloaders')

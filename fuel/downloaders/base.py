@@ -317,7 +317,7 @@ def _fetch_at_once(one: Callable[..., OSError | None],
             raise
 
 
-def filler_of(dataset: str, *names: str) -> Filler:
+def filler_of(dataset: str, *names: str, prefix: bool = False) -> Filler:
     """Return what fills the parser of ``fuel-download <dataset>``.
 
     Parameters
@@ -326,6 +326,9 @@ def filler_of(dataset: str, *names: str) -> Filler:
         Name of a data set in the registry.
     *names : str
         Names of its files, in the order wanted. Default: all.
+    prefix : bool, optional
+        Add ``--url-prefix``, for files that only registered users get.
+        Default False.
 
     Returns
     -------
@@ -335,6 +338,11 @@ def filler_of(dataset: str, *names: str) -> Filler:
     def fill_subparser(subparser: ArgumentParser) -> Downloader:
         """Set the files of the data set; return `default_downloader`."""
         set_files(subparser, dataset, *names)
+        if prefix:
+            subparser.add_argument(
+                '-P', '--url-prefix', default=None, metavar='PREFIX',
+                help='a folder, or the start of an address, to take the '
+                'files from that have no public address')
         return default_downloader
 
     return fill_subparser

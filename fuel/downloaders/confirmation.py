@@ -4,8 +4,6 @@ from html.parser import HTMLParser
 
 from fuel.downloaders.reply import Reply
 
-__all__ = ['confirmed_address']
-
 # Who asks, and by which protocol: the page is obeyed only by those who may
 # be asked again. This is Google Drive, which cannot look for viruses in
 # files of more than 100 MB.

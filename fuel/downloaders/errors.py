@@ -1,27 +1,14 @@
 """Errors of downloads."""
 from fuel.exceptions import FuelError
 
-__all__ = ['DownloadError', 'EncodingError', 'NoConnectionError', 'SlowError',
-           'SourceError', 'TransientError', 'UnreachableError',
-           'WrongPieceError']
-
 
 class DownloadError(FuelError, OSError):
     """A file could not be downloaded from any of its addresses."""
 
 
 class UnreachableError(DownloadError):
-    """None of the hosts that have a file can be connected to.
-
-    Parameters
-    ----------
-    text : str
-        What is wrong with this file alone.
-    name : str
-        The file.
-    reasons : dict
-        What is wrong with each host.
-    """
+    """None of the hosts that have the file `name` can be connected to; what
+    is wrong with each is in `reasons`."""
 
     def __init__(self, text: str, name: str, reasons: dict[str, str]) -> None:
         super().__init__(text)

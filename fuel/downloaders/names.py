@@ -6,8 +6,6 @@ import urllib.parse
 import urllib.request
 from email.message import Message
 
-__all__ = ['join', 'name_from_header', 'name_from_path', 'with_slash']
-
 # Whatever could lead out of a folder, on any system, ends a component.
 SEPARATORS = re.compile(r'[/\\:]')
 UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')

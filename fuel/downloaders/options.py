@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from fuel.downloaders.registry import RawFile
 
-__all__ = ['DEFAULT', 'Options']
-
 
 @dataclass(frozen=True)
 class Options:

@@ -12,8 +12,6 @@ from fuel.downloaders.errors import TransientError
 from fuel.downloaders.replies import Answer
 from fuel.downloaders.registry import RawFile
 
-__all__ = ['PartialMetadata', 'metadata_path']
-
 
 def metadata_path(part: str) -> str:
     """Return the path of the metadata of an unfinished file."""

@@ -22,9 +22,6 @@ from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import Any, Self
 
-__all__ = ['RawFile', 'dataset_facts', 'dataset_names', 'known_file',
-           'owner_of', 'raw_files', 'set_files']
-
 
 @functools.lru_cache(maxsize=1)
 def _facts() -> dict[str, Any]:

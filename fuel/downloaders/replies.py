@@ -21,8 +21,6 @@ from fuel.downloaders.reply import Get, Reply
 from fuel.downloaders.timeouts import watched, within
 from fuel.version import version
 
-__all__ = ['BLOCK', 'Answer', 'ask', 'close', 'content_length', 'request']
-
 BLOCK = 1 << 18
 TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',

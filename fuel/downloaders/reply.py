@@ -2,8 +2,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-__all__ = ['Get', 'Reply']
-
 
 class Reply(Protocol):
     """A reply to an HTTP request; `requests.Response` is one."""

@@ -8,8 +8,6 @@ from typing import TypeVar
 
 from fuel.downloaders.errors import SlowError
 
-__all__ = ['watched', 'within']
-
 T = TypeVar('T')
 
 

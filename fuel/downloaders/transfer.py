@@ -28,8 +28,6 @@ try:
 except ImportError:  # Windows, where an open file cannot be replaced anyway
     fcntl = None  # type: ignore[assignment, unused-ignore]
 
-__all__ = ['fetch']
-
 log = logging.getLogger(__name__)
 
 PAGES = (b'<!doctype html', b'<html')

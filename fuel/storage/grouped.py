@@ -32,16 +32,9 @@ class GroupedReader(Reader):
     when it is first needed. Otherwise groups are remembered, and those not
     used for longest are dropped.
 
-    Parameters
-    ----------
-    path, name, shape, dtype
-        See :class:`Reader`.
-    lengths : sequence of int
-        Number of rows in each group.
-    read_group : callable
-        Decodes a group. The array may be read-only, and a view.
-    budget : int
-        Bytes for what is decoded.
+    `lengths`: number of rows in each group.
+    `read_group`: decodes a group. The array may be read-only, and a view.
+    `budget`: bytes for what is decoded.
     """
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],

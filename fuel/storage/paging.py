@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
 
 import numpy
 
@@ -24,35 +23,11 @@ PAGE = 1 << 16
 DENSE = .5
 
 
-class Paging(Protocol):
-    """Brings the rows of one source into memory."""
-
-    #: Whether ranges of rows have to be brought as well.
-    is_remote: bool
-
-    @property
-    def is_cold(self) -> bool:
-        """Whether rows have to be brought before they are copied (bool)."""
-
-    def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """Look at where the bytes of the source are, from `first` to `last`,
-        at the beginning of an epoch; return how many may be expected at a
-        time, if any."""
-
-    def prefetch(self, starts: Ends, nbytes: int) -> None:
-        """Have pieces brought in the background."""
-
-    def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
-        """Bring pieces, and keep them while the context is entered."""
-
-    def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """Return the ranges that are fetched for pieces."""
-
-
 class LocalPaging:
     """Reads a source that is not in memory from the disk: in order if it
     fits there, and row by row if it does not."""
 
+    #: Whether ranges of rows have to be brought as well.
     is_remote = False
 
     def __init__(self, file: RawFile) -> None:
@@ -61,7 +36,9 @@ class LocalPaging:
         self._by_rows: Background | None = None
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """See :class:`Paging`."""
+        """Look at where the bytes of the source are, from `first` to `last`,
+        at the beginning of an epoch; return how many may be expected at a
+        time, if any."""
         ordered = by_rows = None
         if not is_resident(self._file, first, last - first):
             if fits(last - first):
@@ -73,25 +50,25 @@ class LocalPaging:
 
     @property
     def is_cold(self) -> bool:
-        """See :class:`Paging`."""
+        """Whether rows have to be brought before they are copied (bool)."""
         # Looked up once: another thread may begin an epoch meanwhile.
         ordered = self._ordered
         return self._by_rows is not None or (
             ordered is not None and not ordered.is_done)
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
-        """See :class:`Paging`."""
+        """Have pieces brought in the background."""
         by_rows = self._by_rows
         if by_rows is not None:
             advise_rows(self._file, by_rows, starts, nbytes)
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """See :class:`Paging`: none is fetched."""
+        """Return the ranges that are fetched for pieces: here none is."""
         return starts, starts + nbytes
 
     @contextlib.contextmanager
     def bring(self, starts: Ends, nbytes: int) -> Iterator[None]:
-        """See :class:`Paging`."""
+        """Bring pieces, and keep them while the context is entered."""
         ordered = self._ordered
         if ordered is None:
             read_rows(self._file, starts, nbytes)
@@ -143,30 +120,30 @@ class RemotePaging:
         self._blocks = Blocks(file, 0, 0, 0)
 
     def begin(self, first: int, last: int, nbytes: int) -> int | None:
-        """See :class:`Paging`."""
+        """See :class:`LocalPaging`."""
         self._blocks = Blocks(self._file, first, last, nbytes)
         self._is_here = self._file.is_settled(first, last)
         return None
 
     @property
     def is_cold(self) -> bool:
-        """See :class:`Paging`."""
+        """See :class:`LocalPaging`."""
         return not self._is_here
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
-        """See :class:`Paging`."""
+        """See :class:`LocalPaging`."""
         self._file.request(*self.widen(starts, nbytes))
 
     def bring(self, starts: Ends, nbytes: int) -> AbstractContextManager[None]:
-        """See :class:`Paging`."""
+        """See :class:`LocalPaging`."""
         return self._file.hold(*self.widen(starts, nbytes))
 
     def widen(self, starts: Ends, nbytes: int) -> tuple[Ends, Ends]:
-        """See :class:`Paging`."""
+        """See :class:`LocalPaging`."""
         return self._blocks.widen(starts, starts + nbytes)
 
 
-def paging_of(file: FileBytes) -> Paging:
+def paging_of(file: FileBytes) -> LocalPaging | RemotePaging:
     """Return what brings rows of a file into memory."""
     if is_remote(file):
         return RemotePaging(file)

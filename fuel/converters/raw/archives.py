@@ -8,9 +8,6 @@ from collections.abc import Iterator
 
 from fuel.converters.raw.files import BadInputFile, refuse_page
 
-__all__ = ['MAX_IMAGE', 'MAX_MEMBER', 'check_name', 'check_size', 'open_zip',
-           'read_zipped']
-
 MAX_MEMBER = 1 << 31
 # Many images wait in memory to be decoded.
 MAX_IMAGE = 1 << 26

@@ -13,10 +13,6 @@ from fuel.converters.raw.inflate import Inflated
 from fuel.downloaders.registry import owner_of
 from fuel.exceptions import FuelError, MissingInputFiles
 
-__all__ = ['BadInputFile', 'Digests', 'Folder', 'input_paths',
-           'read_gzip', 'refuse_namesakes', 'refuse_page', 'require_files',
-           'require_regular', 'unpack_gzip']
-
 BLOCK = 1 << 20
 # The largest file that is unpacked in memory, of EMNIST, has 547 MB.
 MAX_UNPACKED = 1 << 30

@@ -9,9 +9,6 @@ import numpy
 
 from fuel.converters.raw.files import BadInputFile
 
-__all__ = ['MAX_PIXELS', 'decode', 'open_image', 'orientation',
-           'upright_size']
-
 # A file of a kilobyte can claim to be an image of gigabytes.
 MAX_PIXELS = 1 << 26
 

@@ -7,8 +7,6 @@ import io
 import zlib
 from typing import IO, Protocol
 
-__all__ = ['GZIP', 'ZLIB', 'BinaryReader', 'Inflated']
-
 PACKED_BLOCK = 1 << 18
 BLOCK = 1 << 20
 # How zlib knows the two formats.

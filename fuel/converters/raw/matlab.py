@@ -13,10 +13,6 @@ from numpy.typing import ArrayLike
 from fuel.converters.raw.files import BadInputFile, refuse_page
 from fuel.converters.raw.inflate import ZLIB, BinaryReader, Inflated
 
-__all__ = ['CLASSES', 'MATRIX', 'Matrix', 'as_bytes', 'open_matrix',
-           'open_variable', 'read_element', 'read_head', 'read_numbers',
-           'read_tag', 'read_variables']
-
 File = str | os.PathLike[str] | IO[bytes]
 
 # Numbers in a variable that is read as a whole; the largest has 16 million.

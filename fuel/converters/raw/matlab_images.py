@@ -12,8 +12,6 @@ from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.matlab import open_variable, read_tag
 
-__all__ = ['MatlabImages']
-
 UINT8 = 2
 ROWS_AT_ONCE = 4096
 

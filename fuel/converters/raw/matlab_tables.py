@@ -13,8 +13,6 @@ from fuel.converters.raw.matlab import (CLASSES, MATRIX, File, Matrix,
                                         open_matrix, read_element,
                                         read_head, read_numbers)
 
-__all__ = ['read_table']
-
 TABLE, TEXT = 2, 4
 # How the characters of a text may be stored.
 CODINGS = {1: 'latin1', 2: 'latin1', 4: 'utf-16', 16: 'utf-8', 17: 'utf-16',

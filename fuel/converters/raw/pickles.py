@@ -13,8 +13,6 @@ import numpy
 
 from fuel.converters.raw.files import BadInputFile
 
-__all__ = ['load_arrays']
-
 # The places where NumPy has kept what its pickles name.
 MULTIARRAY = ('numpy.core.multiarray', 'numpy._core.multiarray')
 NUMERIC = ('numpy.core.numeric', 'numpy._core.numeric')

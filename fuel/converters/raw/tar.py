@@ -20,8 +20,6 @@ from fuel.converters.raw.archives import MAX_MEMBER, check_name, check_size
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.inflate import BinaryReader, Inflated
 
-__all__ = ['Archive', 'Member', 'Tar', 'open_tar']
-
 Archive = str | os.PathLike[str] | IO[bytes]
 
 BLOCK = 512
