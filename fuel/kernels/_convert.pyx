@@ -13,40 +13,13 @@ from libc.stdint cimport (
     uint64_t,
 )
 
-cdef extern from *:
-    """
-    #include <fenv.h>
-    #include <stddef.h>
-    #include <stdint.h>
+from fuel.kernels.convert_row cimport fuel_scale_uint8_float
 
-    /* Pixels to floats are what this is used for most. With the widest
-       registers they take half the time, so there the compiler makes a
-       version for each processor, one of which is chosen when this is
-       loaded. All of them round in the same way. */
-    #if defined(__x86_64__) && defined(__GLIBC__) \\
-        && __GNUC__ >= 12 && !defined(__clang__)
-    #define FUEL_FOR_EACH_PROCESSOR \\
-        __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-    #else
-    #define FUEL_FOR_EACH_PROCESSOR
-    #endif
-
-    FUEL_FOR_EACH_PROCESSOR
-    static void fuel_convert_pixels(const uint8_t *source, float *target,
-                                    ptrdiff_t size, double scale,
-                                    double shift)
-    {
-        for (ptrdiff_t place = 0; place < size; place++)
-            target[place] = (float)((double)source[place] * scale + shift);
-    }
-    """
+cdef extern from '<fenv.h>':
     const int FE_INVALID
     const int FE_OVERFLOW
     int feclearexcept(int exceptions) nogil
     int fetestexcept(int exceptions) nogil
-    void fuel_convert_pixels(const uint8_t *source, float *target,
-                             Py_ssize_t size, double scale,
-                             double shift) nogil
 
 ctypedef fused number:
     int8_t
@@ -65,7 +38,9 @@ cdef void convert(const number *source, floating *target, Py_ssize_t size,
                   double scale, double shift) noexcept nogil:
     cdef Py_ssize_t place
     if number is uint8_t and floating is float:
-        fuel_convert_pixels(source, target, size, scale, shift)
+        # Pixels to floats are what this is used for most.
+        fuel_scale_uint8_float(<const char *>source, <char *>target, size,
+                               scale, shift, <const char *>source)
     else:
         for place in range(size):
             target[place] = <floating>(<double>source[place] * scale + shift)
