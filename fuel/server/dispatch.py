@@ -128,7 +128,7 @@ class Epoch:
         """Remove a client that leaves, or has come to the end."""
         self.members.pop(client, None)
         if client in self.ledger.accounts:
-            self.ledger.leave(client)
+            self.ledger.end(client, 'left')
             self.is_torn = True
             self.drop_unneeded()
 
@@ -161,20 +161,14 @@ class Epoch:
 
     def drop_unneeded(self) -> None:
         """Sort the items in memory anew, after clients came or went."""
-        ledger = self.ledger
-        for index, item in [*self.under_way.items()]:
-            if not ledger.is_pending(index) or (
-                    self.is_shared and ledger.lacking(index)):
-                del self.under_way[index]
-                self.free[index] = item
-        for index in [*self.free]:
-            is_needed = (ledger.lacking(index) or ledger.is_pending(index)
-                         if self.is_shared else index not in ledger.delivered)
-            if not is_needed:
-                self._free(self.free.pop(index))
+        items = [*self.under_way.values(), *self.free.values()]
+        self.under_way.clear()
+        self.free.clear()
+        for item in items:
+            self.add(item)
 
     def add(self, item: Item) -> None:
-        """Take a batch that was made, for those who need it."""
+        """Keep a batch for those who need it, or free its memory."""
         index, ledger = item.index, self.ledger
         is_pending = ledger.is_pending(index)
         if self.is_shared:

@@ -7,6 +7,7 @@ ledger, which is how a server continues after it was killed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from fuel.exceptions import StateMismatchError
 from fuel.server.checkpoints import Checkpoints, Steps
@@ -20,6 +21,7 @@ Event = list[object]
 Recorder = Callable[[Event], object]
 
 
+@dataclass(eq=False)
 class Account:
     """The batches of one client in an epoch.
 
@@ -33,17 +35,15 @@ class Account:
     `deadline`: until when `pending` is held for its successor; 0 if it is not.
     """
 
-    def __init__(self, client: str, rank: int | None = None,
-                 before: str = '') -> None:
-        self.client = client
-        self.rank = rank
-        self.before = before
-        self.sent = IndexSet()
-        self.delivered = IndexSet()
-        self.pending = IndexSet()
-        self.is_present = False
-        self.has_left = False
-        self.deadline = 0.0
+    client: str
+    rank: int | None = None
+    before: str = ''
+    sent: IndexSet = field(default_factory=IndexSet)
+    delivered: IndexSet = field(default_factory=IndexSet)
+    pending: IndexSet = field(default_factory=IndexSet)
+    is_present: bool = False
+    has_left: bool = False
+    deadline: float = 0.0
 
 
 class Ledger:
@@ -153,26 +153,19 @@ class Ledger:
         account.deadline = deadline
         self.record(['lost', client])
 
-    def leave(self, client: str) -> IndexSet:
-        """Return what a client that leaves had not delivered."""
-        return self.end(client, 'left')
+    def expire(self, now: float) -> None:
+        """Stop to hold what successors did not come for in time."""
+        for account in self.awaited():
+            if account.deadline <= now:
+                self.end(account.client, 'gone')
 
-    def expire(self, now: float) -> IndexSet:
-        """Return what was held for successors that did not come."""
-        freed = IndexSet()
-        for account in list(self.accounts.values()):
-            if account.deadline and account.deadline <= now:
-                freed.update(self.end(account.client, 'gone'))
-        return freed
-
-    def end(self, client: str, how: str) -> IndexSet:
-        """Return what a client had not delivered: it 'left' or is 'gone'."""
+    def end(self, client: str, how: str) -> None:
+        """Free what a client had not delivered: it 'left' or is 'gone'."""
         account = self.accounts[client]
-        freed, account.pending = account.pending, IndexSet()
+        account.pending = IndexSet()
         account.is_present, account.deadline = False, 0.0
         account.has_left = account.has_left or how == 'left'
         self.record([how, client])
-        return freed
 
     # Batches.
 

@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from fuel.server.checkpoints import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
@@ -41,6 +43,10 @@ def _state(value: object) -> State:
     return value
 
 
+def _state_or_none(value: object) -> State | None:
+    return None if value is None else _state(value)
+
+
 def _steps(value: object) -> Steps:
     if not isinstance(value, list) or not all(
             isinstance(step, list) and len(step) == 2
@@ -49,92 +55,49 @@ def _steps(value: object) -> Steps:
     return value
 
 
+def _numbers(value: object) -> list[int]:
+    if not isinstance(value, list):
+        raise WireError('not a list of batches')
+    return [_number(index) for index in value]
+
+
 def apply(ledger: Ledger, event: Event) -> None:
     """Apply one event, checked: it comes from a file."""
     kind, *fields = event
-    handler = _HANDLERS.get(kind if isinstance(kind, str) else '')
-    if handler is None:
+    if not isinstance(kind, str) or kind not in _EVENTS:
         raise WireError(f'unknown event {str(kind)[:20]!r}')
+    method, *checks = _EVENTS[kind]
+    checked = [check(field)
+               for check, field in zip(checks, fields, strict=True)]
     record, ledger.record = ledger.record, lambda event: None
     try:
-        handler(ledger, *fields)
+        method(ledger, *checked)
     finally:
         ledger.record = record
 
 
-def _apply_join(ledger: Ledger, client: object, rank: object, before: object,
-                claims: object) -> None:
-    ledger.join(_text(client), _rank(rank), _text(before),
-              from_ranges(claims))
-
-
-def _apply_sent(ledger: Ledger, client: object, index: object) -> None:
-    ledger.send(_text(client), _number(index))
-
-
-def _apply_delivered(ledger: Ledger, client: object, indices: object) -> None:
-    if not isinstance(indices, list):
-        raise WireError('not a list of batches')
-    ledger.acknowledge(_text(client), map(_number, indices))
-
-
-def _apply_returned(ledger: Ledger, client: object, ranges: object) -> None:
-    ledger.take_back(_text(client), from_ranges(ranges))
-
-
-def _apply_lost(ledger: Ledger, client: object) -> None:
-    # Until when, the server that continues decides.
-    ledger.lose(_text(client), float('inf'))
-
-
-def _apply_left(ledger: Ledger, client: object) -> None:
-    ledger.end(_text(client), 'left')
-
-
-def _apply_gone(ledger: Ledger, client: object) -> None:
-    ledger.end(_text(client), 'gone')
-
-
-def _apply_end(ledger: Ledger, length: object, state: object) -> None:
-    ledger.end_pipeline(
-        _number(length), None if state is None else _state(state))
-
-
-def _apply_base(ledger: Ledger, index: object, state: object) -> None:
-    ledger.begin_at(_number(index), _state(state))
-
-
-def _apply_checkpoint(ledger: Ledger, index: object, steps: object) -> None:
-    ledger.checkpoints.add(_number(index), _steps(steps))
-
-
-def _apply_rebase(ledger: Ledger, state: object) -> None:
-    ledger.checkpoints.rebase(_state(state))
-
-
-def _apply_account(ledger: Ledger, client: object, rank: object,
-                   before: object, sent: object, delivered: object,
-                   pending: object, is_present: object,
-                   has_left: object) -> None:
-    account = Account(_text(client), _rank(rank), _text(before))
-    account.sent = from_ranges(sent)
-    account.delivered = from_ranges(delivered)
-    account.pending = from_ranges(pending)
-    account.is_present = bool(is_present)
-    account.has_left = bool(has_left)
+def _add_account(ledger: Ledger, *fields: Any) -> None:
+    account = Account(*fields)
     ledger.accounts[account.client] = account
 
 
-def _apply_proven(ledger: Ledger, ranges: object) -> None:
-    ledger.delivered = from_ranges(ranges)
-
-
-_HANDLERS: dict[str, Callable[..., None]] = {
-    'join': _apply_join, 'sent': _apply_sent,
-    'delivered': _apply_delivered,
-    'returned': _apply_returned, 'lost': _apply_lost,
-    'left': _apply_left,
-    'gone': _apply_gone, 'end': _apply_end,
-    'base': _apply_base, 'checkpoint': _apply_checkpoint,
-    'rebase': _apply_rebase, 'account': _apply_account,
-    'proven': _apply_proven}
+# What applies an event, and what checks each of its fields.
+_EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
+    'join': (Ledger.join, _text, _rank, _text, from_ranges),
+    'sent': (Ledger.send, _text, _number),
+    'delivered': (Ledger.acknowledge, _text, _numbers),
+    'returned': (Ledger.take_back, _text, from_ranges),
+    # Until when, the server that continues decides.
+    'lost': (partial(Ledger.lose, deadline=float('inf')), _text),
+    'left': (partial(Ledger.end, how='left'), _text),
+    'gone': (partial(Ledger.end, how='gone'), _text),
+    'end': (Ledger.end_pipeline, _number, _state_or_none),
+    'base': (Ledger.begin_at, _number, _state),
+    'checkpoint': (partial(Ledger.add_checkpoint, is_recorded=False),
+                   _number, _steps),
+    'rebase': (lambda ledger, state: ledger.checkpoints.rebase(state),
+               _state),
+    'account': (_add_account, _text, _rank, _text, from_ranges, from_ranges,
+                from_ranges, bool, bool),
+    'proven': (lambda ledger, delivered: setattr(
+        ledger, 'delivered', delivered), from_ranges)}
