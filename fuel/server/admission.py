@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fuel.exceptions import StateMismatchError
 from fuel.server.attendance import Attendance, Joiner, describe_ranks
 from fuel.server.connections import ClientConnection
-from fuel.server.dispatch import Epoch
+from fuel.server.dispatch import Epoch, Member
 from fuel.server.journal import Journal
 from fuel.server.ledger import Ledger
 from fuel.server.pipeline import describe_error
@@ -36,10 +36,9 @@ class Admission:
     `joiners`: the clients that wait for an epoch.
     """
 
-    def __init__(self, check_state: Callable[[State], object],
-                 find_dead: Callable[[], None], sharing: str,
-                 num_clients: int) -> None:
-        self._check_state = check_state
+    def __init__(self, scheduler: Scheduler, find_dead: Callable[[], None],
+                 sharing: str, num_clients: int) -> None:
+        self._scheduler = scheduler
         self._find_dead = find_dead
         self.sharing = sharing
         self.num_clients = num_clients
@@ -49,14 +48,9 @@ class Admission:
         # What an epoch that cannot begin gives way to again.
         self._former: tuple[str, Epoch | None] = self.run, None
         self.joiners: list[Joiner] = []
-
-    def connect(self, scheduler: Scheduler) -> None:
-        """Use a scheduler for sending and for the pipeline."""
-        self._scheduler = scheduler
         self._attendance = Attendance(
-            self.sharing, self.num_clients,
-            lambda client: scheduler.connection_of(client) is not None,
-            scheduler.clock, scheduler.hold)
+            sharing, num_clients, scheduler.is_connected, scheduler.clock,
+            scheduler.hold)
 
     def on_join(self, connection: ClientConnection, fields: Fields) -> None:
         """Note that a client wants to join an epoch."""
@@ -114,9 +108,13 @@ class Admission:
                 error: Exception) -> None:
         self._scheduler.counts['dropped messages'] += 1
         log.warning('refused a client: %s', error)
-        self._scheduler.post(connection, {
-            'type': 'broken', 'join': connection.join,
-            'error': describe_error(error)})
+        self._turn_away(connection, {
+            'type': 'broken', 'error': describe_error(error)})
+
+    def _turn_away(self, connection: ClientConnection,
+                   fields: Fields) -> None:
+        """Send a client why it is in no epoch."""
+        self._scheduler.reply(connection, fields)
         connection.join = 0
 
     def _continues(self, client: str, position: Position | None) -> bool:
@@ -204,7 +202,7 @@ class Admission:
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
             for checkpoint in ledger.checkpoints:
-                self._check_state(checkpoint.state())
+                self._scheduler.pipeline.check_state(checkpoint.state())
         except StateMismatchError as error:
             log.warning('the journal is of another server: %s', error)
             journal.set_aside()
@@ -225,7 +223,7 @@ class Admission:
         """Return whether another living client took part in the epoch."""
         return any(
             client != connection.client
-            and self._scheduler.connection_of(client) is not None
+            and self._scheduler.is_connected(client)
             for client in epoch.ledger.accounts)
 
     def _reject_old(self, connection: ClientConnection,
@@ -249,9 +247,7 @@ class Admission:
             'a client continues epoch %d, but the others have begun epoch '
             '%d: what its predecessor delivered after the state was saved '
             'is lost', position.epoch, number)
-        self._scheduler.post(connection, {
-            'type': 'end', 'join': connection.join, 'state': None})
-        connection.join = 0
+        self._turn_away(connection, {'type': 'end', 'state': None})
 
     def _must_hold(self, epoch: Epoch, joiner: Joiner) -> bool:
         """Return whether an epoch waits for the successor of a client.
@@ -308,12 +304,11 @@ class Admission:
         epoch = self.epoch
         assert epoch is not None
         if position is None:
-            epoch.join(connection.client, connection.hwm, connection.rank)
+            member = epoch.join(connection)
         else:
             claims = IndexSet() if position.is_over else position.done
             epoch.ledger.check_claims(position.client, claims)
-            epoch.join(connection.client, connection.hwm, connection.rank,
-                       position.client, claims)
+            member = epoch.join(connection, position.client, claims)
             self._attendance.dismiss(position.client)
             if position.client != connection.client \
                     and position.client in epoch.members:
@@ -323,18 +318,18 @@ class Admission:
                     'still in the epoch: they share what is left of it',
                     position.client)
         if epoch.is_open:
-            self._answer(epoch, connection)
+            self._answer(epoch, member)
 
-    def _answer(self, epoch: Epoch, connection: ClientConnection) -> None:
-        """Tell a client that it has joined."""
-        account = epoch.ledger.accounts[connection.client]
-        self._scheduler.post(connection, {
-            'type': 'joined', 'join': connection.join,
+    def _answer(self, epoch: Epoch, member: Member) -> None:
+        """Send a client that it has joined."""
+        self._scheduler.reply(member.connection, {
+            'type': 'joined',
             # Not that of the welcome: a client may have come before the one
             # whose run this server continues.
             'run': self.run, 'epoch': epoch.ledger.number,
-            'start': epoch.base_index, 'floor': epoch.ledger.floor(account),
-            'done': account.delivered.ranges(),
+            'start': epoch.base_index,
+            'floor': epoch.ledger.floor(member.account),
+            'done': member.account.delivered.ranges(),
             'base': epoch.base, 'why': epoch.why})
 
     def _begin(self, connection: ClientConnection,
@@ -351,7 +346,7 @@ class Admission:
             if is_adopted:
                 run, index = position.run, position.index
             if state is not None:
-                self._check_state(state)
+                self._scheduler.pipeline.check_state(state)
         elif old is not None:
             number = old.ledger.number + 1
             if not old.is_loaded or not old.is_exhausted or old.free:
@@ -363,10 +358,9 @@ class Admission:
         epoch.cursor = index
         if old is not None:
             old.discard()
-        epoch.join(
-            connection.client, connection.hwm, connection.rank,
-            *((position.client, position.done)
-              if is_adopted and position is not None else ()))
+        epoch.join(connection, *(
+            (position.client, position.done)
+            if is_adopted and position is not None else ()))
         self._former = self.run, old
         self.run, self.epoch = run, epoch
         self._attendance.begin()
@@ -377,20 +371,14 @@ class Admission:
         """Answer the clients whose epoch has begun."""
         if self.journal is not None:
             self.journal.begin(self.run, epoch.ledger)
-        for client in epoch.members:
-            connection = self._scheduler.connection_of(client)
-            if connection is not None:
-                self._answer(epoch, connection)
+        for member in epoch.members.values():
+            self._answer(epoch, member)
 
     def on_broken(self, epoch: Epoch, error: dict[str, Any]) -> None:
         """Tell its clients that an epoch cannot begin."""
-        for client in [*epoch.members]:
-            connection = self._scheduler.connection_of(client)
-            if connection is not None:
-                self._scheduler.post(connection, {
-                    'type': 'broken', 'join': connection.join,
-                    'error': error})
-                connection.join = 0
+        for member in epoch.members.values():
+            self._turn_away(
+                member.connection, {'type': 'broken', 'error': error})
         self.run, self.epoch = self._former
         if self.epoch is not None:
             # The pipeline has lost its place.

@@ -12,6 +12,7 @@ from fuel.wire.header import Fields
 from fuel.wire.index_sets import IndexSet
 
 if TYPE_CHECKING:
+    from fuel.server.connections import ClientConnection
     from fuel.transport.slots import Slot
 
 
@@ -40,6 +41,7 @@ class Item:
 class Member:
     """A client that is connected and in the epoch.
 
+    `connection`: to which it is sent messages, for as long as it is one.
     `credit`: how many batches it may have that it has not delivered.
     `reserved`: how many are being made for it.
     `is_waiting`: whether its user waits for a batch.
@@ -50,10 +52,12 @@ class Member:
         0.
     """
 
-    def __init__(self, account: Account, credit: int) -> None:
+    def __init__(self, account: Account,
+                 connection: ClientConnection) -> None:
         self.account = account
         self.client = account.client
-        self.credit = credit
+        self.connection = connection
+        self.credit = connection.hwm
         self.reserved = 0
         self.is_waiting = False
         self.has_read = False
@@ -110,11 +114,12 @@ class Epoch:
         return not self.is_shared or (
             not self.ledger.is_adopted and self.cursor == 0)
 
-    def join(self, client: str, credit: int, rank: int | None = None,
-             before: str = '', claims: IndexSet | None = None) -> Member:
+    def join(self, connection: ClientConnection, before: str = '',
+             claims: IndexSet | None = None) -> Member:
         """Add a client; see :meth:`Ledger.join`."""
-        account = self.ledger.join(client, rank, before, claims)
-        member = self.members[client] = Member(account, credit)
+        account = self.ledger.join(
+            connection.client, connection.rank, before, claims)
+        member = self.members[account.client] = Member(account, connection)
         self.is_torn = True
         self.drop_unneeded()
         return member

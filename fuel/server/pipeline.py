@@ -79,6 +79,12 @@ class Pipeline:
         method, request = self.requests.popleft()
         return method(request)
 
+    def check_state(self, state: State) -> None:
+        """Refuse a state that the stream cannot load, if it can tell."""
+        check = getattr(self.stream, '_check_state', None)
+        if check is not None:
+            check(state)
+
     def close(self) -> None:
         """Drop the epoch."""
         self._maker = None

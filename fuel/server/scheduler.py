@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection
@@ -29,22 +29,24 @@ class Scheduler:
 
     Everything is called by the one thread that has the server's sockets.
 
-    `admission`: decides which client joins which epoch.
     `connections`: the connected clients, which the server keeps.
+    `find_dead`: finds out which of them are gone.
+    `sharing`, `num_clients`: see :class:`~fuel.server.Server`.
     `post`: sends fields and frames to a client.
     `hold`: seconds that the successor of a client that vanished has to come.
     `max_bytes`: shared memory for clients on this host.
     `clock`: returns the time in seconds.
+    `admission`: decides which client joins which epoch.
     `counts`: numbers of what was sent, and so on.
     `waited`: seconds that the pipeline and the clients were waited for.
     """
 
-    def __init__(self, pipeline: Pipeline, admission: Admission,
+    def __init__(self, pipeline: Pipeline,
                  connections: dict[bytes, ClientConnection],
-                 post: Callable[..., None], hold: float, max_bytes: int,
+                 post: Callable[..., None], find_dead: Callable[[], None],
+                 sharing: str, num_clients: int, hold: float, max_bytes: int,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.pipeline = pipeline
-        self.admission = admission
         self.connections = connections
         self.post = post
         self.hold = hold
@@ -61,7 +63,7 @@ class Scheduler:
         self._is_measure_asked = False
         # Bytes of the last batch, which the next one needs about as well.
         self._need = 0
-        admission.connect(self)
+        self.admission = Admission(self, find_dead, sharing, num_clients)
 
     def _member(self, connection: ClientConnection,
                 fields: Fields) -> Member | None:
@@ -159,10 +161,10 @@ class Scheduler:
         lender = epoch.lender(self.clock())
         if lender is not None:
             lender.revoked = self.clock()
-            self._send_to(lender, {'type': 'revoke'})
+            self.reply(lender.connection, {'type': 'revoke'})
         for member in epoch.ended():
-            self._send_to(member, {'type': 'end',
-                                   'state': epoch.ledger.final})
+            self.reply(member.connection, {'type': 'end',
+                                           'state': epoch.ledger.final})
             epoch.leave(member.client)
 
     def open(self, epoch: Epoch, **options: object) -> None:
@@ -205,10 +207,9 @@ class Scheduler:
         for member in receivers:
             member.reserved += 1
         slot = None
-        if len(receivers) == 1 and self._need and not epoch.is_shared:
-            connection = self.connection_of(receivers[0].client)
-            if connection is not None and connection.is_local:
-                slot = self.pool.acquire(self._need)
+        if len(receivers) == 1 and self._need and not epoch.is_shared \
+                and receivers[0].connection.is_local:
+            slot = self.pool.acquire(self._need)
         is_wanted = bool(receivers) or is_held
         self.pipeline.produce(
             epoch=epoch, index=index, members=receivers, slot=slot,
@@ -285,9 +286,7 @@ class Scheduler:
             item, member = delivery
             # On record before it is under way.
             epoch.deliver(item, member, self.clock())
-            connection = self.connection_of(member.client)
-            if connection is None:
-                continue
+            connection = member.connection
             fields = {**item.fields, 'index': item.index,
                       'floor': epoch.ledger.floor(member.account)}
             frames = item.buffers
@@ -296,19 +295,17 @@ class Scheduler:
                     item, fields, self.pool, epoch.is_shared)
                 self.counts['bytes'] += size
                 self._need = size if size > connection.SMALL else 0
-            self.post(connection, {**fields, 'join': connection.join}, frames)
+            self.reply(connection, fields, frames)
 
-    def connection_of(self, client: str) -> ClientConnection | None:
-        """Return the connection of a client, if it has one."""
-        for connection in self.connections.values():
-            if connection.client == client:
-                return connection
-        return None
+    def reply(self, connection: ClientConnection, fields: Fields,
+              frames: Sequence[object] = ()) -> None:
+        """Send a client a message about its present membership."""
+        self.post(connection, {**fields, 'join': connection.join}, frames)
 
-    def _send_to(self, member: Member, fields: Fields) -> None:
-        connection = self.connection_of(member.client)
-        if connection is not None:
-            self.post(connection, {**fields, 'join': connection.join})
+    def is_connected(self, client: str) -> bool:
+        """Return whether a client has a connection."""
+        return any(connection.client == client
+                   for connection in self.connections.values())
 
     def is_mute(self, connection: ClientConnection) -> bool:
         """Return whether a client makes others wait without an answer."""

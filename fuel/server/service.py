@@ -9,13 +9,12 @@ from typing import Any
 
 import zmq
 
-from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection, kind_of
 from fuel.server.journal import Journal
 from fuel.server.listener import Listener
 from fuel.server.pipeline import Pipeline
 from fuel.server.scheduler import Scheduler
-from fuel.typing import State, StreamLike
+from fuel.typing import StreamLike
 from fuel.utils.seams import fault_point
 from fuel.wire import Limits, WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
@@ -42,11 +41,10 @@ class Service:
         self.num_clients = num_clients
         self.connections: dict[bytes, ClientConnection] = {}
         self.pipeline = Pipeline(data_stream)
-        self._admission = Admission(
-            self._check_state, self.ping, sharing, num_clients)
         self.scheduler = scheduler = Scheduler(
-            self.pipeline, self._admission, self.connections, self.send,
-            hold, max_bytes)
+            self.pipeline, self.connections, self.send, self.ping, sharing,
+            num_clients, hold, max_bytes)
+        self._admission = scheduler.admission
         self.counts = scheduler.counts
         self._handlers: dict[
             str, Callable[[ClientConnection, Fields], None]] = {
@@ -56,11 +54,6 @@ class Service:
             'measure': scheduler.on_measure, 'stacks': self._on_stacks,
             'bye': self._on_bye}
         self._next_ping = 0.0
-
-    def _check_state(self, state: State) -> None:
-        check = getattr(self.data_stream, '_check_state', None)
-        if check is not None:
-            check(state)
 
     def open(self, listener: Listener, journal: Journal | None) -> None:
         """Take over the sockets, and the journal if there is one."""

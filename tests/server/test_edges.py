@@ -22,6 +22,7 @@ from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
 from fuel.server import Server, scheduler
+from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch, Item
 from fuel.server.journal import Journal, pack
 from fuel.server.ledger import Ledger
@@ -412,7 +413,7 @@ def test_batch_that_was_delivered_meanwhile_is_freed():
     """The pipeline went back, and makes it again."""
     freed = []
     epoch = Epoch(Ledger(1), freed.append)
-    epoch.join('client', 3)
+    epoch.join(ClientConnection(b'', {'client': 'client', 'hwm': 3}, 3))
     for index in range(2):
         epoch.ledger.send('client', index)
     epoch.ledger.acknowledge('client', [0])

@@ -12,7 +12,6 @@ from fuel.client.channel import Delivery, LostError
 from fuel.client.session import ServerSession
 from fuel.datasets import IndexableDataset
 from fuel.schemes import ShuffledScheme
-from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection
 from fuel.server.journal import Journal
 from fuel.server.pipeline import Pipeline
@@ -91,12 +90,11 @@ class SimulatedServer:
         # Sends until it is killed: before the message, or after.
         self.sends_left = None
         self.pipeline = Pipeline(world.make_stream())
-        self.admission = Admission(
-            self.pipeline.stream._check_state, lambda: None,
-            world.sharing, world.num_clients)
         self.scheduler = Scheduler(
-            self.pipeline, self.admission, self.connections, self.post,
-            HOLD, 1 << 20, clock=lambda: self.world.now)
+            self.pipeline, self.connections, self.post, lambda: None,
+            world.sharing, world.num_clients, HOLD, 1 << 20,
+            clock=lambda: self.world.now)
+        self.admission = self.scheduler.admission
         self.journal = None
         if world.path is not None:
             self.journal = self.admission.journal = Journal(world.path)
