@@ -1,6 +1,7 @@
 """A progress bar on a terminal, perhaps two lines anywhere else."""
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
@@ -14,15 +15,27 @@ DELAY = 2.
 
 
 class Bar:
-    """The progress of a long task, drawn by `bar` unless that is None; may
-    be shared by threads. `maxval` is None if the last value is unknown."""
+    """The progress of a long task; may be shared by threads.
 
-    def __init__(self, bar: Any, maxval: int | None) -> None:
+    `maxval`: None if the last value is unknown.
+    `start`: returns what shows the progress, None if nothing does.
+    `delay`: seconds after which the next progress is shown. Default: what
+        shows it is there from the beginning.
+    """
+
+    def __init__(self, maxval: int | None, start: Callable[[Bar], Any],
+                 delay: float | None = None) -> None:
         self.value = 0
         self.maxval = maxval
-        self._bar = bar
+        self._start = start
+        self._shown: Any = None
+        self._due = float('inf')
         self._lock = threading.Lock()
         self._cancelled = False
+        if delay is None:
+            self._shown = start(self)
+        else:
+            self._due = time.monotonic() + delay
 
     def update(self, value: int) -> None:
         """Show `value`, cut at the maximum, which a server may have stated
@@ -33,8 +46,11 @@ class Bar:
             if self.maxval is not None:
                 value = min(value, self.maxval)
             self.value = value
-            if self._bar is not None:
-                self._bar.update(value)
+            if time.monotonic() >= self._due:
+                self._due = float('inf')
+                self._shown = self._start(self)
+            if self._shown is not None:
+                self._shown.update(value)
 
     def cancel(self) -> None:
         """Make the threads that share this fail when they go on."""
@@ -45,29 +61,24 @@ class Bar:
         """Show `steps` more than before."""
         self.update(self.value + steps)
 
+    def finish(self, dirty: bool = False) -> None:
+        """End what is shown; `dirty`: the task was not finished."""
+        if self._shown is not None:
+            self._shown.finish(dirty=dirty)
+
 
 class _Screen:
-    """Standard output, or error, as it is now.
+    """Standard output, or error, as it is now; some programs have none.
 
     The drawing library takes ``sys.stdout`` itself for the one that there
     was when the library was imported, and would write to that.
     """
 
-    def __init__(self, name: str = 'stdout') -> None:
-        self._stream = getattr(sys, name)
+    def __init__(self, name: str) -> None:
+        self._stream = getattr(sys, name) or io.StringIO()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-    def write(self, text: str) -> None:
-        """Write, if there is something to write to."""
-        if self._stream is not None:
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        """Flush, if there is something to write to."""
-        if self._stream is not None:
-            self._stream.flush()
 
     def is_notebook(self) -> bool:
         """Return whether this is the output of a cell of a notebook."""
@@ -75,8 +86,7 @@ class _Screen:
 
     def is_drawn_on(self) -> bool:
         """Return whether a bar is shown here, as opposed to lines."""
-        return self._stream is not None and (
-            self.is_notebook() or bool(self._stream.isatty()))
+        return self.is_notebook() or bool(self._stream.isatty())
 
 
 def _draw(label: str, maxval: int | None, in_bytes: bool,
@@ -114,40 +124,15 @@ class _Lines:
             f'{self._label}: {what}{self._bar.value}{of}{self._unit}{end}\n')
         self._screen.flush()
 
-    def finish(self, dirty: bool = False) -> None:
-        """Print the last line; `dirty`: the task was not finished."""
+    def update(self, value: int) -> None:
+        """Print nothing between the two lines."""
+
+    def finish(self, dirty: bool) -> None:
+        """Print the last line."""
         if dirty:
             self._report('stopped at ')
         else:
             self._report('', f' in {time.monotonic() - self._start:.1f} s')
-
-
-class _LateBar(Bar):
-    """A bar that is drawn when a task turns out to take long."""
-
-    def __init__(self, maxval: int | None,
-                 start: Callable[[Bar], _Lines | None]) -> None:
-        super().__init__(None, maxval)
-        self._start = start
-        self._due = time.monotonic() + DELAY
-        self.lines: _Lines | None = None
-
-    def update(self, value: int) -> None:
-        """Show `value`, if it is time to show something."""
-        super().update(value)
-        if self._bar is None and self.lines is None and (
-                time.monotonic() >= self._due):
-            self.lines = self._start(self)
-
-    def draw(self, drawn: Any) -> None:
-        """Take a drawn bar."""
-        self._bar = drawn
-
-    def finish(self, dirty: bool = False) -> None:
-        """End what is shown, if anything is."""
-        shown = self._bar or self.lines
-        if shown is not None:
-            shown.finish(dirty=dirty)
 
 
 @contextmanager
@@ -166,29 +151,18 @@ def progress(label: str, maxval: object = None,
     """
     if isinstance(maxval, bool) or not isinstance(maxval, int) or maxval < 1:
         maxval = None
-    unit = ' bytes' if in_bytes else ''
     screen = _Screen('stderr' if delay else 'stdout')
-    bar: Any
-    shown: Any
-    if delay:
-        def start(bar: Any) -> _Lines | None:
-            if not screen.is_drawn_on():
-                return _Lines(label, bar, unit, screen)
-            bar.draw(_draw(label, maxval, in_bytes, screen))
-            return None
 
-        bar = shown = _LateBar(maxval, start)
-    elif screen.is_drawn_on():
-        shown = _draw(label, maxval, in_bytes, screen)
-        bar = Bar(shown, maxval)
-    else:
-        bar = Bar(None, maxval)
-        shown = _Lines(label, bar, unit, screen) if in_lines else None
+    def start(bar: Bar) -> Any:
+        if screen.is_drawn_on():
+            return _draw(label, maxval, in_bytes, screen)
+        return _Lines(label, bar, ' bytes' if in_bytes else '', screen) if (
+            in_lines or delay) else None
+
+    bar = Bar(maxval, start, DELAY if delay else None)
     try:
         yield bar
     except BaseException:
-        if shown is not None:
-            shown.finish(dirty=True)
+        bar.finish(dirty=True)
         raise
-    if shown is not None:
-        shown.finish()
+    bar.finish()
