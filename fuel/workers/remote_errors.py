@@ -74,7 +74,10 @@ def _text_of(error: BaseException) -> str:
     if isinstance(error, KeyError) and len(error.args) == 1 \
             and isinstance(error.args[0], str):
         return error.args[0]
-    return str(error)
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - users' code may raise anything
+        return '<exception str() failed>'
 
 
 def pickle_error(error: Exception) -> bytes:

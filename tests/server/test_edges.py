@@ -425,6 +425,28 @@ def test_batch_that_was_delivered_meanwhile_is_freed():
     assert {2: items[2]} == epoch.free
 
 
+class MuteError(Exception):
+    """An exception that fails to say what is wrong."""
+
+    def __str__(self):
+        raise RuntimeError('no text')
+
+
+def test_error_whose_text_fails_ends_no_server():
+    """The client gets it, and then the next batches."""
+    def fail_first(data):
+        if data[0][0] == 0:
+            raise MuteError
+        return data
+
+    with Server(Mapping(numbered(3), fail_first), port=0) as server, \
+            ServerDataStream(('x',), port=server.port) as client:
+        epoch = client.get_epoch_iterator()
+        with pytest.raises(ServerError, match='MuteError'):
+            next(epoch)
+        assert [1, 2] == [int(batch[0]) for (batch,) in epoch]
+
+
 HOLDER = """
     import ctypes, sys
     from fuel.datasets import IndexableDataset
