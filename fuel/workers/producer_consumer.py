@@ -4,15 +4,14 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import pickle
 import secrets
-import shutil
 import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -20,6 +19,7 @@ import zmq
 
 from fuel.exceptions import WorkerError
 from fuel.wire.values import pack_value, unpack_value
+from fuel.workers.remote_errors import pickle_error, unpickle_error
 
 logger = logging.getLogger(__name__)
 
@@ -27,10 +27,11 @@ _DEFAULT_ADDRESS = 'tcp://127.0.0.1'
 # How long a producer may go on after the consumer has what it needs, in
 # seconds: long enough for its last checks to fail.
 _GRACE = 2.
-# How long what an ended producer sent may be under way, in seconds.
-_DELIVERY = 1.
+# How long what an ended producer sent may be under way, in milliseconds.
+_DELIVERY = 1000
 # How often to look whether the producer lives, in seconds.
 _INTERVAL = 0.1
+_FAILED = 'the producer process failed:'
 # Whether local sockets may have names that are no paths.
 _HAS_NAMES = sys.platform == 'linux'
 
@@ -93,65 +94,46 @@ def producer_consumer(producer: Callable[[zmq.Socket[Any]], object],
     >>> producer_consumer(produce, consume)
     [('to', 2), ('be', 2)]
     """
-    # The process comes first: a fork copies no thread of a context then.
-    other = _Producer(producer)
-    folder = None
-    own_context = None
-    private = addr == _DEFAULT_ADDRESS and port is None and zmq.has('ipc')
-    try:
-        if private and not _HAS_NAMES:
-            folder = tempfile.mkdtemp(prefix='fuel-', dir=_short_folder())
+    with ExitStack() as stack:
+        # The process comes first: a fork copies no thread of a context then.
+        other = _Producer(producer)
+        stack.callback(other.end)
         if context is None:
-            own_context = context = zmq.Context()
+            context = stack.enter_context(zmq.Context())
         socket = _PlainSocket(context, zmq.PULL)
+        stack.callback(socket.close, linger=0)
         socket.producer = other
-        try:
-            other.send_address(
-                _bind_to_name(socket, other.process.pid)
-                if private and _HAS_NAMES
-                else _bind(socket, addr, port, folder))
-            result = consumer(socket)
-            other.finish()
-        finally:
-            socket.close(linger=0)
+        other.send_address(_bind(socket, addr, port, stack))
+        result = consumer(socket)
+        other.finish()
         return result
-    finally:
-        other.end()
-        if own_context is not None:
-            own_context.term()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _short_folder() -> str:
-    """Return a folder for temporary files; a socket's path has a limit."""
-    folder = tempfile.gettempdir()
-    return folder if len(folder) < 60 else '/tmp'  # noqa: S108
-
-
-def _bind_to_name(socket: zmq.Socket[Any], pid: int) -> str:
-    """Listen where nobody but one process is let in; return the address.
-
-    A name that is no path leaves nothing behind, even if we are killed. It
-    has no permissions either, so the system is asked who connects.
-    """
-    socket.setsockopt(zmq.SocketOption.IPC_FILTER_PID, pid)
-    address = f'ipc://@fuel-{secrets.token_hex(16)}'
+def _bind(socket: _PlainSocket, addr: str, port: int | None,
+          stack: ExitStack) -> str:
+    """Make the consumer listen; return where the producer should connect."""
+    if addr != _DEFAULT_ADDRESS or port is not None or not zmq.has('ipc'):
+        if not port:
+            return f'{addr}:{socket.bind_to_random_port(addr)}'
+        address = f'{addr}:{port}'
+    elif _HAS_NAMES:
+        # A name that is no path leaves nothing behind, even if we are
+        # killed.  It has no permissions either, so the system is asked who
+        # connects.
+        assert socket.producer is not None
+        socket.setsockopt(
+            zmq.SocketOption.IPC_FILTER_PID, socket.producer.process.pid)
+        address = f'ipc://@fuel-{secrets.token_hex(16)}'
+    else:
+        folder = tempfile.gettempdir()
+        address = 'ipc://' + os.path.join(stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix='fuel-', ignore_cleanup_errors=True,
+                # The path of a socket has a limit.
+                dir=folder if len(folder) < 60 else '/tmp')),  # noqa: S108
+            'socket')
     socket.bind(address)
     return address
-
-
-def _bind(socket: zmq.Socket[Any], addr: str, port: int | None,
-          folder: str | None) -> str:
-    """Make the consumer listen; return where the producer should connect."""
-    if folder is not None:
-        address = f'ipc://{folder}/socket'
-        socket.bind(address)
-        return address
-    if not port:
-        return f'{addr}:{socket.bind_to_random_port(addr)}'
-    socket.bind(f'{addr}:{port}')
-    return f'{addr}:{port}'
 
 
 class _Producer:
@@ -169,7 +151,6 @@ class _Producer:
         self.pipe, theirs = context.Pipe()
         self.returned = False
         self.checked = 0.
-        self.gone: float | None = None
         self.process = context.Process(
             target=_produce, args=(producer, theirs, self.pipe), daemon=True)
         try:
@@ -211,16 +192,9 @@ class _Producer:
                 'the producer process ended before its work, '
                 f'{self._cause()}') from None
         if report:
-            raise pickle.loads(report)
+            # Its traceback is in a note.
+            raise unpickle_error(report, WorkerError, f'{_FAILED} ') from None
         self.returned = True
-
-    def has_been_gone(self, seconds: float) -> bool:
-        """Return whether the process returned and ended that long ago."""
-        if self.gone is None:
-            if self.returned and not self.process.is_alive():
-                self.gone = time.monotonic()
-            return False
-        return time.monotonic() - self.gone > seconds
 
     def _cause(self) -> str:
         code = self.process.exitcode
@@ -268,7 +242,13 @@ def _produce(producer: Callable[[zmq.Socket[Any]], object],
             producer(socket)
         except BaseException as error:  # noqa: BLE001 - it is reported
             socket.linger = 0
-            report = _pickled(error)
+            text = traceback.format_exc()
+            # sys.exit in the other process is no reason to end this one.
+            failure: Exception = WorkerError(f'{_FAILED}\n{text}')
+            if isinstance(error, Exception):
+                error.add_note(f'In the producer process:\n{text}')
+                failure = error
+            report = pickle_error(failure)
         else:
             report = b''
         pipe.send_bytes(report)
@@ -280,23 +260,6 @@ def _end_with_parent(pipe: Connection) -> None:
     # The parent sends no more, so this is the end of its side.
     pipe.poll(None)
     os._exit(1)
-
-
-def _pickled(error: BaseException) -> bytes:
-    """Return an exception that names its traceback, in a pickle."""
-    text = ''.join(traceback.format_exception(error))
-    failure = WorkerError(f'the producer process failed:\n{text}')
-    if not isinstance(error, Exception):
-        # sys.exit in the other process is no reason to end this one.
-        return pickle.dumps(failure)
-    try:
-        error.add_note(f'In the producer process:\n{text}')
-        report = pickle.dumps(error)
-        # Exceptions with arguments of their own may pickle, but not load.
-        pickle.loads(report)
-    except Exception:  # noqa: BLE001 - users' code may raise anything
-        report = pickle.dumps(failure)
-    return report
 
 
 class _PlainSocket(zmq.Socket[Any]):
@@ -343,7 +306,8 @@ class _PlainSocket(zmq.Socket[Any]):
             return
         while not super().poll(int(_INTERVAL * 1000)):
             producer.check()
-            if producer.has_been_gone(_DELIVERY):
+            if producer.returned and not producer.process.is_alive() \
+                    and not super().poll(_DELIVERY):
                 raise WorkerError(
                     'the producer has returned and all it sent is '
                     'received, but the consumer waits for more')
