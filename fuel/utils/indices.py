@@ -15,21 +15,20 @@ def is_integer(value: object) -> TypeGuard[int]:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_integer(index: object, num_examples: int,
-                  name: str = 'index') -> int:
+def check_integer(index: object, num_examples: int) -> int:
     """Return `index` as an int in ``range(num_examples)``, or ValueError."""
     if not is_integer(index):
         raise ValueError(
-            f'{name}: expected an integer, a slice, or a list or array of '
+            'a request: expected an integer, a slice, or a list or array of '
             f'integers, got {_describe(index)}')
     value = int(index)
     if not 0 <= value < num_examples:
         raise ValueError(
-            f'{name}: expected 0 <= index < {num_examples}, got {value}')
+            f'a request: expected 0 <= index < {num_examples}, got {value}')
     return value
 
 
-def plain_slice(slice_: slice, name: str = 'slice') -> slice:
+def plain_slice(slice_: slice, name: str) -> slice:
     """Return `slice_` with Python ints or None; ValueError for negatives."""
     parts: list[int | None] = []
     for part in ('start', 'stop', 'step'):
@@ -50,11 +49,10 @@ def plain_slice(slice_: slice, name: str = 'slice') -> slice:
     return slice(*parts)
 
 
-def check_slice(slice_: slice, num_examples: int,
-                name: str = 'a request') -> slice:
+def check_slice(slice_: slice, num_examples: int) -> slice:
     """Return a slice of integers; refuse one that is empty, negative or out
     of range."""
-    slice_ = plain_slice(slice_, name)
+    slice_ = plain_slice(slice_, 'a request')
     start = slice_.start or 0
     stop = num_examples if slice_.stop is None else slice_.stop
     if stop > num_examples:
@@ -64,7 +62,7 @@ def check_slice(slice_: slice, num_examples: int,
     else:
         return slice_
     raise ValueError(
-        f'{name} must be a slice within the {num_examples} examples, got '
+        f'a request must be a slice within the {num_examples} examples, got '
         f'{slice_}: {reason}')
 
 

@@ -52,15 +52,14 @@ class Subset:
                 f'got {original_num_examples!r}')
         self.original_num_examples = int(original_num_examples)
         self._list: list[int] | None = None
-        # Exactly one of the two is None.
-        self._indices: IndexArray | None = None
+        # As it was given, if it was; else the examples are an array.
         self._slice: slice | None = None
-        if isinstance(list_or_slice, slice):
-            self._set_slice(list_or_slice)
-        else:
-            self._set_list(list_or_slice)
+        self._examples: range | IndexArray = (
+            self._read_slice(list_or_slice)
+            if isinstance(list_or_slice, slice)
+            else self._read_list(list_or_slice))
 
-    def _set_list(self, indices: IndexList) -> None:
+    def _read_list(self, indices: IndexList) -> range | IndexArray:
         array = as_indices(
             indices, self.original_num_examples, 'a subset').copy()
         if not sequences.increases(array):
@@ -69,12 +68,11 @@ class Subset:
             first = numpy.append(True, array[1:] != array[:-1])
             array = array[first]
         if array.size and array[-1] - array[0] + 1 == array.size:
-            self._slice = slice(int(array[0]), int(array[-1]) + 1, None)
-            return
+            return self._read_slice(slice(int(array[0]), int(array[-1]) + 1))
         array.flags.writeable = False
-        self._indices = array
+        return array
 
-    def _set_slice(self, slice_: slice) -> None:
+    def _read_slice(self, slice_: slice) -> range:
         slice_ = plain_slice(slice_, 'a subset')
         total = self.original_num_examples
         start, stop, step = self.slice_to_numerical_args(slice_, total)
@@ -87,20 +85,21 @@ class Subset:
                 f'subset: {slice_} does not lie within {total} examples; '
                 f'expected 0 <= start <= stop <= {total} and start < {total}')
         self._slice = slice_
+        return range(start, stop)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Pickles of Fuel 0.2.0 hold the arguments as attributes.
         self.__init__(**state)  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        content = self._slice if self._indices is None else self._indices
+        content = self._examples if self._slice is None else self._slice
         return type(self), (content, self.original_num_examples)
 
     def __repr__(self) -> str:
         content = repr(self._slice)
-        if self._indices is not None:
+        if self._slice is None:
             content = numpy.array2string(
-                self._indices, separator=', ', threshold=10)
+                self._as_array(), separator=', ', threshold=10)
         return (f'{type(self).__name__}({content}, '
                 f'{self.original_num_examples})')
 
@@ -117,14 +116,11 @@ class Subset:
             raise ValueError(
                 'trying to add two subsets of different data sets: one of '
                 f'{total} examples, one of {other.original_num_examples}')
-        if self._slice is not None and other._slice is not None:
-            start, stop, step = self.slice_to_numerical_args(
-                self._slice, total)
-            other_start, other_stop, _ = self.slice_to_numerical_args(
-                other._slice, total)
-            if start <= other_stop and other_start <= stop:
-                return Subset(slice(min(start, other_start),
-                                    max(stop, other_stop), step), total)
+        mine, others = self._examples, other._examples
+        if isinstance(mine, range) and isinstance(others, range) \
+                and mine.start <= others.stop and others.start <= mine.stop:
+            return Subset(slice(min(mine.start, others.start),
+                                max(mine.stop, others.stop), 1), total)
         return Subset(
             numpy.concatenate([self._as_array(), other._as_array()]), total)
 
@@ -182,27 +178,15 @@ class Subset:
         if _is_everything(request):
             return self._as_array() if self._slice is None else self._slice
         if isinstance(request, slice):
-            return self._translate_slice(
-                check_slice(request, self.num_examples))
+            part = self._examples[check_slice(request, self.num_examples)]
+            return (slice(part.start, part.stop, part.step)
+                    if isinstance(part, range) else part)
         if self._is_list(request):
-            return self._translate_list(_checked_list(
-                request, self.num_examples))
-        index = check_integer(request, self.num_examples, 'a request')
-        if self._indices is not None:
-            return int(self._indices[index])
-        return index + self._start
-
-    def _translate_list(self, positions: IndexArray) -> IndexArray:
-        if self._indices is not None:
-            return self._indices[positions]
-        return positions + self._start
-
-    def _translate_slice(self, request: slice) -> slice | IndexArray:
-        if self._indices is not None:
-            return self._indices[request]
-        start, stop, step = self.slice_to_numerical_args(
-            request, self.num_examples)
-        return slice(start + self._start, stop + self._start, step)
+            positions = _checked_list(request, self.num_examples)
+            return (positions + self._examples.start
+                    if isinstance(self._examples, range)
+                    else self._examples[positions])
+        return int(self._examples[check_integer(request, self.num_examples)])
 
     @classmethod
     def subset_of(cls, subset: 'Subset',
@@ -258,38 +242,23 @@ class Subset:
     @property
     def num_examples(self) -> int:
         """Number of examples the subset spans."""
-        if self._indices is not None:
-            return len(self._indices)
-        return self._stop - self._start
+        return len(self._examples)
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no example in the subset."""
         return self.num_examples == 0
 
-    @property
-    def _start(self) -> int:
-        assert self._slice is not None
-        return self._slice.start or 0
-
-    @property
-    def _stop(self) -> int:
-        assert self._slice is not None
-        if self._slice.stop is None:
-            return self.original_num_examples
-        return int(self._slice.stop)
-
     def _as_array(self) -> IndexArray:
-        if self._indices is not None:
-            return self._indices
-        return numpy.arange(self._start, self._stop, dtype=numpy.intp)
+        if isinstance(self._examples, range):
+            return numpy.arange(self._examples.start, self._examples.stop,
+                                dtype=numpy.intp)
+        return self._examples
 
     def get_list_representation(self) -> list[int]:
         """Return the indices of the subset's examples as a new list."""
-        if self._indices is None:
-            return list(range(self._start, self._stop))
-        indices: list[int] = self._indices.tolist()
-        return indices
+        return (list(self._examples) if isinstance(self._examples, range)
+                else self._examples.tolist())
 
     def index_within_subset(self, indexable: Any, subset_request: Any,
                             sort_indices: bool = False) -> Any:
