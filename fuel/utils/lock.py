@@ -52,9 +52,6 @@ class Unlocker:
         """Release the lock; harmless if it is not held."""
         self._file.release()
 
-    def _lock(self, timeout: float, interval: float = INTERVAL) -> None:
-        self._file.acquire(timeout, interval)
-
 
 class _Held(threading.local):
     """The locks this thread holds, the last one taken at the end."""
@@ -67,8 +64,7 @@ _held = _Held()
 _readers: dict[str, LockFile] = {}
 
 
-def _take(path: str, timeout: float,
-          interval: float | None = None) -> None:
+def _take(path: str, timeout: float, interval: float | None = None) -> None:
     # Not the real path of the file itself: a link in its place is refused.
     folder, name = os.path.split(path)
     path = os.path.join(os.path.realpath(folder), name)
@@ -76,7 +72,7 @@ def _take(path: str, timeout: float,
                  if file.path == path and file.is_held), None)
     if file is None:
         file = LockFile(path)
-        file.acquire(timeout, INTERVAL if interval is None else interval)
+        file.acquire(timeout, interval)
     _held.files.append(file)
 
 
@@ -114,7 +110,7 @@ def lock(tmp_dir: str, timeout: float = DEFAULT_TIMEOUT,
     ...     lock(folder).unlock()
     """
     unlocker = Unlocker(tmp_dir)
-    unlocker._lock(timeout, INTERVAL if min_wait is None else min_wait)
+    unlocker._file.acquire(timeout, min_wait)
     return unlocker
 
 

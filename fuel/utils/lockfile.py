@@ -51,7 +51,7 @@ class LockFile:
             self._descriptor = descriptor
         return locked
 
-    def acquire(self, timeout: float, interval: float = INTERVAL) -> None:
+    def acquire(self, timeout: float, interval: float | None = None) -> None:
         """Lock the file; TimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout
         logged = False
@@ -64,7 +64,7 @@ class LockFile:
             if not logged:
                 logger.info('Waiting for the lock %r', self.path)
                 logged = True
-            time.sleep(interval)
+            time.sleep(INTERVAL if interval is None else interval)
 
     @property
     def is_held(self) -> bool:
