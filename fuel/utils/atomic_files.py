@@ -88,22 +88,8 @@ def new_path(path: str | os.PathLike[str]) -> Iterator[str]:
     """Write a file whose writer insists on creating it.
 
     As :func:`atomic_path`, but there is no file at the temporary path, which
-    has the name of the finished file and lies in a folder of its own.
-
-    Parameters
-    ----------
-    path : str or path-like
-        Where the finished file goes. A symbolic link is followed.
-
-    Yields
-    ------
-    str
-        The temporary path. The block must create it.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the block did not.
+    has the name of the finished file and lies in a folder of its own. It is
+    an error if the block does not create it.
     """
     target = os.path.realpath(path)
     folder, name = os.path.split(target)

@@ -21,6 +21,7 @@ from contextlib import suppress
 
 from fuel.config_parser import config
 from fuel.exceptions import ConfigurationError
+from fuel.remote.disk_cache import digest
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.utils.atomic_files import atomic_path
@@ -149,7 +150,7 @@ def _cached(original: str, root: str, timeout: float) -> str:
     """Return the local copy, which is made if need be."""
     safe_mkdir(root)
     # One folder for each original, one name for each state of it.
-    folder = os.path.join(root, _digest(original))
+    folder = os.path.join(root, digest(original))
     copy = os.path.join(folder, _copy_name(original))
     safe_mkdir(folder)
     _check_trusted(folder, root)
@@ -174,16 +175,11 @@ def _cached(original: str, root: str, timeout: float) -> str:
     return copy
 
 
-def _digest(*parts: object) -> str:
-    text = '\0'.join(map(str, parts))
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
-
-
 def _copy_name(original: str) -> str:
     status = os.stat(original)
     # The last one changes too when a file is replaced by one of the same
     # size and its time of modification is set back.
-    state = _digest(
+    state = digest(
         status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return f'{state}-{os.path.basename(original)}'
 

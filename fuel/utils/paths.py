@@ -1,7 +1,7 @@
 """Finding files, and coming back to the folder one was in."""
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 
 from fuel.config_parser import config
 
@@ -65,8 +65,5 @@ def remember_cwd() -> Iterator[None]:
     >>> os.getcwd() == before
     True
     """
-    before = os.getcwd()
-    try:
+    with chdir(os.getcwd()):
         yield
-    finally:
-        os.chdir(before)
