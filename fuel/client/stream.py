@@ -270,10 +270,10 @@ class ServerDataStream(RemoteStream):
         """Do nothing: the epoch was begun with the left-over already."""
 
     def _state_of(self, epoch: Epoch) -> dict[str, Any]:
-        if not epoch.finished:
-            return super()._state_of(epoch)
         state = super()._state_of(epoch)
-        return {**state, 'leftover': session_of(epoch).state()}
+        if epoch.finished:
+            state = {**state, 'leftover': session_of(epoch).state()}
+        return state
 
     def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         super()._adopt_epoch(epoch, iterator)

@@ -1,7 +1,4 @@
-"""Shared memory between processes of one host.
-
-`outputs` lets the last stage of a pipeline write where the consumer reads.
-"""
+"""Shared memory between processes of one host."""
 from fuel.transport.batches import dump, load
 from fuel.transport.channel import Channel, ChannelClosed, Peer
 from fuel.transport.leases import Leases

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections import deque
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.seams import fault_point
@@ -131,7 +131,8 @@ class Channel:
             while sent < len(data):
                 sent += self._send_part(memoryview(data)[sent:], [])
 
-    def _send_part(self, data: Any, descriptors: list[int]) -> int:
+    def _send_part(self, data: bytes | memoryview,
+                   descriptors: list[int]) -> int:
         while True:
             try:
                 if not descriptors:

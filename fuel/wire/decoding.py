@@ -132,11 +132,8 @@ class Decoder:
         if sum(lengths) != len(content):
             raise WireError(f'strings of {sum(lengths)} bytes are described, '
                             f'but {len(content)} came')
-        parts = []
-        start = 0
-        for length in lengths:
-            parts.append(content[start:start + length])
-            start += length
+        parts = [content[stop - length:stop] for stop, length
+                 in zip(accumulate(lengths), lengths, strict=True)]
         if item.get('of') == 'bytes':
             return parts
         try:

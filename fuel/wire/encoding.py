@@ -105,16 +105,14 @@ def _encode_objects(array: NDArray[Any], buffers: Buffers,
 
 def _encode_sequence(values: Iterable[object], buffers: Buffers,
                      depth: int) -> Any:
-    elements = list(values)
+    elements: list[Any] = list(values)
     kinds = set(map(type, elements))
     if kinds == {bytes}:
-        return _encode_strings(
-            [one for one in elements if isinstance(one, bytes)], buffers,
-            'bytes')
+        return _encode_strings(elements, buffers, 'bytes')
     if kinds == {str}:
         return _encode_strings(
-            [one.encode('utf-8', 'surrogatepass') for one in elements
-             if isinstance(one, str)], buffers, 'text')
+            [one.encode('utf-8', 'surrogatepass') for one in elements],
+            buffers, 'text')
     array = _as_rectangular(elements)
     if array is not None:
         return encode_array('array', array, buffers)
