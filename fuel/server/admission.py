@@ -170,7 +170,7 @@ class Admission:
             # Of a server that was killed and had no journal.
             epoch.finished_ranks.add(connection.rank)
         elif wants_new and epoch is not None \
-                and epoch.is_open_to(connection.client, False):
+                and epoch.is_open_to(connection.client):
             self._join(connection, None)
             return True
         if epoch is not None and not wants_new \

@@ -79,8 +79,10 @@ class Attendance:
         """
         joiners = list(joiners)
         if self._sharing == RANK:
-            return self._describe_ranks(
-                {joiner.connection.rank for joiner in joiners})
+            there = {joiner.connection.rank for joiner in joiners}
+            return describe_ranks(
+                [rank for rank in range(self._num_clients)
+                 if rank not in there], self._num_clients)
         count = len({joiner.connection.client for joiner in joiners})
         number, which = self._num_clients - count, ''
         if former is not None:
@@ -92,11 +94,6 @@ class Attendance:
                 f'{"s" if number > 1 else ""}{which}: num_clients='
                 f'{self._num_clients}, {count} '
                 f'{"is" if count == 1 else "are"} there')
-
-    def _describe_ranks(self, there: set[int | None]) -> str:
-        lacking = [rank for rank in range(self._num_clients)
-                   if rank not in there]
-        return describe_ranks(lacking, self._num_clients)
 
     def _expected(self, former: Ledger, joiners: list[Joiner]) -> set[str]:
         """Return who took part in an epoch and may ask for the next."""

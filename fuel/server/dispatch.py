@@ -103,10 +103,8 @@ class Epoch:
         self.base_index = 0
         self.why: str | None = None
 
-    def is_open_to(self, client: str, continues: bool) -> bool:
-        """Return whether a client may join now."""
-        if continues:
-            return True
+    def is_open_to(self, client: str) -> bool:
+        """Return whether a client that continues nothing may join now."""
         account = self.ledger.accounts.get(client)
         if (account is not None and account.has_left) or not self.members:
             # Nobody is there to share with: a new epoch is wanted.

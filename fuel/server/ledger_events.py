@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from fuel.server.checkpoints import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
@@ -76,11 +75,6 @@ def apply(ledger: Ledger, event: Event) -> None:
         ledger.record = record
 
 
-def _add_account(ledger: Ledger, *fields: Any) -> None:
-    account = Account(*fields)
-    ledger.accounts[account.client] = account
-
-
 # What applies an event, and what checks each of its fields.
 _EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
     'join': (Ledger.join, _text, _rank, _text, from_ranges),
@@ -97,7 +91,8 @@ _EVENTS: dict[str, tuple[Callable[..., object], ...]] = {
                    _number, _steps),
     'rebase': (lambda ledger, state: ledger.checkpoints.rebase(state),
                _state),
-    'account': (_add_account, _text, _rank, _text, from_ranges, from_ranges,
-                from_ranges, bool, bool),
+    'account': (lambda ledger, client, *fields: ledger.accounts.update(
+        {client: Account(client, *fields)}), _text, _rank, _text,
+        from_ranges, from_ranges, from_ranges, bool, bool),
     'proven': (lambda ledger, delivered: setattr(
         ledger, 'delivered', delivered), from_ranges)}

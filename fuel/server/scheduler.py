@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fuel.server.admission import Admission
 from fuel.server.connections import ClientConnection
-from fuel.server.dispatch import Epoch, Item, Member
+from fuel.server.dispatch import Epoch, Item
 from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
                                   MEASURED, Pipeline, Result)
 from fuel.transport.slots import SlotPool
@@ -65,23 +65,23 @@ class Scheduler:
         self._need = 0
         self.admission = Admission(self, find_dead, sharing, num_clients)
 
-    def _member(self, connection: ClientConnection,
-                fields: Fields) -> Member | None:
-        """Return the member that a message is about, if any."""
+    def _epoch_of(self, connection: ClientConnection,
+                  fields: Fields) -> Epoch | None:
+        """Return the epoch that a message of a member is about, if any."""
         epoch = self.admission.epoch
-        if get_field(fields, 'join', int) != connection.join or epoch is None:
-            return None
-        return epoch.members.get(connection.client)
+        is_about = get_field(fields, 'join', int) == connection.join \
+            and epoch is not None and connection.client in epoch.members
+        return epoch if is_about else None
 
     def on_delivered(self, connection: ClientConnection,
                      fields: Fields) -> None:
         """Record batches that a client delivered and slots it released."""
         for number in numbers_of(fields, 'release'):
             connection.release(number, self.pool)
-        epoch, member = self.admission.epoch, self._member(connection, fields)
-        if member is not None and epoch is not None:
+        epoch = self._epoch_of(connection, fields)
+        if epoch is not None:
             for item in epoch.acknowledge(
-                    member.client, numbers_of(fields, 'indices')):
+                    connection.client, numbers_of(fields, 'indices')):
                 connection.keep(item)
 
     def on_leave(self, connection: ClientConnection, fields: Fields) -> None:
@@ -92,16 +92,17 @@ class Scheduler:
     def on_returned(self, connection: ClientConnection,
                     fields: Fields) -> None:
         """Take back batches that a client prefetched and did not use."""
-        epoch, member = self.admission.epoch, self._member(connection, fields)
-        if member is not None and epoch is not None:
+        epoch = self._epoch_of(connection, fields)
+        if epoch is not None:
             epoch.take_back(
-                member.client, from_ranges(fields.get('indices')))
+                connection.client, from_ranges(fields.get('indices')))
 
     def on_waiting(self, connection: ClientConnection,
                    fields: Fields) -> None:
         """Record that a client waits for a batch."""
-        member = self._member(connection, fields)
-        if member is not None:
+        epoch = self._epoch_of(connection, fields)
+        if epoch is not None:
+            member = epoch.members[connection.client]
             member.is_waiting = member.has_read = True
 
     def on_measure(self, connection: ClientConnection,
