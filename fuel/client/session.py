@@ -1,11 +1,12 @@
 """One epoch of a server, as far as a client is concerned."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
 from fuel.client.received import as_exception, take_data
+from fuel.epochs.state_delta import Changes, changed
 from fuel.exceptions import ServerError
 from fuel.typing import State
 from fuel.utils.seams import fault_point
@@ -39,6 +40,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
         self.generation = 0
+        self.states = _DeliveredStates()
 
     def receive(self, stream: ServerDataStream) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
@@ -165,3 +167,47 @@ class ServerSession(RemoteSession['ServerDataStream']):
         if connection is not None and connection.is_usable() \
                 and self.generation:
             connection.mention(type='leave', join=connection.join_number)
+
+
+class _Known(NamedTuple):
+    """Parts of a state, known after a number of batches."""
+
+    number: int
+    base: State | None
+    changes: Changes | None
+
+
+class _DeliveredStates:
+    """States of a pipeline, each known after some number of batches."""
+
+    def __init__(self) -> None:
+        self._known: list[_Known] = []
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._known.clear()
+
+    def add(self, number: int, base: State | None,
+            changes: Changes | None = None) -> None:
+        """Add the state after `number` batches: a first one, and changes."""
+        self._known.append(_Known(number, base, changes))
+
+    def keep_from(self, floor: int) -> None:
+        """Forget states before the latest after at most `floor` batches."""
+        latest = self._latest(floor)
+        if latest is not None:
+            self._known = [latest, *(known for known in self._known
+                                     if known.number > floor)]
+
+    def _latest(self, floor: int) -> _Known | None:
+        return max((known for known in self._known if known.number <= floor),
+                   key=lambda known: known.number, default=None)
+
+    def latest(self, floor: int) -> tuple[int, State | None]:
+        """Return the last state after at most `floor` batches."""
+        known = self._latest(floor)
+        if known is None:
+            return 0, None
+        number, base, changes = known
+        return number, (base if base is None or changes is None
+                        else changed(base, changes))

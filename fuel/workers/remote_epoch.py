@@ -5,6 +5,7 @@ import pickle
 from collections import deque
 from typing import NamedTuple
 
+from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.transport.channel import Message
 from fuel.typing import State
@@ -61,6 +62,16 @@ class Receipt(NamedTuple):
 
     base: State | Exception
     changes: bytes
+
+    def state(self) -> State | Exception:
+        """Return the state after it, or why there is none."""
+        changes = pickle.loads(self.changes) if self.changes else None
+        if isinstance(self.base, Exception) or changes is None:
+            return self.base
+        if isinstance(changes, Exception):
+            return changes
+        state: State = changed(self.base, changes)
+        return state
 
 
 def pipeline_error(pickled: bytes) -> Exception:

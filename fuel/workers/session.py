@@ -1,10 +1,8 @@
 """Reads an epoch that is made elsewhere: by workers, or by a server."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fuel.epochs.state_delta import Changes, changed
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.typing import Batch, State
 
@@ -31,7 +29,6 @@ class RemoteSession(PendingItem, Generic[Source]):
         self.resume = resume
         self.finished = self.is_over = finished
         self.left = False
-        self.states = DeliveredStates()
 
     def take(self, source: Source) -> Batch:
         """Return the next batch, or raise the error in its place."""
@@ -85,53 +82,3 @@ class RemoteSession(PendingItem, Generic[Source]):
 
 def _restored(cls: Any, resume: State | None, finished: bool) -> Any:
     return cls(resume, finished)
-
-
-class _Known(NamedTuple):
-    """Parts of a state, known after a number of batches."""
-
-    number: int
-    base: State | Exception | None
-    changes: Any
-
-
-class DeliveredStates:
-    """States of a pipeline, each known after some number of batches."""
-
-    def __init__(self, decode: Callable[[Any], Changes | Exception | None]
-                 = lambda changes: changes) -> None:
-        self._decode = decode
-        self._known: list[_Known] = []
-
-    def clear(self) -> None:
-        """Forget them all."""
-        self._known.clear()
-
-    def add(self, number: int, base: State | Exception | None,
-            changes: Any = None) -> None:
-        """Add the state after `number` batches: a first one, and changes."""
-        self._known.append(_Known(number, base, changes))
-
-    def keep_from(self, floor: int) -> None:
-        """Forget states before the latest after at most `floor` batches."""
-        latest = self._latest(floor)
-        if latest is not None:
-            self._known = [latest, *(known for known in self._known
-                                     if known.number > floor)]
-
-    def _latest(self, floor: int) -> _Known | None:
-        return max((known for known in self._known if known.number <= floor),
-                   key=lambda known: known.number, default=None)
-
-    def latest(self, floor: int) -> tuple[int, State | Exception | None]:
-        """Return the last state after at most `floor` batches."""
-        known = self._latest(floor)
-        if known is None:
-            return 0, None
-        number, base, encoded = known
-        if encoded is None or base is None or isinstance(base, Exception):
-            return number, base
-        changes = self._decode(encoded)
-        if changes is None or isinstance(changes, Exception):
-            return number, changes
-        return number, changed(base, changes)

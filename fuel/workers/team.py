@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import multiprocessing.context
-import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -13,7 +12,7 @@ from fuel.profiling.report import StageProfile
 from fuel.typing import State, StreamLike
 from fuel.workers.global_random import Generators
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
-from fuel.workers.session import DeliveredStates, RemoteSession
+from fuel.workers.session import RemoteSession
 from fuel.workers.worker import Worker
 
 
@@ -147,6 +146,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     `team`: None before the first batch is asked for after unpickling.
     `parts`: the epoch in each worker.
     `delivered`: how many batches and errors of these parts were delivered.
+    `latest`: receipt of the last of them.
     """
 
     resume: State | None
@@ -159,7 +159,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         self.team: Team | None = None
         self.parts: list[RemoteEpoch] = []
         self.delivered = 0
-        self.states = DeliveredStates(_unpickled)
+        self.latest: Receipt | None = None
 
     def begin(self, team: Team, last: WorkerSession | None = None) -> None:
         """Begin the epoch in a team, perhaps that of the epoch before."""
@@ -172,7 +172,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             left)
         self.team = team
         self.delivered = 0
-        self.states.clear()
+        self.latest = None
 
     def receive(self, source: Callable[[], Team]) -> None:
         """Receive the next batch of the workers, which is pending then."""
@@ -196,8 +196,7 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
     def count(self, receipt: Receipt) -> None:
         """Count a delivered batch or error."""
         self.delivered += 1
-        self.states.add(self.delivered, receipt.base, receipt.changes)
-        self.states.keep_from(self.delivered)
+        self.latest = receipt
 
     def has_begun(self) -> bool:
         """Return whether the state of the epoch is known without waiting."""
@@ -223,11 +222,8 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         return self.resume
 
     def _state_of_parts(self) -> State | Exception:
-        if self.delivered:
-            known: State | Exception | None
-            _, known = self.states.latest(self.delivered)
-            assert known is not None
-            return known
+        if self.latest is not None:
+            return self.latest.state()
         assert self.team is not None
         try:
             self.team.workers[0].wait_until_open(self.parts[0])
@@ -253,7 +249,3 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             for worker, part in zip(self.team.workers, self.parts,
                                     strict=True):
                 worker.leave(part)
-
-
-def _unpickled(changes: bytes) -> Any:
-    return pickle.loads(changes) if changes else None
