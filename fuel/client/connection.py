@@ -14,7 +14,7 @@ from fuel.client.received import take_stages
 from fuel.exceptions import ServerError
 from fuel.profiling.report import StageProfile
 from fuel.typing import State
-from fuel.utils.thread_exit import end_thread_at_exit
+from fuel.utils.threads import end_thread_at_exit
 from fuel.wire.header import Fields
 
 log = logging.getLogger(__name__)
@@ -63,13 +63,13 @@ class Connection(ServerChannel):
         """Return whether the connection is this process's, and open."""
         return not self.closing.is_set() and self.owner == os.getpid()
 
-    def report(self, **fields: Any) -> None:
+    def report(self, **fields: object) -> None:
         """Send a message to the server, at once."""
         self.outgoing.append(fields)
         with self._turn:
             self.flush()
 
-    def mention(self, **fields: Any) -> None:
+    def mention(self, **fields: object) -> None:
         """Have a message sent soon; the garbage collector may call this."""
         self.outgoing.append(fields)
         self.wake_up()

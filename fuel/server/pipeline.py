@@ -1,9 +1,7 @@
 """Runs the served stream, one request after another."""
 from __future__ import annotations
 
-import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,8 +10,9 @@ from typing import Any, NamedTuple
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
+from fuel.utils.threads import stack_of
 from fuel.wire import encode
-from fuel.workers.batch_maker import BatchMaker, Buffers, Extent, Outcome
+from fuel.workers.batch_maker import BatchMaker, Buffers, Extent
 from fuel.workers.measures import Measures
 from fuel.workers.remote_errors import ErrorReport
 
@@ -57,19 +56,17 @@ class Pipeline:
 
     def stack(self) -> str:
         """Return what the thread is doing (str)."""
-        frame = sys._current_frames().get(self._thread)
-        return '' if frame is None else ''.join(
-            traceback.format_stack(frame))
+        return stack_of(self._thread)
 
-    def open(self, **request: Any) -> None:
+    def open(self, **request: object) -> None:
         """Ask for an epoch: `state` and `after` say from where."""
         self.requests.append((self._open, request))
 
-    def produce(self, **request: Any) -> None:
+    def produce(self, **request: object) -> None:
         """Ask for the next batch: `slot` says where to put it."""
         self.requests.append((self._produce, request))
 
-    def measure(self, **request: Any) -> None:
+    def measure(self, **request: object) -> None:
         """Ask what the stages took; unless `go_on`, measure them no more."""
         self.requests.append((self._measure, request))
 
@@ -141,7 +138,7 @@ class Pipeline:
                 else self._maker.next(slot))
         changes = (None if isinstance(made.changes, Exception)
                    else made.changes)
-        if made.outcome is Outcome.END:
+        if made.state is not None:
             return Result(END, request, {'state': self._saved(made.state)}, [],
                           placement=made.placement)
         if made.error is not None:

@@ -7,7 +7,9 @@ parent and child each make a new pool when they next need one.
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -120,6 +122,21 @@ def _run(function: Callable[[int, int], Result], n_items: int,
 def start(task: Callable[[], None]) -> None:
     """Begin a task in the background; what it raises is lost."""
     _submit(task, 1)
+
+
+def end_thread_at_exit() -> None:
+    """End this thread silently if the interpreter is about to end.
+
+    What a daemon thread waits for goes away then, which is no error.
+    """
+    if not threading.main_thread().is_alive():
+        raise SystemExit
+
+
+def stack_of(thread: int) -> str:
+    """Return what a thread is doing, empty if it has ended."""
+    frame = sys._current_frames().get(thread)
+    return '' if frame is None else ''.join(traceback.format_stack(frame))
 
 
 def _submit(work: Callable[[], None], times: int) -> list[Future[None]]:

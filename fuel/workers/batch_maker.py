@@ -5,7 +5,6 @@ no channel: whoever calls it sends what it made.
 """
 from __future__ import annotations
 
-import enum
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -32,30 +31,20 @@ Sizes = tuple[int, Sequence[Extent]]
 Description = TypeVar('Description')
 
 
-class Outcome(enum.Enum):
-    """Kinds of results of a batch maker."""
-
-    BATCH = 'batch'
-    ERROR = 'error'
-    END = 'end'
-
-
 class Made(NamedTuple):
     """A batch, an error in the place of one, or the end of an epoch.
 
-    `number`: how many batches and errors were made before.
     `buffers`: arrays of uint8 that are not in the slot.
     `description`: the encoder's description of a batch.
     `extents`: offset and size in the slot of each array, if they all are
         there.
+    `error`: what was raised in the place of a batch.
     `changes`: difference of the state from the first; see :class:`StateDelta`.
-    `state`: at the end: the stream's state after the epoch, or why it has
-        none.
+    `state`: at the end alone: the stream's state after the epoch, or why it
+        has none.
     `placement`: the parts of the slot that the stages were offered.
     """
 
-    outcome: Outcome
-    number: int
     buffers: Buffers
     description: Any = None
     extents: list[Extent] | None = None
@@ -117,12 +106,12 @@ class BatchMaker(Generic[Description]):
         except StopIteration:
             return self._end(placement)
         except Exception as error:  # noqa: BLE001 - raised by the reader
-            return self.fail(error, placement)
+            return self._fail(error, placement)
         buffers = [part if isinstance(part, numpy.ndarray)
                    else numpy.frombuffer(part, numpy.uint8)
                    for part in encoded]
         del encoded
-        made = Made(Outcome.BATCH, self.number, buffers, description,
+        made = Made(buffers, description,
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
         self.number += 1
@@ -156,21 +145,19 @@ class BatchMaker(Generic[Description]):
 
     def discard(self) -> Made:
         """Make the next batch for nobody."""
-        made = Made(Outcome.BATCH, self.number, [])
         try:
             self._next_batch()
         except StopIteration:
             return self._end()
         except Exception as error:  # noqa: BLE001 - raised by the reader
-            return self.fail(error)
+            return self._fail(error)
         self.number += 1
-        return made
+        return Made([])
 
-    def fail(self, error: Exception,
-             placement: Placement | None = None) -> Made:
-        """Return an error in the place of a batch."""
+    def _fail(self, error: Exception,
+              placement: Placement | None = None) -> Made:
         self.number += 1
-        return Made(Outcome.ERROR, self.number - 1, [], error=error,
+        return Made([], error=error,
                     changes=self._delta.changes(self._iterator),
                     placement=placement)
 
@@ -201,8 +188,7 @@ class BatchMaker(Generic[Description]):
             state = present_state(self.stream)
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = error
-        return Made(Outcome.END, self.number, [], state=state,
-                    placement=placement)
+        return Made([], state=state, placement=placement)
 
 
 @fault_point('slot copy')

@@ -93,13 +93,13 @@ def _warn() -> None:
         'SeededTransformer')
 
 
-def _seed(state: Any, number: int) -> int:
+def _seed(state: object, number: int) -> int:
     digest = hashlib.sha256(b'worker %d' % number)
     digest.update(_as_bytes(state))
     return int.from_bytes(digest.digest(), 'little')
 
 
-def _as_bytes(state: Any) -> bytes:
+def _as_bytes(state: object) -> bytes:
     """Return bytes that are the same for equal states, in every run."""
     if isinstance(state, dict):
         return b','.join(_as_bytes((name, state[name]))

@@ -3,20 +3,15 @@ from __future__ import annotations
 
 import enum
 import pickle
-import struct
 
 import numpy
 
 from fuel.transport.batches import dump
 from fuel.typing import Batch
-from fuel.workers.batch_maker import Buffers, Extent
+from fuel.workers.batch_maker import Buffers
 
 # A description of fewer bytes travels in the message, not in a slot.
 INLINE = 1 << 10
-
-_COUNTS = struct.Struct('<II')
-_EXTENT = struct.Struct('<QQ')
-_LOW = 0xffffffff
 
 
 class Kind(enum.IntEnum):
@@ -52,24 +47,6 @@ def encode(batch: Batch) -> tuple[bytes, Buffers]:
         buffers.append(numpy.frombuffer(description, numpy.uint8))
         description = b''
     return description, buffers
-
-
-def pack_batch(extents: list[Extent], changes: bytes,
-               description: bytes) -> bytes:
-    """Return the payload of a message that delivers a batch."""
-    return b''.join([
-        _COUNTS.pack(len(extents), len(changes)),
-        *(_EXTENT.pack(*extent) for extent in extents),
-        changes, description])
-
-
-def unpack_batch(payload: bytes) -> tuple[list[Extent], bytes, bytes]:
-    """Return the arguments of :func:`pack_batch`."""
-    count, length = _COUNTS.unpack_from(payload)
-    end = _COUNTS.size + count * _EXTENT.size
-    extents = [(offset, size) for offset, size
-               in _EXTENT.iter_unpack(payload[_COUNTS.size:end])]
-    return extents, payload[end:end + length], payload[end + length:]
 
 
 def pickle_state(state: object) -> bytes:

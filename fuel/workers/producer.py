@@ -5,10 +5,9 @@ import os
 import pickle
 import signal
 import socket
-import sys
 import threading
 import time
-import traceback
+from collections import deque
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from functools import partial
@@ -17,10 +16,11 @@ from typing import Any
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.typing import State, StreamLike
-from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.utils.threads import stack_of
+from fuel.workers.batch_maker import BatchMaker, Made
 from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
-from fuel.workers.messages import Kind, encode, pack_batch, pickle_state
+from fuel.workers.messages import Kind, encode, pickle_state
 from fuel.workers.remote_errors import pickle_error
 
 # Seconds that a pipeline has to end by itself.
@@ -56,8 +56,8 @@ class Producer:
         self.pool = SlotPool(max_bytes)
         self.epochs: dict[int, _Epoch] = {}
         self.last: _Epoch | None = None
-        self._to_open: list[Message] = []
-        self._to_measure: list[Message] = []
+        # What the consumer asked for: epochs and measures.
+        self._steps: deque[Callable[[], None]] = deque()
         self._measures = Measures(stream)
         self._announced: set[int] = set()
         # Guards the channel's reading end, the epochs and the pool.
@@ -108,24 +108,22 @@ class Producer:
         elif kind == Kind.RELEASE:
             self.pool.release(message.first, bool(message.second))
         elif kind == Kind.OPEN:
-            self._to_open.append(message)
+            self._steps.append(partial(self._begin, message))
         elif kind == Kind.MEASURE:
-            self._to_measure.append(message)
+            self._steps.append(partial(self._measure, message))
         elif kind == Kind.LEAVE:
             self.epochs.pop(message.epoch, None)
         elif kind == Kind.ASK_STACKS:
             self.channel.send(Message(
-                Kind.STACKS, 0, payload=_stack_of(pipeline_thread)))
+                Kind.STACKS, 0, payload=stack_of(pipeline_thread).encode()))
 
     def _take_step(self) -> None:
         """Do one thing: begin an epoch, make a batch, or wait."""
         step: Callable[[], None] | None = None
         with self._changed:
             self._receive(threading.get_ident())
-            if self._to_measure:
-                step = partial(self._measure, self._to_measure.pop(0))
-            elif self._to_open:
-                step = partial(self._begin, self._to_open.pop(0))
+            if self._steps:
+                step = self._steps.popleft()
             else:
                 epoch, slot = self._choose()
                 if epoch is not None:
@@ -216,7 +214,7 @@ class Producer:
                 self.pool.check_size(maker.sizes[0])
             except BudgetError as error:
                 maker.sizes = 0, ()
-                made = made._replace(outcome=Outcome.ERROR, error=error)
+                made = made._replace(error=error)
             else:
                 epoch.waiting = made
                 return
@@ -226,7 +224,7 @@ class Producer:
         number = epoch.number
         changes = (b'' if made.changes is None
                    else pickle_state(made.changes))
-        if made.outcome is Outcome.END:
+        if made.state is not None:
             with self._changed:
                 self.epochs.pop(number, None)
             self.channel.send(Message(
@@ -238,7 +236,8 @@ class Producer:
                 Kind.ERROR, number,
                 payload=pickle.dumps((changes, pickle_error(made.error)))))
             return
-        payload = pack_batch(made.extents or [], changes, made.description)
+        payload = pickle.dumps(
+            (made.extents, changes, made.description), protocol=5)
         if slot is None:
             self.channel.send(Message(Kind.BATCH, number, payload=payload))
             return
@@ -261,13 +260,6 @@ class Producer:
                 Kind.SEGMENT, 0, slot.segment_number, slot.segment.size,
                 descriptor=slot.segment.descriptor))
         return messages
-
-
-def _stack_of(thread: int) -> bytes:
-    frame = sys._current_frames().get(thread)
-    if frame is None:
-        return b''
-    return ''.join(traceback.format_stack(frame)).encode()
 
 
 def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,

@@ -23,9 +23,9 @@ from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.typing import Batch, StreamLike
-from fuel.utils.thread_exit import end_thread_at_exit
+from fuel.utils.threads import end_thread_at_exit
 from fuel.workers.global_random import Generators
-from fuel.workers.messages import Kind, unpack_batch
+from fuel.workers.messages import Kind
 from fuel.workers.producer import serve
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
@@ -205,7 +205,7 @@ class Worker:
 
     def _load(self, item: Message) -> tuple[Batch, bytes]:
         """Return the batch of a message, and how the state changed."""
-        extents, changes, description = unpack_batch(item.payload)
+        extents, changes, description = pickle.loads(item.payload)
         if not extents:
             return load(description, []), changes
         slot, segment = item.first - 1, item.second

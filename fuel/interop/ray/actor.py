@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fuel.profiling.report import StageProfile
 from fuel.transport.batches import dump
-from fuel.workers.batch_maker import BatchMaker, Made, Outcome
+from fuel.workers.batch_maker import BatchMaker, Made
 from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
 from fuel.workers.messages import pickle_state
@@ -99,7 +99,7 @@ class PipelineActor:
             return Answer(Kind.GONE)
         made = epoch.waiting or epoch.maker.next()
         epoch.waiting = None
-        if made.outcome is Outcome.END:
+        if made.state is not None:
             del self._epochs[number]
             return Answer(Kind.END, pickle_state(made.state))
         changes = b'' if made.changes is None else pickle_state(made.changes)
