@@ -32,12 +32,7 @@ class Standing(NamedTuple):
 
 
 class ItemPlan:
-    """What makes any item of an epoch of a stage.
-
-    Attributes
-    ----------
-    num_items : int
-    """
+    """What makes any item of an epoch of a stage."""
 
     num_items: int
 

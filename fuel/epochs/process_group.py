@@ -18,12 +18,6 @@ def check_agreement(stream: Any, shard: Shard) -> None:
 
     Where `torch.distributed` is initialised, its store holds what the first
     rank said of the pipeline. No rank waits for another.
-
-    Raises
-    ------
-    ValueError
-        If another rank shares the order with another number of ranks, or in
-        another way.
     """
     store = _store()
     if store is None:

@@ -158,10 +158,8 @@ def can_plan(stream: Any) -> bool:
 
 
 def can_seek(stream: Any, forward: bool = False) -> bool:
-    """Return whether an epoch can go to any of its items at once.
-
-    `forward`: whether it is enough if it can go to those that follow.
-    """
+    """Return whether an epoch can go to any of its items at once; if
+    `forward`, whether it can to those that follow."""
     if hasattr(stream, 'dataset'):
         return bool(is_one_to_one(stream)
                     and _is_known(stream.iteration_scheme))
@@ -260,8 +258,6 @@ def copied_pipeline(stream: Any, known: dict[int, Any] | None = None,
     """Return a copy of a whole pipeline, which takes no share.
 
     A stream that is read twice is copied once.
-
-    `may_draw`: whether stages may draw from what was drawn before.
     """
     known = {} if known is None else known
     if id(stream) in known:

@@ -57,14 +57,7 @@ def as_thresholds(weights: NDArray[numpy.float64]) -> Points:
 
 
 class MixingRequests(RequestIterator):
-    """The positions and points of one epoch.
-
-    Attributes
-    ----------
-    weights : numpy.ndarray, shape (streams,), dtype float64
-        The weights of this epoch.
-
-    """
+    """The positions and points of one epoch, which has weights of its own."""
 
     def __init__(self, weights: NDArray[numpy.float64], seed: int,
                  epoch: int, num_requests: float) -> None:
@@ -110,20 +103,7 @@ class MixingRequests(RequestIterator):
         return position, int(self.chunk_at(position)[position % CHUNK])
 
     def counts(self, start: int, stop: int, thresholds: Points) -> Points:
-        """Return how many items of a range each stream has.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range of positions.
-        thresholds : numpy.ndarray
-            What :func:`as_thresholds` returned.
-
-        Returns
-        -------
-        numpy.ndarray, shape (streams,), dtype int64
-
-        """
+        """Return how many items of a range of positions each stream has."""
         below = numpy.zeros(len(thresholds), numpy.int64)
         first, last = -(-start // BLOCK), stop // BLOCK
         if first > last:
@@ -155,22 +135,8 @@ class MixingRequests(RequestIterator):
 class MixingScheme(IterationScheme):
     """Chooses one of several streams for each item of an epoch.
 
-    Parameters
-    ----------
-    weights_of : callable
-        Takes the number of an epoch, from 0 on, and returns the weights of
-        the streams as an array.
-    seed : int
-    num_requests : int or None
-        How many items an epoch has; None if that is not known.
-    requests_examples : bool
-        Whether items are examples.
-
-    Attributes
-    ----------
-    epoch : int
-        Number of the next epoch.
-
+    `weights_of`: returns the weights of the epoch with a number, from 0 on.
+    `epoch`: number of the next epoch.
     """
 
     def __init__(self, weights_of: Callable[[int], NDArray[numpy.float64]],

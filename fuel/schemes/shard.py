@@ -104,14 +104,7 @@ def found_rank() -> tuple[int, int]:
 
 
 def as_shard(shard: object) -> Shard | None:
-    """Return the shard that an argument stands for, checked.
-
-    Parameters
-    ----------
-    shard : tuple, Shard, 'auto' or None
-        ``(rank, num_shards)``, and perhaps `by` and `uneven`; with
-        ``'auto'`` the launcher's variables tell.
-    """
+    """Return the shard that an argument of a stream stands for, checked."""
     if shard is None:
         return None
     if shard == 'auto':

@@ -15,15 +15,7 @@ from fuel.typing import Batch
 
 
 class MixturePlan(ItemPlan):
-    """Items of a mixture of streams that can be sought.
-
-    Attributes
-    ----------
-    mixture : Mixture
-    reader : MixtureReader
-    iterators : list of DataIterator
-        The present epoch of each stream.
-    """
+    """Items of a mixture of streams that can be sought."""
 
     def __init__(self, mixture: Mixture, reader: MixtureReader,
                  iterators: list[Any], finish: Finish | None,

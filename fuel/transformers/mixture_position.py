@@ -23,24 +23,15 @@ _FIRST_COUNTED = 256
 class Mixture:
     """Which streams an epoch mixes, and how far each of them has come.
 
-    Attributes
-    ----------
-    requests : RequestIterator
-        Those of the epoch, perhaps of one of several ranks.
-    points : MixingRequests
-        Those of the whole order.
-    taken : numpy.ndarray, shape (streams,), dtype int64
-        How many items of each stream were taken; together, that is the
+    `requests`: those of the epoch, perhaps of one of several ranks.
+    `points`: those of the whole order.
+    `taken`: how many items of each stream were taken; together, that is the
         position of the next one.
-    restarts : list of int
-        How often each stream has begun anew.
-    ended_at : list of int or None
-        The position at which a stream had nothing left to give, None where
-        none was found yet.
-    thresholds : numpy.ndarray, shape (streams,), dtype int64
-        Where the interval of each stream ends, among the points of the
-        requests; all zero when the mixture is over.
-
+    `restarts`: how often each stream has begun anew.
+    `ended_at`: the position at which a stream had nothing left to give, None
+        where none was found yet.
+    `thresholds`: where the interval of each stream ends, among the points of
+        the requests; all zero when the mixture is over.
     """
 
     def __init__(self, requests: Any, stop: Stop) -> None:
@@ -58,14 +49,8 @@ class Mixture:
         self._total: int | None = None
 
     def choose(self, point: int) -> int:
-        """Return the stream whose interval a point lies in.
-
-        Raises
-        ------
-        StopIteration
-            If the mixture is over.
-
-        """
+        """Return the stream whose interval a point lies in; StopIteration if
+        the mixture is over."""
         place = int(numpy.searchsorted(self.thresholds, point, side='right'))
         if place == len(self.thresholds):
             raise StopIteration
@@ -81,18 +66,8 @@ class Mixture:
 
     def first_beyond(self, start: int, stop: int, left: Counts,
                      thresholds: Counts | None = None) -> int:
-        """Return the position of the first item that some stream has not.
-
-        Parameters
-        ----------
-        start, stop : int
-            The range of positions, of which it is one.
-        left : numpy.ndarray, shape (streams,), dtype int64
-            How many items each stream has left.
-        thresholds : numpy.ndarray, optional
-            Defaults to those of the present streams.
-
-        """
+        """Return which position of a range is that of the first item that
+        its stream has not, of those that each has left."""
         if thresholds is None:
             thresholds = self.thresholds
         last = stop - 1
@@ -146,14 +121,8 @@ class Mixture:
         self.since = self.position()
 
     def go_back(self, position: int) -> Counts:
-        """Go to a position passed before, after which it may be less.
-
-        Returns
-        -------
-        numpy.ndarray, shape (streams,), dtype int64
-            How many items each stream has to go back.
-
-        """
+        """Go to a position passed before, after which it may be less, and
+        return how many items each stream has to go back."""
         if position < self.since:
             if self.stop == 'forever':
                 raise ValueError(

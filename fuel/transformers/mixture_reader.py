@@ -21,20 +21,10 @@ Finish: TypeAlias = 'Callable[[Batch, int], Batch]'
 class MixtureReader:
     """Reads the items of one epoch of a mixture.
 
-    Parameters
-    ----------
-    mixture : Mixture
-    streams : sequence of AbstractDataStream
-    iterators : list of DataIterator
-        The present epoch of each stream; those that begin anew are put here.
-    names : tuple of str
-        Of the streams, for errors.
-    finish : callable, optional
-        Is called with an item and the number of its stream, and returns what
-        is delivered.
-    is_sought : bool, optional
-        Whether items come in any order, of streams that can be sought.
-        Defaults to False.
+    `iterators`: the present epoch of each stream; those that begin anew are
+        put there.
+    `is_sought`: whether items come in any order, of streams that can be
+        sought.
     """
 
     def __init__(self, mixture: Mixture, streams: tuple[Any, ...],

@@ -18,16 +18,7 @@ Weights: TypeAlias = (
 
 
 class MixtureWeights:
-    """Weights of streams, checked; of all epochs as soon as they are known.
-
-    Parameters
-    ----------
-    weights
-        As the users of :class:`~fuel.transformers.Mix` pass them.
-    names : tuple of str
-        The names of the streams.
-
-    """
+    """Weights of streams, checked; of all epochs as soon as they are known."""
 
     def __init__(self, weights: Weights | None,
                  names: tuple[str, ...]) -> None:

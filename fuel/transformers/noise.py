@@ -28,11 +28,6 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
 
     Subclasses implement ``_apply(array, draw)``, where ``draw(make)`` returns
     ``make(generator, shape)`` for the shape of the array.
-
-    `seed`: default is ``config.default_seed``.
-    `**kwargs`: `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to those of `data_stream`.
     """
 
     takes_integers = False

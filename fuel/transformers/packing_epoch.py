@@ -81,15 +81,9 @@ class Counts(NamedTuple):
 class Block(NamedTuple):
     """Sequences that were read together.
 
-    Attributes
-    ----------
-    parts : tuple of list of numpy.ndarray
-        For each source the sequences; those that were split, in pieces.
-    lengths : numpy.ndarray, dtype int64
-    refused : list of int
-        Which of them are too long.
-    first : int
-        How many sequences were read before.
+    `parts`: for each source the sequences; those that were split, in pieces.
+    `refused`: which of them are too long.
+    `first`: how many sequences were read before.
     """
 
     parts: tuple[list[Any], ...]
@@ -101,15 +95,9 @@ class Block(NamedTuple):
 class Checkpoint(NamedTuple):
     """Where packing can begin again: before a block.
 
-    Attributes
-    ----------
-    position : object
-        Of the child.
-    used : list of int
-        How much of each open row was used.
-    first : int
-        Number of the oldest open row.
-    counts : Counts
+    `position`: of the child.
+    `used`: how much of each open row was used.
+    `first`: number of the oldest open row.
     """
 
     position: Any
@@ -125,13 +113,10 @@ class Checkpoint(NamedTuple):
 class PackedEpoch:
     """Packs the sequences of one epoch.
 
-    Attributes
-    ----------
-    kinds : list of (numpy.dtype, tuple of int) or None
-        Type and shape of the items of each source; None until they are
+    `kinds`: type and shape of the items of each source; None until they are
         known.
-    delivered_items : int
-        How many items of sequences the rows have that were delivered.
+    `delivered_items`: how many items of sequences the rows have that were
+        delivered.
     """
 
     def __init__(self, length: int, window: int, too_long: TooLong,

@@ -16,26 +16,13 @@ Kind: TypeAlias = tuple[numpy.dtype[Any], tuple[int, ...]]
 def as_sequences(
         part: list[Any], source: str, kind: Kind | None, dtype: Any,
         first: int) -> tuple[list[Any], NDArray[numpy.int64], Kind | None]:
-    """Return the sequences of a source as arrays of one kind.
+    """Return the sequences of a source as C-contiguous arrays of one kind.
 
-    Parameters
-    ----------
-    part : list
-        Lists or arrays of shape (length, ...).
-    source : str
-        Its name, for errors.
-    kind : (numpy.dtype, tuple of int) or None
-        That of the sequences before, if it is known.
-    dtype : numpy.dtype or None
-        The type that is asked for, if any is.
-    first : int
-        Number of the first sequence, for errors.
+    `kind`: that of the sequences before, if it is known.
+    `dtype`: the type that is asked for, if any is.
+    `first`: number of the first sequence, for errors.
 
-    Returns
-    -------
-    list of numpy.ndarray, numpy.ndarray, (numpy.dtype, tuple of int) or None
-        C-contiguous arrays, their lengths, and their kind, None if all were
-        empty.
+    Returns: the arrays, their lengths, and their kind, None if all were empty.
     """
     lengths = None if kind is None else measure(part, *kind)
     if lengths is not None:

@@ -15,16 +15,9 @@ from fuel.typing import Batch
 
 
 class ExamplePlan(ItemPlan):
-    """Items made of the examples of a stream that can be sought.
+    """Items made of `size` examples of a stream that can be sought.
 
-    Attributes
-    ----------
-    child : DataIterator
-        The epoch iterator of the examples.
-    size : int
-        How many of them a batch has.
-    last_size : int
-        How many the last request asks for.
+    `last_size`: how many the last request asks for.
     """
 
     def __init__(self, child: DataIterator, size: int, num_requests: float,

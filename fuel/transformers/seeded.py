@@ -253,17 +253,7 @@ class SeededTransformer(Transformer):
 
 class RandomTransformer(SeededTransformer):
     """Base of the stages that draw from an `rng`, as in Fuel 0.2.0, or by a
-    `seed`, as other stages do.
-
-    Parameters
-    ----------
-    *args, **kwargs
-        See :class:`SeededTransformer`.
-    rng : numpy.random.RandomState, optional
-        Where random numbers come from.
-    seed : int, optional
-        Of what is drawn by :meth:`draw_rows`.
-    """
+    `seed`, as other stages do."""
 
     draws_by_seed = False
 

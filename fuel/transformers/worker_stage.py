@@ -23,12 +23,7 @@ from fuel.workers.team import Team, WorkerSession
 
 
 class WorkerStage(RemoteStream, Transformer):
-    """A stage whose data stream is read by a team of workers.
-
-    A subclass must implement :meth:`_start_team`.
-
-    `num_workers`: how many of them share each epoch.
-    """
+    """A stage whose data stream is read by a team of workers."""
 
     def __init__(self, data_stream: StreamLike, num_workers: int,
                  **kwargs: Any) -> None:

@@ -37,12 +37,6 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
     """A stage on images with the axes (channel, height, width).
 
     Subclasses implement :meth:`_transform`, or the methods that call it.
-
-    `num_threads`: how many threads to use at most. Default is what
-        ``config.num_threads`` is when a batch is transformed.
-    `**kwargs`: `which_sources` and others; see
-        :class:`~fuel.transformers.SourcewiseTransformer`. The axis labels
-        default to those of `data_stream`.
     """
 
     def __init__(self, data_stream: StreamLike, num_threads: int | None = None,

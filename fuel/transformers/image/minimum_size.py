@@ -104,13 +104,7 @@ class MinimumImageDimensions(ImageStage):
 
 def enlarged(shape: tuple[int, int],
              minimum: tuple[int, int]) -> tuple[int, int]:
-    """Return the smallest similar shape that is at least the minimum.
-
-    Examples
-    --------
-    >>> enlarged((10, 20), (15, 15))
-    (15, 30)
-    """
+    """Return the smallest similar shape that is at least the minimum."""
     height, width = shape
     least_height, least_width = minimum
     if not height or not width:
