@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import position_of
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import Transformer
@@ -15,7 +14,6 @@ from fuel.typing import (
     EpochReader,
     Request,
     StreamLike,
-    returns_epochs,
 )
 
 _NOTHING, _ITEM, _END, _ERROR = range(4)
@@ -89,13 +87,10 @@ class DeviceStage(AgnosticTransformer):
         """Whether each item is made of one of the stream alone (bool)."""
         return self._is_stateless()
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch."""
-        with runtime_of(self).lock:
-            if self.copies:
-                self._held, self._position = (_NOTHING, None), None
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        if self.copies:
+            self._held, self._position = (_NOTHING, None), None
+        super()._start_epoch()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return a reader that does what :meth:`get_data` does, or None."""

@@ -81,7 +81,7 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
         return self._get_sources()
 
     @sources.setter
-    def sources(self, value: Sequence[str]) -> None:
+    def sources(self, value: Any) -> None:
         self._sources = value
 
     def _get_sources(self) -> Any:
@@ -164,7 +164,11 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
             state was saved.
         """
         with runtime_of(self).lock:
+            self._start_epoch()
             return DataIterator(self, self._get_requests(), as_dict)
+
+    def _start_epoch(self) -> None:
+        """Set what belongs to a new epoch."""
 
     def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
         """Return an iterator over the epoch iterators, without end.

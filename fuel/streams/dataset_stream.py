@@ -179,16 +179,18 @@ class DataStream(AbstractDataStream):
         See :meth:`AbstractDataStream.get_epoch_iterator`.
         """
         check_requests(self)
-        return self.get_unchecked_iterator(as_dict)
+        return super().get_epoch_iterator(as_dict)
 
     def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
         """Return an epoch iterator, also where there are no requests.
 
         For stages that make requests themselves, by :meth:`get_data`.
         """
-        with runtime_of(self).lock:
-            self.data_state = self._get_state_for_epoch()
-            return super().get_epoch_iterator(as_dict=as_dict)
+        return super().get_epoch_iterator(as_dict)
+
+    def _start_epoch(self) -> None:
+        self.data_state = self._get_state_for_epoch()
+        super()._start_epoch()
 
     def _get_state_for_epoch(self) -> Any:
         """Return a state of the data set that no other epoch uses."""

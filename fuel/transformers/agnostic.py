@@ -1,13 +1,11 @@
 """The base of stages that treat examples and batches alike."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fuel.epochs.epoch import Epoch
 from fuel.transformers.base import Transformation, Transformer, missing
 from fuel.typing import Batch
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class AgnosticTransformer(Transformer):

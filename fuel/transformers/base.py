@@ -2,22 +2,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import source_examples
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import length_of as length_of_rank
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
-from fuel.typing import Batch, EpochReader, Request, StreamLike, returns_epochs
+from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 #: A function of a stage and an item, which returns the item transformed.
 Transformation: TypeAlias = 'Callable[[Any, Any], Any]'
@@ -209,20 +206,10 @@ class Transformer(AbstractDataStream):
         """
         raise NotImplementedError(missing(self, 'transform_batch'))
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            self._start_epoch()
-            self._release_children()
-            self.child_epoch_iterator = _child_iterator(self)
-            return super().get_epoch_iterator(as_dict=as_dict)
-
     def _start_epoch(self) -> None:
-        """Set what belongs to a new epoch, except the child's iterator."""
+        self._release_children()
+        self.child_epoch_iterator = _child_iterator(self)
+        super()._start_epoch()
 
     @property
     def one_to_one(self) -> bool:

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import source_examples
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
@@ -16,9 +17,6 @@ from fuel.transformers.ragged import as_batch
 from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Request, SchemeLike, StreamLike
 from fuel.utils.checks import positive
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Batch(Transformer):

@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
@@ -17,9 +18,6 @@ from fuel.transformers.plans import RowPlan
 from fuel.transformers.ragged import as_batch, map_elements
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, SchemeLike, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Cache(Transformer):

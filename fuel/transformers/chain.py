@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceTypes
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import length_of, common_types
 from fuel.transformers.plans import ChainedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Chain(SeveralStreams):

@@ -2,17 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import Transformation, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class FilterSources(AgnosticTransformer):

@@ -4,19 +4,17 @@ from __future__ import annotations
 import collections.abc
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.transformers.base import (Transformation, Transformer, as_tuple,
                                     check_count)
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Mapping(Transformer):

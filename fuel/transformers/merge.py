@@ -4,18 +4,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import check_count, length_of
 from fuel.transformers.plans import MergedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Request, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Merge(SeveralStreams):

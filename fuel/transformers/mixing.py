@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from fuel.config_parser import config
 from fuel.describe.source_types import SourceTypes
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import as_state, position_of
@@ -26,9 +27,6 @@ from fuel.transformers.mixture_weights import MixtureWeights, Weights
 from fuel.typing import AxisLabels, EpochReader, State, StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import covers
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 #: Streams to mix, by name or in order.
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'

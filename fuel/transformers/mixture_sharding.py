@@ -1,8 +1,9 @@
 """The share that a rank takes of the order of a mixture."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.planned import ENDLESS, items_of
 from fuel.epochs.sharding import (
     batch_size_of, can_seek, copied_pipeline, is_one_to_one)
@@ -10,9 +11,6 @@ from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard, num_of_rank
 from fuel.transformers.mixture_position import Mixture, Stop
 from fuel.transformers.several import SeveralStreams
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class SharedMixture(SeveralStreams):

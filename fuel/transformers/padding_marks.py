@@ -2,17 +2,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import padding_of
 from fuel.epochs.sharding import bound_shard
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class MarkPadding(Transformer):

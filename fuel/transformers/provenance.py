@@ -1,13 +1,9 @@
 """Which examples of the data set a batch was made of, for errors and logs."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from fuel.epochs.pipeline import source_examples
+from fuel.iterator import DataIterator
 from fuel.typing import Batch
-
-if TYPE_CHECKING:
-    from fuel.iterator import DataIterator
 
 
 def note_examples(error: Exception, child: DataIterator,

@@ -7,8 +7,7 @@ from typing import Any
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
 from fuel.streams import AbstractDataStream
-from fuel.typing import (AxisLabels, Request, SchemeLike, StreamLike,
-                         returns_epochs)
+from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 
 
 class SeveralStreams(AbstractDataStream):
@@ -37,17 +36,10 @@ class SeveralStreams(AbstractDataStream):
             self.produces_examples = kinds[0]
         self.data_streams = streams
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the data of a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        with runtime_of(self).lock:
-            self._start_epoch()
-            self._release_children()
-            self.child_epoch_iterators = self._open_children()
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._release_children()
+        self.child_epoch_iterators = self._open_children()
+        super()._start_epoch()
 
     def _open_children(self) -> list[Any]:
         """Return the epoch iterators of the streams that are read."""
@@ -66,10 +58,6 @@ class SeveralStreams(AbstractDataStream):
             raise ValueError(
                 f'{type(self).__name__} reads its data streams in order and '
                 f'takes no requests, got {request!r}')
-
-    def _start_epoch(self) -> None:
-        """Set what belongs to a new epoch, except the children's
-        iterators."""
 
     def close(self) -> None:
         """Close all streams."""

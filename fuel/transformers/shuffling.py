@@ -5,24 +5,21 @@ import heapq
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.planned import ItemPlan, Standing, items_of, read_at, seek
-from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
+from fuel.iterator import DataIterator
 from fuel.transformers.seeded import SeededTransformer
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Batch, Request, StreamLike, returns_epochs
+from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative, positive, saved_count
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
-    from fuel.iterator import DataIterator
 
 __all__ = ['ShuffleBuffer']
 
@@ -90,12 +87,9 @@ class ShuffleBuffer(SeededTransformer):
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, True, **kwargs)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the examples of a new epoch."""
-        with runtime_of(self).lock:
-            self._held = _Held(0, None)
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._held = _Held(0, None)
+        super()._start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return what is known of the data, which stay as they are."""

@@ -2,18 +2,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import (Transformation, Transformer, check_count,
                                     missing)
 from fuel.transformers.source_names import (as_names, as_tuple_of_names,
                                             check_known)
 from fuel.typing import Batch, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 #: Places of sources among the data, and their names.
 Places: TypeAlias = 'Sequence[tuple[int, str]]'

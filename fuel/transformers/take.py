@@ -1,19 +1,16 @@
 """A stage that takes the first items of an epoch."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.runtime import runtime_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import Transformer, length_of
 from fuel.transformers.plans import TakePlan
 from fuel.transformers.source_names import labels_of
-from fuel.typing import Request, StreamLike, returns_epochs
+from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Take(Transformer):
@@ -47,12 +44,9 @@ class Take(Transformer):
         super().__init__(data_stream, data_stream.produces_examples, **kwargs)
         self.count = not_negative('count', count)
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over the first items of a new epoch."""
-        with runtime_of(self).lock:
-            self._taken = 0
-            return super().get_epoch_iterator(as_dict=as_dict)
+    def _start_epoch(self) -> None:
+        self._taken = 0
+        super()._start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next item; StopIteration after `count`.

@@ -1,9 +1,10 @@
 """A stage that makes examples of batches."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
@@ -11,9 +12,6 @@ from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of
 from fuel.typing import Batch, Request, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Unpack(Transformer):

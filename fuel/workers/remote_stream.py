@@ -9,7 +9,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.iterator import DataIterator
 from fuel.streams.base import AbstractDataStream
-from fuel.typing import Batch, returns_epochs
+from fuel.typing import Batch
 from fuel.workers.session import RemoteSession
 
 # Seconds between attempts to stop another thread that waits for a batch,
@@ -31,14 +31,8 @@ class RemoteStream(AbstractDataStream):
     # What the next epoch comes after if there is no session.
     _after: Any = None
 
-    @returns_epochs
-    def get_epoch_iterator(self, as_dict: bool = False) -> Any:
-        """Return an iterator over a new epoch.
-
-        See :meth:`~fuel.streams.AbstractDataStream.get_epoch_iterator`.
-        """
-        # Not that of a transformer, which reads its data stream here.
-        return AbstractDataStream.get_epoch_iterator(self, as_dict)
+    def _start_epoch(self) -> None:
+        """Do not read a data stream here, as a transformer does."""
 
     def _open_session(self) -> RemoteSession[Any]:
         """Return the session of the epoch that comes next."""
