@@ -119,7 +119,7 @@ def _report(paths: Iterable[str], is_own: bool) -> None:
           f'{classes and ": "}{classes}', file=sys.stderr)
 
 
-@pipe_friendly
+@pipe_friendly('fuel-convert')
 def main(args: Sequence[str] | None = None) -> int:
     """Convert a data set.
 
@@ -134,8 +134,7 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if the data set was converted.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = make_parser(registered(
-        'fuel-convert', 'fuel.converters', 'converters'))
+    parser = make_parser(registered('fuel.converters', 'converters'))
     arguments = vars(parser.parse_args(argv))
     dataset = arguments.pop('which_dataset')
     function = arguments.pop('func')

@@ -144,7 +144,7 @@ def _check_directory(parser: argparse.ArgumentParser,
                      f'{error.strerror}')
 
 
-@pipe_friendly
+@pipe_friendly('fuel-download')
 def main(args: Sequence[str] | None = None) -> int:
     """Download the raw files of a data set.
 
@@ -159,8 +159,7 @@ def main(args: Sequence[str] | None = None) -> int:
         The exit status: 0 if all files are there.
     """
     argv = list(sys.argv[1:] if args is None else args)
-    parser = make_parser(registered(
-        'fuel-download', 'fuel.downloaders', 'downloaders'))
+    parser = make_parser(registered('fuel.downloaders', 'downloaders'))
     arguments = vars(parser.parse_args(argv))
     arguments.pop('which_dataset')
     function = arguments.pop('func')

@@ -16,7 +16,6 @@ from fuel.bin.listing import aligned, human_size
 from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
-from fuel.bin.registries import check_settings
 from fuel.bin.shuffle_table import measure_shuffles, shuffle_rows
 from fuel.datasets.hdf5.open_files import open_hdf5
 
@@ -174,7 +173,7 @@ def _save_preview(picture: Image.Image, path: str) -> None:
     print(f'wrote {path}', file=sys.stderr)
 
 
-@pipe_friendly
+@pipe_friendly('fuel-info')
 def main(args: Sequence[str] | None = None) -> int:
     """Print what is known about an HDF5 file.
 
@@ -190,7 +189,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """
     parser = make_parser()
     arguments = parser.parse_args(args)
-    check_settings(parser.prog)
+    config.load_yaml()
     if arguments.config:
         print(_settings(arguments.json))
         return 0

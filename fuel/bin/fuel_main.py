@@ -45,7 +45,7 @@ fuel COMMAND -h shows the options of a command. Each command also has a name
 of its own: fuel-download, fuel-convert, fuel-info and fuel-server."""
 
 
-@pipe_friendly
+@pipe_friendly('fuel')
 def main(args: Sequence[str] | None = None) -> int:
     """Run a subcommand.
 

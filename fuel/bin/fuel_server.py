@@ -133,7 +133,7 @@ def _make_keys(args: Sequence[str]) -> int:
     return 0
 
 
-@pipe_friendly
+@pipe_friendly('fuel-server')
 def main(args: Sequence[str] | None = None) -> int:
     """Serve a stream, print the statistics of a server, or make keys.
 

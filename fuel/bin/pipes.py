@@ -14,27 +14,29 @@ INTERRUPTED = 128 + 2
 USAGE = 2
 
 
-def pipe_friendly(main: F) -> F:
+def pipe_friendly(program: str) -> Callable[[F], F]:
     """Make a command end silently if its output is a pipe that was closed,
     and with one line if it is interrupted or a setting is invalid."""
-    @functools.wraps(main)
-    def quiet(*args: object, **kwargs: object) -> object:
-        try:
+    def decorate(main: F) -> F:
+        @functools.wraps(main)
+        def quiet(*args: object, **kwargs: object) -> object:
             try:
-                return main(*args, **kwargs)
-            finally:
-                if sys.stdout is not None:
-                    sys.stdout.flush()
-        except BrokenPipeError:
-            # The interpreter flushes again when it ends.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())
-            os.close(nowhere)
-            sys.exit(CLOSED_PIPE)
-        except ConfigurationError as error:
-            print(' '.join(str(error).split()), file=sys.stderr)
-            sys.exit(USAGE)
-        except KeyboardInterrupt:
-            print('interrupted', file=sys.stderr)
-            sys.exit(INTERRUPTED)
-    return quiet  # type: ignore[return-value]
+                try:
+                    return main(*args, **kwargs)
+                finally:
+                    if sys.stdout is not None:
+                        sys.stdout.flush()
+            except BrokenPipeError:
+                # The interpreter flushes again when it ends.
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, sys.stdout.fileno())
+                os.close(nowhere)
+                sys.exit(CLOSED_PIPE)
+            except ConfigurationError as error:
+                print(f'{program}:', *str(error).split(), file=sys.stderr)
+                sys.exit(USAGE)
+            except KeyboardInterrupt:
+                print('interrupted', file=sys.stderr)
+                sys.exit(INTERRUPTED)
+        return quiet  # type: ignore[return-value]
+    return decorate

@@ -9,7 +9,7 @@ from fuel.converters.base import (consecutive, converted_file, create_source,
                                   filler_of, label_axes, progress_bar,
                                   write_splits)
 from fuel.converters.output import IMAGES, LABELS
-from fuel.converters.raw.archives import MAX_IMAGE, check_size
+from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.tar import open_tar
 
@@ -74,8 +74,7 @@ def _scan(path: str) -> tuple[dict[str, int], dict[str, bytes]]:
                     raise BadInputFile(path, f'the member {name!r} does not '
                                        'hold whole images')
             elif name.endswith(('_y.bin', '.txt')):
-                check_size(path, name, member.size, MAX_IMAGE)
-                small[name] = archive.read(member)
+                small[name] = archive.read(member, MAX_IMAGE)
     for split in SPLITS:
         if split not in counts:
             raise BadInputFile(path, f'there is no member {split}_X.bin')

@@ -13,7 +13,7 @@ import numpy
 from fuel.converters import svhn_boxes
 from fuel.converters.images import batched, ordered_map
 from fuel.converters.ragged import create_ragged, write_ragged, write_rows
-from fuel.converters.raw.archives import MAX_IMAGE, check_size
+from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode
 from fuel.converters.raw.tar import open_tar
@@ -139,9 +139,7 @@ class NumbersSplit:
         with open_tar(self.path) as archive:
             for member in archive.walk():
                 if '.png' in member.name:
-                    check_size(self.path, member.name, member.size,
-                               MAX_IMAGE)
-                    yield member.name, archive.read(member)
+                    yield member.name, archive.read(member, MAX_IMAGE)
 
     def _decode(self, item: tuple[str, bytes]) -> tuple[int, Any]:
         name, content = item

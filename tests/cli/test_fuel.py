@@ -133,8 +133,7 @@ def test_every_data_set_is_described():
     """None is a name alone."""
     for module, package in ((fuel_convert, 'converters'),
                             (fuel_download, 'downloaders')):
-        for name in module.registered(
-                f'fuel-{package}', f'fuel.{package}', package):
+        for name in module.registered(f'fuel.{package}', package):
             assert about(name), name
 
 

@@ -39,7 +39,7 @@ def test_interrupted_command_says_one_line(capsys):
     """Ctrl-C needs no traceback."""
     from fuel.bin.pipes import pipe_friendly
 
-    @pipe_friendly
+    @pipe_friendly('fuel')
     def main():
         raise KeyboardInterrupt
     with pytest.raises(SystemExit, match='130'):
