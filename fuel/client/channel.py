@@ -140,8 +140,9 @@ class ServerChannel:
                     return
                 self._connect()
             self.flush()
-            if not self._listen(timeout):
-                self._cut()
+            self._listen(timeout)
+        except LostError:
+            self._cut()
         except zmq.ZMQError as error:
             log.exception('the connection has failed')
             self._refuse(f'the connection failed: {error}')
@@ -181,23 +182,22 @@ class ServerChannel:
         self._next_try = time.monotonic() + _RETRY
         self._lose()
 
-    def _listen(self, timeout: float) -> bool:
-        """Take in what comes; return whether the server stays."""
+    def _listen(self, timeout: float) -> None:
+        """Take in what comes, while the server stays."""
         self.is_waiting = timeout > 0
         self.last_look = time.monotonic()
         ready = dict(self._poller.poll(timeout * 1000))
         self.is_waiting = False
-        if self._socket in ready and not self._receive(self._socket):
-            return False
+        if self._socket in ready:
+            self._receive(self._socket)
         if self._monitor in ready:
             event = recv_monitor_message(self._monitor)['event']
             if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 self._refuse('the server does not accept this key')
-            return False
+            raise LostError
         if self.wake_up.descriptor in ready:
             self.wake_up.clear()
             self.flush()
-        return True
 
     def _configure(self, socket: zmq.Socket[bytes]) -> None:
         socket.linger = 200
@@ -221,19 +221,14 @@ class ServerChannel:
         with suppress(zmq.Again):
             send_now(socket, [pack_header(fields)])
 
-    def _receive(self, socket: zmq.Socket[bytes]) -> bool:
-        """Take in messages; return whether the server stays."""
+    def _receive(self, socket: zmq.Socket[bytes]) -> None:
+        """Take in messages, while the server stays."""
         for header, *frames in receive_all(socket):
             try:
-                fields = unpack_header(bytes(header))
-                if not self._handle(socket, fields, frames):
-                    return False
-            except LostError:
-                return False
+                self._handle(socket, unpack_header(bytes(header)), frames)
             except WireError as error:
                 self._refuse(f'not a Fuel server: {error}')
-                return False
-        return True
+                raise LostError from None
 
     def _refuse(self, text: str) -> None:
         self.refusal = ServerError(
@@ -241,10 +236,10 @@ class ServerChannel:
 
     @fault_point('client receive')
     def _handle(self, socket: zmq.Socket[bytes], fields: Fields,
-                frames: list[Any]) -> bool:
+                frames: list[Any]) -> None:
         kind = get_field(fields, 'type', str)
         if kind == 'bye':
-            return False
+            raise LostError
         if kind == 'welcome':
             self._take_welcome(socket, fields)
         elif kind == 'refuse':
@@ -258,7 +253,6 @@ class ServerChannel:
             self._give_back(socket, get_field(fields, 'join', int))
         elif kind != 'ping':
             self._take_delivery(kind, fields, frames)
-        return True
 
     def _take_welcome(self, socket: zmq.Socket[bytes],
                       fields: Fields) -> None:

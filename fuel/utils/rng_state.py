@@ -110,17 +110,9 @@ _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
             'uinteger': 2 ** 32 - 1}
 
 
-def check_state(rng: Any, state: Any) -> None:
-    """Refuse what is no state of a generator.
-
-    NumPy does not check it, and would read outside of the generator.
-    """
-    _read_state(rng, state)
-
-
 def set_state(rng: Any, state: Mapping[str, Any]) -> None:
     """Put a generator into a state that :func:`get_state` returned."""
-    found = _read_state(rng, state)
+    found = check_state(rng, state)
     if isinstance(rng, random.Random):
         rng.setstate(found)
     elif isinstance(rng, numpy.random.RandomState):
@@ -129,8 +121,11 @@ def set_state(rng: Any, state: Mapping[str, Any]) -> None:
         rng.bit_generator.state = found
 
 
-def _read_state(rng: Any, state: Any) -> Any:
-    """Return a saved state as the generator takes it."""
+def check_state(rng: Any, state: Any) -> Any:
+    """Return a saved state as the generator takes it; refuse any other.
+
+    NumPy does not check it, and would read outside of the generator.
+    """
     present = take_snapshot(rng)
     kind = state.get('kind') if isinstance(state, dict) else None
     if kind != present.kind:

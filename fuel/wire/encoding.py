@@ -31,14 +31,15 @@ def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
     items = []
     for place, source in enumerate(data):
         try:
-            items.append(_encode(source, buffers, 0))
+            items.append(encode_item(source, buffers, 0))
         except TypeError as error:
             error.add_note(f'in source number {place}')
             raise
     return items, buffers
 
 
-def _encode(value: object, buffers: Buffers, depth: int) -> Any:
+def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
+    """Describe one value, at some depth of the data of a source."""
     if depth > LIMITS.depth:
         raise TypeError('lists are nested too deeply to be sent')
     if isinstance(value, numpy.ndarray):
@@ -57,7 +58,7 @@ def _encode(value: object, buffers: Buffers, depth: int) -> Any:
     if isinstance(value, float):
         return {'type': 'float', 'value': value.hex()}
     if hasattr(value, '__array__'):
-        return _encode(numpy.asarray(value), buffers, depth + 1)
+        return encode_item(numpy.asarray(value), buffers, depth + 1)
     raise TypeError(
         f'data of type {type(value).__name__} cannot be sent: return arrays, '
         'lists, bytes, text or numbers')
@@ -148,7 +149,7 @@ def _holds_numbers(value: object) -> bool:
 
 def _encode_each(elements: list[Any], buffers: Buffers, depth: int) -> Any:
     return {'type': 'list', 'items': [
-        _encode(one, buffers, depth + 1) for one in elements]}
+        encode_item(one, buffers, depth + 1) for one in elements]}
 
 
 def _encode_strings(parts: list[bytes], buffers: Buffers, kind: str) -> Any:

@@ -7,12 +7,13 @@ from typing import Any
 import numpy
 
 from fuel.wire.decoding import Decoder
-from fuel.wire.encoding import Buffers, encode_array
+from fuel.wire.encoding import Buffers, encode_item
 from fuel.wire.header import (Fields, Limits, WireError, get_field,
                               numbers_of, pack_header, unpack_header)
 
 _LIMITS = Limits(depth=32)
 _LENGTH = struct.Struct('<I')
+_SIMPLE = frozenset((type(None), bool, int, str, float, bytes))
 # Integers of more bits are sent as text.
 _BITS = 63
 
@@ -38,17 +39,12 @@ def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
         raise ValueError(
             f'values are nested more than {_LIMITS.depth} deep')
     kind = type(value)
-    if value is None or kind in (bool, str):
-        return {'type': 'value', 'value': value}
-    if kind is int:
-        return ({'type': 'value', 'value': value}
-                if value.bit_length() <= _BITS
-                else {'type': 'integer', 'value': hex(value)})
-    if kind is float:
-        return {'type': 'float', 'value': value.hex()}
-    if kind is bytes:
-        buffers.append(value)
-        return {'type': 'bytes'}
+    if kind is int and value.bit_length() > _BITS:
+        return {'type': 'integer', 'value': hex(value)}
+    if kind in _SIMPLE or (isinstance(value, (numpy.ndarray, numpy.generic))
+                           and not value.dtype.hasobject):
+        item: Fields = encode_item(value, buffers, 0)
+        return item
     if kind in (tuple, list):
         return {'type': kind.__name__, 'items': [
             _describe(entry, buffers, depth - 1) for entry in value]}
@@ -56,10 +52,6 @@ def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
         return {'type': 'dict', 'items': [
             [_describe(part, buffers, depth - 1) for part in pair]
             for pair in value.items()]}
-    if isinstance(value, (numpy.ndarray, numpy.generic)):
-        return encode_array(
-            'array' if isinstance(value, numpy.ndarray) else 'scalar',
-            numpy.asarray(value), buffers)
     raise TypeError(
         f'{value!r} ({kind.__name__}) cannot be sent: only None, bool, int, '
         'float, str, bytes, tuples, lists and dicts of these, and arrays '

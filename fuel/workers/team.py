@@ -19,13 +19,10 @@ from fuel.workers.worker import Worker
 class EpochWorker(Protocol):
     """Makes epochs for one consumer: a process, or an actor of a cluster."""
 
-    @property
-    def error(self) -> WorkerError | None:
-        """Why it was given up, None if it was not."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether its epochs go on with other workers."""
+    # Why it was given up, None if it was not.
+    error: WorkerError | None
+    # Whether its epochs go on with other workers.
+    interrupted: bool
 
     @property
     def pid(self) -> int | None:
