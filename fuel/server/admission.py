@@ -77,15 +77,14 @@ class Admission:
         waiting = sorted(self.joiners, key=self._must_wait)
         self.joiners = []
         for place, joiner in enumerate(waiting):
-            connection, number, _ = joiner
-            if connection.join != number or not self._is_connected(joiner):
+            if not self._is_waiting(joiner):
                 continue
             try:
                 if not self._try(joiner, waiting[place:]):
                     self.joiners.append(joiner)
             except (WireError, TypeError, ValueError, LookupError) as error:
                 # Not a state of ours; the others go on.
-                self._refuse(connection, error)
+                self._refuse(joiner.connection, error)
         if not self.joiners:
             self._attendance.keep_waiting(False)
 
@@ -99,10 +98,12 @@ class Admission:
             return position.is_over
         return not self._continues(joiner.connection.client, position)
 
-    def _is_connected(self, joiner: Joiner) -> bool:
+    def _is_waiting(self, joiner: Joiner) -> bool:
+        """Return whether a client is still there, and wants nothing else."""
         connection = joiner.connection
-        return self._scheduler.connections.get(
-            connection.identity) is connection
+        return connection.join == joiner.number \
+            and self._scheduler.connections.get(
+                connection.identity) is connection
 
     def _refuse(self, connection: ClientConnection,
                 error: Exception) -> None:
@@ -272,8 +273,7 @@ class Admission:
         former = None if self.epoch is None else self.epoch.ledger
         return self._attendance.describe_lack(former, [
             joiner for joiner in [*joiners, *self.joiners]
-            if joiner.connection.join == joiner.number
-            and self._is_connected(joiner)])
+            if self._is_waiting(joiner)])
 
     def describe_wait(self) -> str:
         """Return what other clients have to do, if something waits for it."""

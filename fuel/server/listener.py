@@ -35,7 +35,6 @@ class Listener:
         self._context: zmq.Context[Any] = zmq.Context()
         self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
         self.rejected = RejectedPeers(self.router, counts)
-        self._is_closed = False
         try:
             self._configure(largest, hwm)
             self._bind(host, port)
@@ -91,8 +90,7 @@ class Listener:
 
     def close(self, linger: int | None = None) -> None:
         """Close the socket; closing again does nothing."""
-        if not self._is_closed:
-            self._is_closed = True
+        if not self.router.closed:
             self.rejected.close()
             self.router.close(linger)
             if self.keys is not None:
