@@ -1,11 +1,10 @@
 """Binarized MNIST: zeros and ones in three text files."""
 import re
-from typing import Any
 
 import numpy
 
 from fuel.converters.base import filler_of, write_file
-from fuel.converters.output import IMAGES
+from fuel.converters.output import IMAGES, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_binarized_mnist', 'fill_subparser']
@@ -14,7 +13,6 @@ FILES = {split: f'binarized_mnist_{split}.amat'
          for split in ('train', 'valid', 'test')}
 PIXELS = 784
 
-Array = numpy.ndarray[Any, Any]
 
 
 def convert_binarized_mnist(

@@ -10,7 +10,7 @@ import numpy
 from fuel.converters.custom_data import (add_split_options, advise,
                                           as_classes, divided)
 from fuel.converters.base import Converter, write_file
-from fuel.converters.output import LABELS
+from fuel.converters.output import LABELS, Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_csv', 'fill_subparser']
@@ -18,7 +18,6 @@ __all__ = ['convert_csv', 'fill_subparser']
 # Bytes of the columns that one column of text becomes.
 MAX_ONE_HOT = 1 << 30
 
-Array = numpy.ndarray[Any, Any]
 
 
 @advise

@@ -2,12 +2,11 @@
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy
 
 from fuel.converters.base import Part, filler_of, write_file
-from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.output import IMAGES, LABELS, Array
 from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
                                        read_gzip, refuse_namesakes)
 
@@ -24,7 +23,6 @@ TEST_LABELS = 't10k-labels-idx1-ubyte.gz'
 ALL_FILES = [TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS]
 DTYPES = ('float32', 'float64', 'bool')
 
-Array = numpy.ndarray[Any, Any]
 
 
 def convert_mnist(directory: Folder, output_directory: Folder,

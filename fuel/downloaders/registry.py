@@ -90,14 +90,15 @@ class RawFile(str):
                                     ('md5', self.md5)):
             if expected is None:
                 continue
-            digest = _digest(path, algorithm)
+            digest = digest_of(path, algorithm)
             if digest != expected:
                 return f'expected {algorithm} {expected}, got {digest}'
             break  # a right SHA-256 says all that an MD5 could
         return None
 
 
-def _digest(path: str, algorithm: str) -> str:
+def digest_of(path: str, algorithm: str) -> str:
+    """Return the digest of a file, in hexadecimal digits."""
     with open(path, 'rb') as raw:
         return hashlib.file_digest(raw, lambda: hashlib.new(
             algorithm, usedforsecurity=False)).hexdigest()

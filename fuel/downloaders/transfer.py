@@ -1,5 +1,4 @@
 """One raw file: from its addresses to its place on disk."""
-import hashlib
 import logging
 import os
 import shutil
@@ -19,7 +18,7 @@ from fuel.downloaders.options import Options
 from fuel.downloaders.partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders.replies import Answer, ask
 from fuel.downloaders.reply import Get
-from fuel.downloaders.registry import RawFile, owner_of
+from fuel.downloaders.registry import RawFile, digest_of, owner_of
 from fuel.utils.atomic_files import flush_folder
 from fuel.utils.progress import Bar
 
@@ -66,10 +65,11 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
                 if isinstance(error.__cause__, NoConnectionError):
                     unreachable[urlsplit(source).netloc] = str(error)
                 continue
+            part.flush()
             if not known.verifiable:
                 log.warning('%s was not verified, since no digest of it is '
                             'known; what came has the SHA-256 %s', known,
-                            _digest(part))
+                            digest_of(part.name, 'sha256'))
             _finish(part, target)
             return
     text = (
@@ -182,12 +182,6 @@ def _finish(part: IO[bytes], target: str) -> None:
 
 def _size(part: IO[bytes]) -> int:
     return os.fstat(part.fileno()).st_size
-
-
-def _digest(part: IO[bytes]) -> str:
-    part.flush()
-    with open(part.name, 'rb') as content:
-        return hashlib.file_digest(content, 'sha256').hexdigest()
 
 
 def _fill(get: Get, source: str, part: IO[bytes],

@@ -178,7 +178,8 @@ class DecodedReader(DirectReader):
         if not absent:
             return
         # In the order of the file, which is that of the disk.
-        absent.sort(key=self._address)
+        addresses = self._table.addresses
+        absent.sort(key=lambda found: int(addresses[found[0]]))
         if is_remote(self._file):
             # All of them, before the first is waited for.
             self._file.request(*self._ranges([
@@ -190,9 +191,6 @@ class DecodedReader(DirectReader):
 
         map_chunks(fetch, len(absent))
         self._file.check()
-
-    def _address(self, absent: tuple[int, list[int]]) -> int:
-        return int(self._table.addresses[absent[0]])
 
     def _fetch(self, chunk: int, rows: NDArray[numpy.intp] | tuple[int, int],
                places: list[int], batch: NDArray[Any]) -> None:

@@ -88,7 +88,7 @@ class Tar:
             check_size(self.path, name, header.size, max_size)
             if self._stop is not None and (
                     position + header.size > self._stop):
-                raise self._cut(name)
+                raise self._cut_short(name)
             yield Member(name, position, header.size)
             position += -(-header.size // BLOCK) * BLOCK
 
@@ -98,8 +98,6 @@ class Tar:
         extended: dict[str, str] = {}
         while True:
             block = self._read(position, BLOCK)
-            if len(block) < BLOCK:
-                raise BadInputFile(self.path, 'the archive is cut short')
             if not block.strip(b'\0'):
                 return None
             header = _parse(block, self.path)
@@ -108,8 +106,6 @@ class Tar:
                 break
             check_size(self.path, header.name, header.size, MAX_HEADER)
             content = self._read(position, header.size)
-            if len(content) < header.size:
-                raise BadInputFile(self.path, 'the archive is cut short')
             position += -(-header.size // BLOCK) * BLOCK
             if header.kind == LONG_NAME:
                 extended['path'] = _text(content.partition(b'\0')[0])
@@ -127,38 +123,36 @@ class Tar:
         return header._replace(name=extended.get('path', header.name),
                                size=int(size)), position
 
-    def _read(self, position: int, size: int) -> bytes:
-        """Return bytes of the archive, fewer at its end."""
+    def _read(self, position: int, size: int, name: str = '') -> bytes:
+        """Return bytes of the archive, or of the member of a name."""
+        there = size
         if self._stop is not None:
-            size = min(size, self._stop - position)
+            there = max(0, min(size, self._stop - position))
         self._raw.seek(position)
-        content = self._raw.read(max(size, 0))
-        while content and len(content) < size and (
-                more := self._raw.read(size - len(content))):
+        content = self._raw.read(there)
+        while content and len(content) < there and (
+                more := self._raw.read(there - len(content))):
             content += more
+        if len(content) < size:
+            raise self._cut_short(name)
         return content
 
-    def _cut(self, name: str) -> BadInputFile:
-        return BadInputFile(self.path, f'the member {name!r} is cut short')
+    def _cut_short(self, name: str) -> BadInputFile:
+        what = f'member {name!r}' if name else 'archive'
+        return BadInputFile(self.path, f'the {what} is cut short')
 
     def read(self, member: Member, max_size: int = MAX_MEMBER) -> bytes:
         """Return the content of a regular file of at most `max_size`
         bytes."""
         check_size(self.path, member.name, member.size, max_size)
-        content = self._read(member.offset, member.size)
-        if len(content) != member.size:
-            raise self._cut(member.name)
-        return content
+        return self._read(member.offset, member.size, member.name)
 
     def blocks(self, member: Member, size: int = 1 << 20) -> Iterator[bytes]:
         """Iterate over the content of a regular file, `size` bytes at a
         time, the rest last."""
         stop = member.offset + member.size
         for start in range(member.offset, stop, size):
-            block = self._read(start, min(size, stop - start))
-            if len(block) != min(size, stop - start):
-                raise self._cut(member.name)
-            yield block
+            yield self._read(start, min(size, stop - start), member.name)
 
     def inner(self, member: Member) -> Tar:
         """Return a regular file that is itself a tar archive."""
