@@ -12,9 +12,9 @@ import numpy
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.reading import is_sequential
 from fuel.datasets.rows import as_rows, check_request
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.pipeline import child_streams, is_one_to_one
 from fuel.epochs.planned import seek, source_of
-from fuel.epochs.sharding import check_draws, copied_pipeline, is_one_to_one
+from fuel.epochs.sharding import check_draws, copied_pipeline
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.base import load_no_state, no_state
 from fuel.schemes.iteration_scheme import IterationScheme

@@ -37,6 +37,12 @@ class SourceExamples(NamedTuple):
     in_order: bool
 
 
+def is_one_to_one(stream: Any) -> bool:
+    """Return whether a stage makes each item of one of its stream."""
+    return bool(covers(stream, 'one_to_one', ('get_data',))
+                and stream.one_to_one)
+
+
 # What follows for the stages that are run by workers.
 _NOT_SHARED = 'so several workers cannot share it'
 _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
@@ -45,8 +51,7 @@ _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
 def check_one_to_one(stream: Any, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
-    if not (covers(stream, 'one_to_one', ('get_data',))
-            and stream.one_to_one):
+    if not is_one_to_one(stream):
         reason, remedies = _why_not_one_to_one(stream)
         ways = ', or '.join([*remedies, *instead])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
@@ -56,9 +61,8 @@ def check_one_to_one(stream: Any, consequence: str = _NOT_SHARED,
 
 def is_skippable(stream: Any) -> bool:
     """Return whether items of a pipeline can be skipped without reading."""
-    return bool(covers(stream, 'one_to_one', ('get_data',))
-                and stream.one_to_one
-                and all(map(is_skippable, child_streams(stream))))
+    return is_one_to_one(stream) and all(
+        map(is_skippable, child_streams(stream)))
 
 
 def _why_not_one_to_one(stream: Any) -> tuple[str, list[str]]:

@@ -41,6 +41,17 @@ class Runtime:
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)
 
+    def release_left(self) -> list[Epoch]:
+        """Drop the holders that are finished or abandoned; return them."""
+        running, left = [], []
+        for reference, epoch in self.holders:
+            if epoch.finished or reference() is None:
+                left.append(epoch)
+            else:
+                running.append((reference, epoch))
+        self.holders = running
+        return left
+
     def is_left(self) -> bool:
         """Return whether the epoch made last is finished or abandoned."""
         return (self.epoch is not None and (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.pipeline import child_streams, is_one_to_one
 from fuel.epochs.planned import PlannedReader
 from fuel.epochs.process_group import check_agreement
 from fuel.epochs.share_reader import ShareReader, StageReads
@@ -29,12 +29,6 @@ def sharding_of(stream: Any) -> Shard | None:
     found: Shard | None = vars(stream).get('sharding') or getattr(
         getattr(stream, 'iteration_scheme', None), 'sharding', None)
     return sharding_below(stream) if found is None else found
-
-
-def is_one_to_one(stream: Any) -> bool:
-    """Return whether a stage makes each item of one of its stream."""
-    return bool(covers(stream, 'one_to_one', ('get_data',))
-                and stream.one_to_one)
 
 
 def sharding_below(stream: Any) -> Shard | None:

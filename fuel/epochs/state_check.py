@@ -133,8 +133,14 @@ def _rank_of(shard: object) -> str:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Return whether two plain values are equal, and of equal types."""
+    """Return whether two plain values are equal, and of equal types.
+
+    A tuple may stand for a list, as in what JSON gives back.
+    """
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        if {dict, list, tuple}.isdisjoint(map(type, one)):
+            return (list(map(type, one)) == list(map(type, other))
+                    and [*one] == [*other])
         return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(

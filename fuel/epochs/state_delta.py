@@ -1,7 +1,6 @@
 """Differences of a pipeline's state from its first."""
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fuel.epochs.counters import Counter, count, find_counters
@@ -11,7 +10,7 @@ from fuel.epochs.state import (
     position_fields,
     present_state,
 )
-from fuel.epochs.state_check import DAMAGE
+from fuel.epochs.state_check import DAMAGE, is_same
 from fuel.exceptions import StateMismatchError
 from fuel.typing import State
 from fuel.utils.seams import fault_point
@@ -46,29 +45,12 @@ def _compare(old: object, new: object, path: Path, found: Changes) -> None:
             and len(old) == len(new) and _hold_stages(new):
         for place in range(len(old)):
             _compare(old[place], new[place], [*path, place], found)
-    elif not _is_same(old, new):
+    elif not is_same(old, new):
         found.append((path, new))
 
 
 def _hold_stages(elements: list[Any]) -> bool:
     return all(isinstance(element, (dict, Position)) for element in elements)
-
-
-def _is_same(old: object, new: object) -> bool:
-    """Return whether two plain values are equal, and of the same types."""
-    if type(old) is not type(new) or old != new:
-        return False
-    if isinstance(old, dict) and isinstance(new, dict):
-        return all(_is_same(old[key], new[key]) for key in old)
-    if isinstance(old, (list, tuple)) and isinstance(new, (list, tuple)):
-        return (list(map(type, old)) == list(map(type, new))
-                and (not _hold_containers(old)
-                     or all(map(_is_same, old, new))))
-    return True
-
-
-def _hold_containers(elements: Iterable[object]) -> bool:
-    return not {dict, list, tuple}.isdisjoint(map(type, elements))
 
 
 def _compare_position(old: object, new: Position, path: Path,

@@ -172,3 +172,12 @@ class BatchSizeScheme(IterationScheme):
 def default_rng() -> numpy.random.RandomState:
     """Return a generator seeded with ``config.default_seed``."""
     return numpy.random.RandomState(config.default_seed)
+
+
+def check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> int:
+    """Return the number of examples; refuse those of which it is unknown."""
+    if scheme.num_examples is None:
+        raise TypeError(
+            f'{type(scheme).__name__} orders a number or a list of examples, '
+            f'got {type(examples).__name__}: pass list(examples)')
+    return scheme.num_examples

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel import config
 from fuel.kernels.permutation import ROUNDS, permute
-from fuel.schemes.base import BatchScheme, IndexScheme
+from fuel.schemes.base import BatchScheme, IndexScheme, check_sized
 from fuel.schemes.requests import (Permuted, PermutedBatches,
                                    PermutedExamples, num_batches)
 from fuel.typing import State
@@ -223,11 +223,3 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
 
     state_dict = epoch_state
     load_state_dict = load_epoch_state
-
-
-def check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> None:
-    """Refuse examples of which the number is not known."""
-    if scheme.num_examples is None:
-        raise TypeError(
-            f'{type(scheme).__name__} orders a number or a list of examples, '
-            f'got {type(examples).__name__}: pass list(examples)')

@@ -7,12 +7,11 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.schemes.base import BatchScheme
+from fuel.schemes.base import BatchScheme, check_sized
 from fuel.schemes.computed import (
     ComputedBatchRequests,
     ComputedShuffle,
     Permutation,
-    check_sized,
     epoch_state,
     load_epoch_state,
 )

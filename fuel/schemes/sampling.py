@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.schemes.base import (BatchScheme, default_rng, load_rng_state,
-                               rng_state)
+from fuel.schemes.base import (BatchScheme, check_sized, default_rng,
+                               load_rng_state, rng_state)
 from fuel.schemes.sampling_requests import (BalancedRequests, BlockRequests,
                                             WeightedRequests)
 from fuel.typing import RandomGenerator
@@ -74,13 +74,10 @@ class BlockShuffledScheme(BatchScheme):
                  block_size: Any, window: int = 8,
                  rng: RandomGenerator | None = None) -> None:
         super().__init__(examples, batch_size)
-        if self.num_examples is None:
-            raise TypeError(
-                'blocks are cut from a number or a list of examples, got '
-                f'{type(examples).__name__}: pass list(examples)')
+        num_examples = check_sized(self, examples)
         self.window = positive('window', window)
         self.block_size = block_size
-        self._borders = _block_borders(block_size, self.num_examples)
+        self._borders = _block_borders(block_size, num_examples)
         self.rng = _checked_rng(rng)
 
     @property

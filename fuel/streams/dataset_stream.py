@@ -194,7 +194,9 @@ class DataStream(AbstractDataStream):
 
     def _get_state_for_epoch(self) -> Any:
         """Return a state of the data set that no other epoch uses."""
-        idle = self._take_idle_states()
+        idle = [epoch.attributes['data_state']
+                for epoch in runtime_of(self).release_left()
+                if 'data_state' in epoch.attributes]
         is_fresh = vars(self).pop('_fresh_state', False)
         if is_fresh and 'data_state' in vars(self) and not self._is_held():
             idle = [state for state in idle if state is not self.data_state]
@@ -226,19 +228,6 @@ class DataStream(AbstractDataStream):
             if id(state) not in used:
                 used.add(id(state))
                 self._close_state(state)
-
-    def _take_idle_states(self) -> list[Any]:
-        """Return the states of finished and abandoned epochs."""
-        runtime = runtime_of(self)
-        running, left = [], []
-        for reference, epoch in runtime.holders:
-            if epoch.finished or reference() is None:
-                left.append(epoch)
-            else:
-                running.append((reference, epoch))
-        runtime.holders = running
-        return [epoch.attributes['data_state'] for epoch in left
-                if 'data_state' in epoch.attributes]
 
     def _is_held(self) -> bool:
         """Return whether a running epoch uses the present state."""

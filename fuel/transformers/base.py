@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import source_examples
+from fuel.epochs.pipeline import is_one_to_one, source_examples
 from fuel.epochs.sharding import length_of as length_of_rank
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
@@ -79,6 +79,8 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
+    # Whether data have the types and shapes that they had before.
+    _keeps_types = False
 
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
@@ -160,6 +162,13 @@ class Transformer(AbstractDataStream):
                 f'{type(self).__name__} reads its data stream in order and '
                 f'takes no requests, got {request!r}: give the iteration '
                 'scheme to the stream that it reads')
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data of each source.
+
+        See :meth:`~fuel.streams.AbstractDataStream.known_types`.
+        """
+        return types_of(self.data_stream) if self._keeps_types else {}
 
     def _pull(self) -> Any:
         """Return the next data of `data_stream`."""
@@ -253,9 +262,8 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
         """
-        if not (covers(self, 'source_examples', ('get_data',)) or (
-                covers(self, 'one_to_one', ('get_data',))
-                and self.one_to_one)):
+        if not (covers(self, 'source_examples', ('get_data',))
+                or is_one_to_one(self)):
             return None
         found = source_examples(self.child_epoch_iterator, len(requests))
         if found is None or self.produces_examples or is_own(type(self)):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
@@ -160,16 +161,10 @@ class Batch(Transformer):
     def open_plan(self, epoch: Epoch) -> ExamplePlan:
         """Return what makes any batch of an epoch."""
         requests: Any = epoch.request_iterator
-        sources, strictness = self.data_stream.sources, self.strictness
-        size = requests.batch_size
-
-        def make(examples: list[Any]) -> tuple[Any, ...]:
-            return _joined(examples, sources)
-
         return ExamplePlan(
-            epoch.attributes['child_epoch_iterator'], size,
-            requests.num_requests,
-            requests.last_size, strictness, make)
+            epoch.attributes['child_epoch_iterator'], requests.batch_size,
+            requests.num_requests, requests.last_size, self.strictness,
+            partial(_joined, sources=self.data_stream.sources))
 
     def _check_last(self, examples: list[Any], size: int) -> None:
         """Raise if what is left at the end is not to be returned."""

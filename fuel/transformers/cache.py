@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy
@@ -168,14 +169,10 @@ class Cache(Transformer):
     def open_plan(self, epoch: Epoch) -> RowPlan:
         """Return what makes any batch of an epoch."""
         requests: Any = epoch.request_iterator
-        sources = self.data_stream.sources
-
-        def make(batches: list[Any]) -> tuple[Any, ...]:
-            return join_batches(batches, sources)
-
         return RowPlan(
             epoch.attributes['child_epoch_iterator'], requests.batch_size,
-            requests.num_requests, requests.last_size, 0, make)
+            requests.num_requests, requests.last_size, 0,
+            partial(join_batches, sources=self.data_stream.sources))
 
     def _length(self) -> None:
         # The stream may end before the scheme does.

@@ -88,10 +88,6 @@ class Cast(_Caster):
     (array([0., 1., 2.], dtype=float32),)
     """
 
-    def __init__(self, data_stream: StreamLike, dtype: DTypeLike,
-                 **kwargs: Any) -> None:
-        super().__init__(data_stream, dtype, **kwargs)
-
     def _wanted(self) -> Sequence[str]:
         wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
         return wanted

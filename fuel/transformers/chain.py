@@ -4,10 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import length_of, common_types
 from fuel.transformers.plans import ChainedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import labels_of
@@ -82,11 +79,6 @@ class Chain(SeveralStreams):
             self._place += 1
         raise StopIteration
 
-    @property
-    def can_plan(self) -> bool:
-        """Whether any item can be made without those before it (bool)."""
-        return all(map(can_seek, self.data_streams))
-
     def open_plan(self, epoch: Epoch) -> ChainedPlan:
         """Return what makes any item of an epoch."""
         return ChainedPlan(epoch.attributes['child_epoch_iterators'])
@@ -101,11 +93,6 @@ class Chain(SeveralStreams):
             raise ValueError(f'there is no stream number {leftover}')
         self._place = leftover
 
-    def known_types(self) -> SourceTypes:
-        """Return the types that all streams have."""
-        return common_types(self.data_streams)
-
     def _length(self) -> int | None:
-        lengths = [length_of(stream) for stream in self.data_streams]
-        known = [length for length in lengths if length is not None]
-        return sum(known) if len(known) == len(lengths) else None
+        lengths = self._lengths()
+        return None if lengths is None else sum(lengths)

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes, types_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
@@ -32,6 +31,7 @@ class Filter(Transformer):
     """
 
     one_to_one = False
+    _keeps_types = True
 
     def __init__(self, data_stream: StreamLike,
                  predicate: Callable[[Any], Any], **kwargs: Any) -> None:
@@ -39,10 +39,6 @@ class Filter(Transformer):
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate
-
-    def known_types(self) -> SourceTypes:
-        """Return what is known of the data, which stay as they are."""
-        return types_of(self.data_stream)
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data that fulfil the condition.

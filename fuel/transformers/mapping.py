@@ -11,13 +11,13 @@ import numpy
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
-from fuel.transformers.base import (Transformation, Transformer, as_tuple,
-                                    check_count)
+from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.base import Transformation, as_tuple, check_count
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 
 
-class Mapping(Transformer):
+class Mapping(AgnosticTransformer):
     """Applies a function to each example or batch.
 
     Parameters
@@ -91,21 +91,13 @@ class Mapping(Transformer):
         """Return what is known of sources that the function does not touch."""
         return types_of(self.data_stream) if self.add_sources else {}
 
-    def transform_example(self, example: Batch) -> Any:
-        """Return an example with the function applied."""
-        return self._apply(example)
-
-    def transform_batch(self, batch: Batch) -> Any:
-        """Return a batch with the function applied."""
-        return self._apply(batch)
-
     def _transformation(self, epoch: Epoch) -> Transformation:
         return Mapping._apply_locked
 
     def _apply_locked(self, data: Batch) -> Any:
         """Apply a function that need not be safe to call in two threads."""
         with runtime_of(self).lock:
-            return self._apply(data)
+            return self.transform_any(data)
 
     def _check_first(self, image: object, expected: int, came: int) -> None:
         """Warn, once, of a function that returns something else."""
@@ -133,7 +125,8 @@ class Mapping(Transformer):
             warnings.warn_explicit(
                 text, UserWarning, code.co_filename, code.co_firstlineno)
 
-    def _apply(self, data: Batch) -> Any:
+    def transform_any(self, data: Batch) -> Any:
+        """Return an example or a batch with the function applied."""
         sources = self.data_stream.sources
         # Read out before the function runs, which may change a list.
         kept = tuple(data)[:len(sources)] if self.add_sources else ()

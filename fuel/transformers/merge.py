@@ -8,8 +8,7 @@ from typing import Any
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import check_count, length_of
+from fuel.transformers.base import check_count
 from fuel.transformers.plans import MergedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names
@@ -120,11 +119,6 @@ class Merge(SeveralStreams):
                 raise
         return tuple(data)
 
-    @property
-    def can_plan(self) -> bool:
-        """Whether any item can be made without those before it (bool)."""
-        return all(map(can_seek, self.data_streams))
-
     def open_plan(self, epoch: Epoch) -> MergedPlan:
         """Return what makes any item of an epoch."""
         return MergedPlan(epoch.attributes['child_epoch_iterators'], self)
@@ -150,9 +144,8 @@ class Merge(SeveralStreams):
             'makes this an error', stacklevel=2)
 
     def _length(self) -> int | None:
-        lengths = [length_of(stream) for stream in self.data_streams]
-        known = [length for length in lengths if length is not None]
-        return min(known) if len(known) == len(lengths) else None
+        lengths = self._lengths()
+        return None if lengths is None else min(lengths)
 
 
 def _has_more(iterator: Iterator[object]) -> bool:

@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from fuel.config_parser import config
-from fuel.describe.source_types import SourceTypes
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
-from fuel.transformers.base import common_types, length_of
+from fuel.transformers.base import length_of
 from fuel.transformers.mixture_position import Mixture, Stop
 from fuel.transformers.mixture_plan import MixturePlan
 from fuel.transformers.mixture_reader import Finish, MixtureReader
@@ -276,10 +275,6 @@ class Mix(SharedMixture):
     def skip(self, count: int) -> None:
         """Do nothing: the next read skips what the requests left out."""
 
-    def known_types(self) -> SourceTypes:
-        """Return the types that all streams have."""
-        return common_types(self.data_streams)
-
     def _length(self) -> int | None:
         return self._share_of(self._total())
 
@@ -287,12 +282,12 @@ class Mix(SharedMixture):
         """Return how many items an epoch of all ranks has, if known."""
         if self.stop == 'forever':
             return self.epoch_size
-        lengths = [length_of(stream) for stream in self.data_streams]
+        lengths = self._lengths()
         # What 'first' leaves of the others differs from epoch to epoch.
-        if self.stop == 'first' or not self._weights.are_positive() or any(
-                length is None for length in lengths):
+        if self.stop == 'first' or lengths is None or (
+                not self._weights.are_positive()):
             return None
-        total = sum(length or 0 for length in lengths)
+        total = sum(lengths)
         return total if self.epoch_size is None else min(
             total, self.epoch_size)
 

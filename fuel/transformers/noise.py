@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.describe.source_types import SourceType
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
@@ -31,15 +30,12 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """
 
     takes_integers = False
+    _keeps_types = True
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
-
-    def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the same: noise changes neither type nor shape."""
-        return known
 
     def transform_source_example(self, source_example: ArrayLike,
                                  source_name: str) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import RUNNING
 from fuel.streams import AbstractDataStream
+from fuel.transformers.base import common_types, length_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 
 
@@ -58,6 +61,21 @@ class SeveralStreams(AbstractDataStream):
             raise ValueError(
                 f'{type(self).__name__} reads its data streams in order and '
                 f'takes no requests, got {request!r}')
+
+    def known_types(self) -> SourceTypes:
+        """Return the types that all streams have."""
+        return common_types(self.data_streams)
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return all(map(can_seek, self.data_streams))
+
+    def _lengths(self) -> list[int] | None:
+        """Return the lengths of all streams, None if one is not known."""
+        found = [length_of(stream) for stream in self.data_streams]
+        known = [length for length in found if length is not None]
+        return known if len(known) == len(found) else None
 
     def close(self) -> None:
         """Close all streams."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.planned import ItemPlan, Standing, items_of, read_at, seek
 from fuel.epochs.sharding import can_seek
@@ -75,6 +74,7 @@ class ShuffleBuffer(SeededTransformer):
 
     epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
     _held: _Held
+    _keeps_types = True
 
     def __init__(self, data_stream: StreamLike, buffer_size: int,
                  **kwargs: Any) -> None:
@@ -90,10 +90,6 @@ class ShuffleBuffer(SeededTransformer):
     def _start_epoch(self) -> None:
         self._held = _Held(0, None)
         super()._start_epoch()
-
-    def known_types(self) -> SourceTypes:
-        """Return what is known of the data, which stay as they are."""
-        return types_of(self.data_stream)
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next example.

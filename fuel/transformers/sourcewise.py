@@ -101,7 +101,7 @@ class SourcewiseTransformer(Transformer):
         SourceType or None
             None, the default, if nothing is known of them.
         """
-        return None
+        return known if self._keeps_types else None
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:

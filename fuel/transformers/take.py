@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import Transformer, length_of
@@ -35,6 +34,7 @@ class Take(Transformer):
 
     epoch_attributes = (*Transformer.epoch_attributes, '_taken')
     _taken = 0
+    _keeps_types = True
     # Ranks that each take so many would take more in all.
     counts_all_items = True
 
@@ -77,10 +77,6 @@ class Take(Transformer):
     def set_leftover(self, leftover: int) -> None:
         """Go on counting from there."""
         self._taken = not_negative('taken', leftover)
-
-    def known_types(self) -> SourceTypes:
-        """Return what `data_stream` knows of its types."""
-        return types_of(self.data_stream)
 
     def _length(self) -> int | None:
         length = length_of(self.data_stream)

@@ -1,6 +1,7 @@
 """A stage that makes examples of batches."""
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
@@ -11,7 +12,7 @@ from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
 from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of
-from fuel.typing import Batch, Request, StreamLike
+from fuel.typing import Request, StreamLike
 
 
 class Unpack(Transformer):
@@ -92,13 +93,10 @@ class Unpack(Transformer):
 
     def open_plan(self, epoch: Epoch) -> ExamplesOfRows:
         """Return what makes any example of an epoch."""
-        sources = self.data_stream.sources
-
-        def split(batch: Batch) -> PartialBatch:
-            return PartialBatch(batch, sources, None)
-
         return ExamplesOfRows(
-            epoch.attributes['child_epoch_iterator'], epoch.step, split)
+            epoch.attributes['child_epoch_iterator'], epoch.step,
+            partial(PartialBatch, sources=self.data_stream.sources,
+                    position=None))
 
     def _fetch(self) -> PartialBatch:
         """Read a batch."""

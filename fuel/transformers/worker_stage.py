@@ -5,7 +5,6 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
-from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.runtime import runtime_of
@@ -44,12 +43,9 @@ class WorkerStage(RemoteStream, Transformer):
 
     # Its items are those of the stream that it reads.
     passes_items_on = True
+    _keeps_types = True
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None
-
-    def known_types(self) -> SourceTypes:
-        """Return what is known of the data, which stay as they are."""
-        return types_of(self.data_stream)
 
     def _length(self) -> int | None:
         return length_of(self.data_stream)
@@ -111,14 +107,8 @@ class WorkerStage(RemoteStream, Transformer):
 
     def _leave_idle_sessions(self) -> None:
         """Leave the epochs that nobody reads any more."""
-        runtime = runtime_of(self)
-        running = []
-        for reference, epoch in runtime.holders:
-            if epoch.finished or reference() is None:
-                session_of(epoch).leave()
-            else:
-                running.append((reference, epoch))
-        runtime.holders = running
+        for epoch in runtime_of(self).release_left():
+            session_of(epoch).leave()
 
     def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
         super()._adopt_epoch(epoch, iterator)

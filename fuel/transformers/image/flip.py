@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy
 
-from fuel.describe.source_types import SourceType
 from fuel.kernels import mirror_images
 from fuel.transformers.image.base import Images, ImageStage, is_stacked
 from fuel.transformers.seeded import SeededTransformer
@@ -45,6 +44,8 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     (array([[[3, 2, 1]]]),)
     """
 
+    _keeps_types = True
+
     def __init__(self, data_stream: StreamLike, probability: float = .5,
                  **kwargs: Any) -> None:
         if not 0 <= probability <= 1:
@@ -52,10 +53,6 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
                              f'{probability!r}')
         self.probability = probability
         super().__init__(data_stream, **kwargs)
-
-    def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the same: type and shape do not change."""
-        return known
 
     def _transform(self, images: Images) -> Any:
         flipped = self.draw_rows(len(images), lambda generator, total: (

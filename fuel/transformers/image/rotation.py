@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy
 
-from fuel.describe.source_types import SourceType
 from fuel.transformers.image.base import Images, ImageStage, map_images
 from fuel.transformers.image.legacy_draws import draw_uniform
 from fuel.transformers.image.resampling import (ROTATION_FILTERS,
@@ -59,6 +58,8 @@ class Random2DRotation(RandomTransformer, ImageStage):
             [2, 1, 4]]])
     """
 
+    _keeps_types = True
+
     def __init__(self, data_stream: StreamLike,
                  maximum_rotation: float = math.pi, resample: str = 'nearest',
                  rng: RandomGenerator | None = None, seed: int | None = None,
@@ -70,10 +71,6 @@ class Random2DRotation(RandomTransformer, ImageStage):
         self.maximum_rotation = maximum_rotation
         self.resample = check_filter(resample, ROTATION_FILTERS)
         super().__init__(data_stream, rng=rng, seed=seed, **kwargs)
-
-    def type_after(self, known: SourceType, source_name: str) -> SourceType:
-        """Return the same: type and shape do not change."""
-        return known
 
     def _transform(self, images: Images) -> Any:
         angles = self._draw_angles(len(images))
