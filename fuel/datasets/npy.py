@@ -85,20 +85,17 @@ class NPYDataset(RowsDataset):
 
     def load(self) -> None:
         """Open the files."""
-        paths = (self.path.values() if isinstance(self.path, dict)
-                 else [self.path])
-        for path in paths:
+        paths = (self.path if isinstance(self.path, dict)
+                 else {'data': self.path})
+        for path in paths.values():
             check_is_file(path, 'NPY')
-        if isinstance(self.path, str):
-            if is_archive(self.path):
-                self.readers = open_npz(self.path)
-                if not self.readers:
-                    raise ValueError(f'{self.path} holds no arrays')
-            else:
-                self.readers = {'data': open_npy(self.path, 'data')}
+        if isinstance(self.path, str) and is_archive(self.path):
+            self.readers = open_npz(self.path)
+            if not self.readers:
+                raise ValueError(f'{self.path} holds no arrays')
         else:
             self.readers = {source: open_npy(path, source)
-                            for source, path in self.path.items()}
+                            for source, path in paths.items()}
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from fuel.datasets.base import Dataset
 from fuel.datasets.rows import as_rows, check_request, own
 from fuel.schemes import SequentialExampleScheme
+from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Batch, Sources
 
 # An example has numbers in these; anything else stays an object.
@@ -166,10 +167,7 @@ def names_of_parts(owner: str, example: Any,
     `owner`: class of the data set, for errors.
     """
     if names is not None:
-        if isinstance(names, str):
-            raise ValueError(f'names must be a tuple of names, got the '
-                             f'string {names!r}: write ({names!r},)')
-        return tuple(names)
+        return as_names('names', names)
     if isinstance(example, Mapping):
         return tuple(example)
     count = len(_as_tuple(example))

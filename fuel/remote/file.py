@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import functools
 import io
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -168,9 +169,15 @@ class RemoteFile:
         with transfers.lock:
             fetches = self.request(starts, stops)
             if fetches:
-                countdown = _Countdown(len(fetches), task)
+                # One step of a counter is atomic.
+                arrivals = itertools.count(1)
+
+                def arrive() -> None:
+                    if next(arrivals) == len(fetches):
+                        task()
+
                 for fetch in fetches:
-                    fetch.then.append(countdown)
+                    fetch.then.append(arrive)
                 return
         task()
 
@@ -280,22 +287,6 @@ def _origin(url: str, options: StorageOptions, timeout: float,
     """Return what fetches a file, on a loop or on the one of fsspec."""
     return Patient(lambda: open_store(url, options, loop), shown(url),
                    Secrets(url, options), timeout)
-
-
-class _Countdown:
-    """Calls a function when it was called so many times."""
-
-    def __init__(self, count: int, task: Callable[[], None]) -> None:
-        self._count = count
-        self._task = task
-        self._lock = threading.Lock()
-
-    def __call__(self) -> None:
-        with self._lock:
-            self._count -= 1
-            if self._count:
-                return
-        self._task()
 
 
 _all: weakref.WeakSet[RemoteFile] = weakref.WeakSet()

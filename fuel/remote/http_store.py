@@ -19,7 +19,8 @@ from fuel.remote.store import (
 BUFFER = 1 << 20
 REDIRECTS = (301, 302, 303, 307, 308)
 MOST_REDIRECTS = 5
-# Others, such as with control characters, would not be sent.
+# Of validators, those that a request may name; others, such as with control
+# characters, would not be sent.
 _ETAG = re.compile('"[!#-~]*"')
 # Options that say how to connect, to whatever server.
 CONNECTION_OPTIONS = ('proxy', 'proxy_auth', 'ssl')
@@ -36,11 +37,6 @@ def validator_of(headers: Mapping[str, str]) -> str:
     if etag and not etag.startswith('W/'):
         return etag
     return ' '.join(part for part in (etag, changed) if part)
-
-
-def is_strong(validator: str) -> bool:
-    """Return whether a validator is an ETag that a request may name."""
-    return _ETAG.fullmatch(validator) is not None
 
 
 def seconds_to_wait(value: str | None) -> float | None:
@@ -92,7 +88,7 @@ class HTTPStore:
         import aiohttp
         headers = {'Range': f'bytes={start}-{stop - 1}',
                    'Accept-Encoding': 'identity'}
-        if is_strong(validator):
+        if _ETAG.fullmatch(validator):
             headers['If-Match'] = validator
         try:
             async with self._get(headers) as reply:

@@ -90,13 +90,15 @@ class PageTable:
     """The states of a file's pages, and the fetches that are under way.
 
     The caller sees to it that one thread at a time uses it.
+
+    `fetches`: in the order of their pages.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.page = page_size(size)
         self.states = numpy.zeros(-(-size // self.page), numpy.uint8)
-        self._fetches: list[Fetch] = []
+        self.fetches: list[Fetch] = []
 
     def pages_of(self, starts: Ends, stops: Ends) -> tuple[
             list[int], list[int]]:
@@ -136,19 +138,15 @@ class PageTable:
 
     def begin(self, fetch: Fetch) -> None:
         """Add a fetch of pages that are under no other."""
-        bisect.insort(self._fetches, fetch, key=by_first)
+        bisect.insort(self.fetches, fetch, key=by_first)
         self.states[fetch.first:fetch.last] = PENDING
 
     def end(self, fetch: Fetch, state: int) -> None:
         """Remove a fetch, whose pages are in some state now."""
-        self._fetches.remove(fetch)
+        self.fetches.remove(fetch)
         self.states[fetch.first:fetch.last] = state
-
-    def fetches_of(self, first: int, last: int) -> list[Fetch]:
-        """Return the fetches of some pages."""
-        return overlapping(self._fetches, first, last)
 
     def abandon(self) -> None:
         """Forget all fetches: those who made them are gone."""
-        self._fetches = []
+        self.fetches = []
         self.states[self.states == PENDING] = ABSENT

@@ -57,7 +57,8 @@ class Patient:
                     raise TimeoutError(self._secrets.hide(
                         f'{self._name}: bytes {start} to {stop - 1} could '
                         f'not be fetched in {self.timeout:g} seconds, in '
-                        f'{attempt} attempts: {_text(error)}')) from None
+                        f'{attempt} attempts: '
+                        f'{str(error) or "there was no answer"}')) from None
                 logger.debug('%s: request %d failed, the next follows in '
                              '%.1f seconds: %s', self._name, attempt, wait,
                              self._secrets.hide(error))
@@ -117,10 +118,6 @@ class Patient:
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2. ** min(attempt - 1, 20))
         # Spread out, so that a busy server is not asked by all at once.
         return longest * self._draw.uniform(.5, 1.)
-
-
-def _text(error: OSError) -> str:
-    return str(error) or 'there was no answer'
 
 
 def _state(answer: Answer | None) -> str:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import Entry, Record
@@ -17,6 +17,7 @@ from fuel.remote.memory import Resident
 from fuel.remote.page_table import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
     by_first, overlapping)
+from fuel.remote.retry import Patient
 from fuel.remote.store import Answer
 
 logger = logging.getLogger(__name__)
@@ -26,15 +27,6 @@ IN_FLIGHT = 32 << 20
 # From this size on, bytes are written by another thread than the one that
 # receives.
 OWN_THREAD = 64 << 10
-
-
-class Origin(Protocol):
-    """Where bytes come from that are nowhere here."""
-
-    async def fetch(self, start: int, stop: int, expected: Answer | None,
-                    ) -> Answer:
-        """Return a range of the file."""
-        ...
 
 
 @dataclass
@@ -59,7 +51,7 @@ class Transfers:
     """
 
     def __init__(self, table: PageTable, resident: Resident,
-                 entry: Entry | None, origin: Origin, opened: Answer,
+                 entry: Entry | None, origin: Patient, opened: Answer,
                  most: int) -> None:
         self.table = table
         self.resident = resident
@@ -77,7 +69,7 @@ class Transfers:
         with self.lock:
             self._read_index()
 
-    def start_in_child(self, origin: Origin) -> None:
+    def start_in_child(self, origin: Patient) -> None:
         """Begin anew, without the threads of the parent."""
         self.lock = threading.RLock()
         self._origin = origin
@@ -108,7 +100,7 @@ class Transfers:
             elif state == CLAIMED:
                 for record in overlapping(self._claims, begin, end):
                     self._begin(record.first, record.last, is_urgent, True)
-        fetches = self.table.fetches_of(first, last)
+        fetches = overlapping(self.table.fetches, first, last)
         for fetch in fetches:
             if is_urgent and not fetch.is_urgent:
                 fetch.is_urgent = True

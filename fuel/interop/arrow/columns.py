@@ -44,16 +44,8 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
 def rows_of(column: Any, name: str) -> NDArray[Any]:
     """Return the rows of a column, without a copy where that can be.
 
-    Parameters
-    ----------
-    column : pyarrow.Array or pyarrow.ChunkedArray
-    name : str
-        For errors.
-
-    Raises
-    ------
-    ValueError
-        If there are nulls in a column of a type that has none in NumPy.
+    Raises: ValueError if there are nulls in a column of a type that has none
+        in NumPy.
     """
     if isinstance(column, pyarrow.ChunkedArray):
         column = (column.chunk(0) if column.num_chunks == 1

@@ -24,16 +24,9 @@ ENDINGS = ('.parquet', '.arrow', '.feather')
 class Part(NamedTuple):
     """A file of a table, or a table in memory.
 
-    Attributes
-    ----------
-    path : str
-        For errors.
-    schema : pyarrow.Schema
-    lengths : callable
-        Takes the name of a column; returns the numbers of rows of the groups
-        in which it is read.
-    read : callable
-        Takes the name of a column and the number of a group; returns its
+    `lengths`: takes the name of a column; returns the numbers of rows of the
+        groups in which it is read.
+    `read`: takes the name of a column and the number of a group; returns its
         rows.
     """
 

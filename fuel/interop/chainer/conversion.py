@@ -148,8 +148,9 @@ def _as_array(parts: Any, device: Device, padding: Any, name: str) -> Any:
 
 def _stacked(parts: Sequence[Any], padding: Any, name: str) -> Any:
     """Return arrays or numbers as one array."""
-    if _module_of(parts[0]) not in (None, 'numpy'):
-        return _namespace_of(parts[0]).stack(parts)
+    module = _module_of(parts[0]) or 'numpy'
+    if module != 'numpy':
+        return importlib.import_module(module).stack(parts)
     arrays = [numpy.asarray(part) for part in parts]
     for number, array in enumerate(arrays):
         if array.dtype.kind not in 'biufc':
@@ -252,7 +253,3 @@ def _module_of(x: object) -> str | None:
     if not hasattr(x, 'dtype'):
         return None
     return type(x).__module__.partition('.')[0]
-
-
-def _namespace_of(x: object) -> Any:
-    return importlib.import_module(type(x).__module__.partition('.')[0])

@@ -248,13 +248,11 @@ class StreamIterator(Iterator):
                 self._end_epoch()
                 if not self.repeat:
                     raise StopIteration
-        self._batches = self.stream.get_epoch_iterator()
-        for batch in self._batches:
-            return batch
         # A state may have been saved between the last batch and the end.
-        self._batches = self.stream.get_epoch_iterator()
-        for batch in self._batches:
-            return batch
+        for _ in range(2):
+            self._batches = self.stream.get_epoch_iterator()
+            for batch in self._batches:
+                return batch
         if not self.repeat:
             raise StopIteration
         raise ValueError('an epoch of the stream has no batch, so it cannot '

@@ -26,14 +26,13 @@ class Serializer(Protocol):
         """Write or read a value."""
 
 
-def serialize_count(serializer: Serializer, key: str, value: int,
-                    least: int = 0) -> int:
-    """Write or read a number; refuse one that is too small."""
+def serialize_count(serializer: Serializer, key: str, value: int) -> int:
+    """Write or read a number; refuse a negative one."""
     count = int(serializer(key, value))
-    if count < least:
+    if count < 0:
         raise StateMismatchError(
-            f'{key!r} of the snapshot must be at least {least}, got {count}: '
-            'the snapshot is damaged')
+            f'{key!r} of the snapshot must be at least 0, got {count}: the '
+            'snapshot is damaged')
     return count
 
 
@@ -62,13 +61,6 @@ def serialize_plain(serializer: Serializer, key: str, value: Any) -> Any:
             ) from error
 
 
-def generators_of(owner: object) -> list[Any]:
-    """Return the random generators among the attributes of an object."""
-    attributes = getattr(owner, '__dict__', {})
-    return [attributes[name] for name in sorted(attributes)
-            if rng_state.is_generator(attributes[name])]
-
-
 def serialize_generators(serializer: Serializer, key: str,
                          owner: object) -> bool:
     """Write or read the states of an object's generators.
@@ -76,7 +68,9 @@ def serialize_generators(serializer: Serializer, key: str,
     Return whether they have changed. Snapshots that Chainer wrote have none:
     the generators go on as they are.
     """
-    generators = generators_of(owner)
+    attributes = getattr(owner, '__dict__', {})
+    generators = [attributes[name] for name in sorted(attributes)
+                  if rng_state.is_generator(attributes[name])]
     if not generators:
         return False
     present = [rng_state.get_state(rng) for rng in generators]

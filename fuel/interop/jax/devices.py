@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copyreg
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import jax
@@ -43,10 +44,9 @@ def _as_sharding(place: Place) -> Sharding:
 
 
 def _device_at(platform: str, number: str, name: str) -> jax.Device:
-    try:
+    devices: list[jax.Device] = []
+    with suppress(RuntimeError):
         devices = jax.local_devices(backend=platform)
-    except RuntimeError:
-        devices = []
     place = int(number or '0') if (number or '0').isdecimal() else -1
     if not 0 <= place < len(devices):
         there = ', '.join(f'{device.platform}:{index}' for index, device
@@ -59,13 +59,10 @@ def _device_at(platform: str, number: str, name: str) -> jax.Device:
 
 def find_device(platform: str, number: int) -> jax.Device:
     """Return a device by the number that it has among all processes."""
-    try:
-        devices = jax.devices(platform)
-    except RuntimeError:
-        devices = []
-    for device in devices:
-        if device.id == number:
-            return device
+    with suppress(RuntimeError):
+        for device in jax.devices(platform):
+            if device.id == number:
+                return device
     raise ValueError(
         f'the stage was pickled with the device {platform}:{number}, which '
         f'is not there ({", ".join(map(str, jax.devices()))}): build it '

@@ -138,13 +138,8 @@ class StreamIterator(grain.DatasetIterator):
             else self._iterator.state_dict())}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from a state.
-
-        Raises
-        ------
-        fuel.exceptions.StateMismatchError
-            If the state is of another pipeline, or damaged.
-        """
+        """Go on from a state; StateMismatchError if that is of another
+        pipeline, or damaged."""
         if (not isinstance(state, Mapping)
                 or state.keys() != {'epoch', 'stream'}
                 or type(state['epoch']) is not int or state['epoch'] < 0):

@@ -22,14 +22,10 @@ from fuel.interop.torch.epoch_register import (
     Session,
     advance,
 )
-from fuel.interop.torch.loader_state import is_loader_state, read_loader_state
 from fuel.interop.torch.ranks import ShardLike, share_of_rank
 from fuel.interop.torch.share import (
-    Share,
-    ShareState,
-    is_share_state,
-    read_share_state,
-)
+    Share, ShareState, is_loader_state, is_share_state, read_loader_state,
+    read_share_state)
 from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.interop.torch.slot_tensors import SlotSender, make_sender
 from fuel.interop.torch.tensors import as_tensors

@@ -1,8 +1,12 @@
-"""Read the part of an epoch that one worker of a data loader has."""
+"""Read the part of an epoch that one worker of a data loader has.
+
+Its position is in the states of torchdata's loaders, one for each worker.
+"""
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fuel.epochs.pipeline import skip
@@ -12,6 +16,12 @@ from fuel.typing import Batch, EpochIterator, State
 # Format of a share's state.
 FORMAT = 1
 _FIELDS = {'fuel', 'worker', 'num_workers', 'taken', 'stream'}
+# Keys of StatefulDataLoader's states.
+_SNAPSHOT = '_snapshot'
+_WORKERS = '_worker_snapshots'
+_STEPS = '_steps_since_snapshot'
+_YIELDED = '_num_yielded'
+_DATASET = 'dataset_state'
 
 
 class ShareState(NamedTuple):
@@ -71,43 +81,67 @@ def read_share_state(state: Mapping[str, Any]) -> ShareState:
                       stream)
 
 
+def is_loader_state(state: object) -> bool:
+    """Return whether a state is that of a whole StatefulDataLoader."""
+    return isinstance(state, Mapping) and (
+        _SNAPSHOT in state or _YIELDED in state)
+
+
+def read_loader_state(state: Mapping[str, Any]) -> tuple[ShareState, int]:
+    """Return the state of the worker whose item was delivered last, and how
+    many more items were delivered since it was taken."""
+    try:
+        if _SNAPSHOT not in state:
+            return read_share_state(state[_DATASET]), 0
+        workers = [
+            read_share_state(worker[_DATASET])
+            for worker in state[_SNAPSHOT][_WORKERS].values()]
+        steps = state[_STEPS]
+        return max(workers, key=lambda worker: worker.last), int(steps)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, StateMismatchError):
+            raise
+        raise StateMismatchError(
+            'the state of a StatefulDataLoader holds no state of '
+            f'as_iterable(), where it is expected ({error!r}): save it from '
+            'a loader over as_iterable(), with batches delivered') from error
+
+
+@dataclass(eq=False, repr=False)
 class Share(Iterator[Any]):
     """Every n-th item of an epoch, from that of one worker on.
 
     `open_epoch`: returns the epoch iterator; called for the first item.
     `read`: takes the epoch iterator, and returns the next item.
+    `taken`: how many items were read.
     `ended`: the state of an epoch that was over when it was saved.
     """
 
-    def __init__(self, open_epoch: Callable[[], EpochIterator[Any]],
-                 read: Callable[[EpochIterator[Batch]], Any], worker: int = 0,
-                 num_workers: int = 0, taken: int = 0,
-                 ended: State | None = None) -> None:
-        self._open_epoch = open_epoch
-        self._read = read
-        self._worker = worker
-        self._num_workers = num_workers
-        self._taken = taken
-        self._ended = ended
-        self._iterator: Any = None
+    open_epoch: Callable[[], EpochIterator[Any]]
+    read: Callable[[EpochIterator[Batch]], Any]
+    worker: int = 0
+    num_workers: int = 0
+    taken: int = 0
+    ended: State | None = None
+    _iterator: Any = None
 
     def __next__(self) -> Any:
         iterator = self._iterator
         if iterator is None:
-            if self._ended is not None:
+            if self.ended is not None:
                 raise StopIteration
             iterator = self.iterator
-        if self._num_workers > 1:
-            skip(iterator, self._num_workers - 1 if self._taken
-                 else self._worker)
+        if self.num_workers > 1:
+            skip(iterator, self.num_workers - 1 if self.taken
+                 else self.worker)
         try:
-            item = self._read(iterator)
+            item = self.read(iterator)
         except StopIteration:
             raise
         except Exception:
-            self._taken += 1
+            self.taken += 1
             raise
-        self._taken += 1
+        self.taken += 1
         return item
 
     @property
@@ -119,17 +153,12 @@ class Share(Iterator[Any]):
     def iterator(self) -> Any:
         """The epoch iterator, opened when it is needed."""
         if self._iterator is None:
-            self._iterator = self._open_epoch()
+            self._iterator = self.open_epoch()
         return self._iterator
-
-    @property
-    def taken(self) -> int:
-        """How many items were read (int)."""
-        return self._taken
 
     def state(self) -> ShareState:
         """Return where the worker stands."""
         return ShareState(
-            self._worker, self._num_workers, self._taken,
-            self.iterator.state_dict() if self._ended is None
-            else self._ended)
+            self.worker, self.num_workers, self.taken,
+            self.iterator.state_dict() if self.ended is None
+            else self.ended)
