@@ -85,9 +85,10 @@ class LockFile:
             self._descriptor = None
 
     @contextmanager
-    def held(self, timeout: float) -> Iterator[None]:
+    def held(self, timeout: float,
+             interval: float | None = None) -> Iterator[None]:
         """Hold the lock for a block."""
-        self.acquire(timeout)
+        self.acquire(timeout, interval)
         try:
             yield
         finally:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy
 
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
+from fuel.datasets.hdf5.format import summarize
 from fuel.datasets.hdf5.in_memory import read_whole
 from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
-from fuel.datasets.hdf5.summary import summarize
 from fuel.datasets.row_readers import (
     direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, checked_subset, pick

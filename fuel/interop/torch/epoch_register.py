@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -71,14 +70,9 @@ class EpochRegister:
             json.dump(record, file)
         os.replace(new, self._path)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        lock = LockFile(os.path.join(self.folder, 'lock'))
-        lock.acquire(_TIMEOUT, _INTERVAL)
-        try:
-            yield
-        finally:
-            lock.release()
+    def _locked(self) -> AbstractContextManager[None]:
+        return LockFile(os.path.join(self.folder, 'lock')).held(
+            _TIMEOUT, _INTERVAL)
 
     def load(self, state: State) -> None:
         """Let the next epoch go on from a state."""
