@@ -10,7 +10,7 @@ import numpy
 
 from fuel.converters.ragged import write_rows
 from fuel.converters.base import progress_bar
-from fuel.converters.output import Array, check_room
+from fuel.converters.output import Array
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip
 from fuel.converters.raw.tar import Archive, Member, Tar, open_tar
@@ -139,63 +139,60 @@ def extract_patch_images(f: Archive | None, which_set: str
 
 
 def write_images(hdf5_file: h5py.File, images: Iterable[Image], expected: int,
-                  shuffle_seed: int | None = None, offset: int = 0) -> None:
+                 shuffle_seed: int | None = None, offset: int = 0) -> None:
     """Write images to rows in their order, or in a random one."""
     rows = numpy.arange(expected)
     if shuffle_seed is not None:
         rows = numpy.random.RandomState(shuffle_seed).permutation(expected)
-    rows += offset
-    done, size, waiting = 0, 0, []
+    names = numpy.zeros((expected, 1), f'S{MAX_NAME}')
+    classes = numpy.zeros((expected, 1), 'int16')
+    done, have_classes = 0, False
     with progress_bar('images', expected) as bar:
-        for image in images:
-            waiting.append(image)
-            size += len(image[2])
-            if done + len(waiting) > expected:
+        for batch in _batches(images):
+            batch_names, batch_classes, contents = zip(*batch, strict=True)
+            places = rows[done:done + len(batch)]
+            done += len(batch)
+            if done > expected:
                 raise ValueError(f'expected {expected} images, got more')
-            if len(waiting) == IMAGES_AT_ONCE or size > BYTES_AT_ONCE:
-                _write(hdf5_file, rows[done:done + len(waiting)], waiting)
-                done, size, waiting = done + len(waiting), 0, []
-                bar.update(done)
-        _write(hdf5_file, rows[done:done + len(waiting)], waiting)
-    if done + len(waiting) != expected:
-        raise ValueError(f'expected {expected} images, got '
-                         f'{done + len(waiting)}')
+            names[places, 0] = list(map(_checked_name, batch_names))
+            classes[places, 0] = [number or 0 for number in batch_classes]
+            have_classes |= batch_classes != (None,) * len(batch)
+            _write_contents(hdf5_file['encoded_images'], offset + places,
+                            contents)
+            bar.update(done)
+    if done != expected:
+        raise ValueError(f'expected {expected} images, got {done}')
+    hdf5_file['filenames'][offset:offset + expected] = names
+    if have_classes:
+        hdf5_file['targets'][offset:offset + expected] = classes
 
 
-def _write(hdf5_file: h5py.File, rows: Array, images: Sequence[Image]) -> None:
-    contents = [numpy.frombuffer(content, dtype='uint8')
-                for _, _, content in images]
-    for name, _, _ in images:
-        if len(name) > MAX_NAME or not name.isascii():
-            raise ValueError(f'expected names of at most {MAX_NAME} ASCII '
-                             f'characters, got {name!r}')
-    names = numpy.array([[name.encode('ascii')] for name, _, _ in images],
-                        dtype=f'S{MAX_NAME}').reshape(-1, 1)
-    encoded = hdf5_file['encoded_images']
-    if isinstance(encoded, h5py.Dataset):
-        write_rows(encoded, rows, contents)
+def _batches(images: Iterable[Image]) -> Iterator[list[Image]]:
+    """Iterate over lists of images, as large as is written at once."""
+    batch, size = [], 0
+    for image in images:
+        batch.append(image)
+        size += len(image[2])
+        if len(batch) == IMAGES_AT_ONCE or size > BYTES_AT_ONCE:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _checked_name(name: str) -> bytes:
+    if len(name) > MAX_NAME or not name.isascii():
+        raise ValueError(f'expected names of at most {MAX_NAME} ASCII '
+                         f'characters, got {name!r}')
+    return name.encode('ascii')
+
+
+def _write_contents(dataset: h5py.Dataset, rows: Array,
+                    contents: Sequence[bytes]) -> None:
+    """Write encoded images, to arrays in memory one at a time."""
+    arrays = [numpy.frombuffer(content, 'uint8') for content in contents]
+    if isinstance(dataset, h5py.Dataset):
+        write_rows(dataset, rows, arrays)
     else:
-        for row, content in zip(rows.tolist(), contents, strict=True):
-            encoded[row] = content
-    order = numpy.argsort(rows)
-    _scatter(hdf5_file['filenames'], rows[order], names[order])
-    labelled = [i for i in order.tolist() if images[i][1] is not None]
-    _scatter(hdf5_file['targets'], rows[labelled],
-             numpy.array([[images[i][1]] for i in labelled], dtype='int16'))
-
-
-def _scatter(dataset: h5py.Dataset, rows: Array, values: Array) -> None:
-    """Write a column to ascending rows."""
-    if not len(rows):
-        return
-    if not isinstance(dataset, h5py.Dataset):
-        dataset[rows] = values
-    elif rows[-1] - rows[0] == len(rows) - 1:
-        dataset[int(rows[0]):int(rows[-1]) + 1] = values
-    else:
-        space = dataset.id.get_space()
-        space.select_elements(numpy.stack(
-            [rows, numpy.zeros_like(rows)], axis=1).astype('uint64'))
-        dataset.id.write(h5py.h5s.create_simple((len(rows),)), space,
-                         numpy.ascontiguousarray(values[:, 0]))
-        check_room(dataset)
+        for row, array in zip(rows.tolist(), arrays, strict=True):
+            dataset[row] = array
