@@ -5,11 +5,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
-from fuel.bin.class_counts import count_classes
 from fuel.bin.listing import OWN, add_datasets
-from fuel.bin.originals import differences
 from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
+from fuel.bin.remarks import count_classes, differences
 from fuel.bin.registries import registered
 from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile

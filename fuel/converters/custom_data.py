@@ -13,6 +13,7 @@ from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile
 from fuel.datasets.random_splits import held_out
 from fuel.exceptions import MissingInputFiles
+from fuel.storage import Reader
 
 F = TypeVar('F', bound=Callable[..., Any])
 ROWS_AT_ONCE = 1024
@@ -35,9 +36,11 @@ def advise(function: F) -> F:
 
 
 class Rows(Examples):
-    """Chosen rows of an array, all by default, copied a part at a time."""
+    """Chosen rows of an array, or of what a reader reads, all by default,
+    copied a part at a time."""
 
-    def __init__(self, array: Array, rows: Array | None = None) -> None:
+    def __init__(self, array: Array | Reader,
+                 rows: Array | None = None) -> None:
         self._array = array
         self._rows = numpy.arange(len(array)) if rows is None else rows
         super().__init__((len(self._rows), *array.shape[1:]), array.dtype)
@@ -48,7 +51,7 @@ class Rows(Examples):
             yield self._array[self._rows[i:i + ROWS_AT_ONCE]]
 
 
-def divided(arrays: Collection[tuple[str, Array]],
+def divided(arrays: Collection[tuple[str, Array | Reader]],
             hold_out: Sequence[tuple[str, float]] | None, seed: int,
             classes: ArrayLike | None) -> list[tuple[str, str, Rows]]:
     """Divide sources, of as many examples each, into splits, with random

@@ -56,8 +56,12 @@ def convert_parquet(directory: Folder, output_directory: Folder,
         if reader.dtype.hasobject:
             arrays[source], class_names[source] = _classes(
                 reader, source, paths[0])
+        elif reader.dtype.kind in 'biufc':
+            arrays[source] = reader
         else:
-            arrays[source] = ReaderRows(reader)
+            raise ValueError(
+                f'source {source!r} holds {reader.dtype}, for which HDF5 has '
+                'no type: leave it out with --source')
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
     if stratify and 'targets' not in arrays:
@@ -69,26 +73,6 @@ def convert_parquet(directory: Folder, output_directory: Folder,
         divided(arrays.items(), hold_out, seed, classes),
         {source: LABELS if source in class_names else LABELS[:1]
          for source in arrays}, {'class_names': class_names})
-
-
-class ReaderRows:
-    """The rows of a reader under the interface of an array."""
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self.dtype = reader.dtype
-        self.shape = reader.shape
-        if self.dtype.kind not in 'biufc':
-            raise ValueError(
-                f'source {reader.name!r} holds {self.dtype}, for which HDF5 '
-                'has no type: leave it out with --source')
-
-    def __len__(self) -> int:
-        return len(self._reader)
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self._reader.read(rows if isinstance(rows, slice)
-                                 else numpy.asarray(rows, numpy.intp))
 
 
 def _classes(reader: Reader, source: str, path: str) -> Any:

@@ -59,6 +59,9 @@ class Reader(ABC):
                 numpy.arange(start, stop, step, dtype=numpy.intp))
         return self._read_range(rows, rows + 1)[0]
 
+    def __getitem__(self, rows: Places) -> Any:
+        return self.read(rows)
+
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Return how many bytes may be prefetched; None if none should be."""
         return None

@@ -18,7 +18,7 @@ from support import raw_data
 
 import fuel
 from fuel.bin import fuel_convert, fuel_info
-from fuel.bin.class_counts import count_classes
+from fuel.bin.remarks import count_classes
 from fuel.datasets import H5PYDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError

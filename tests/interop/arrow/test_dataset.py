@@ -178,7 +178,7 @@ def test_groups_that_do_not_fit_are_dropped(tmp_path):
     dataset = ArrowDataset(write(tmp_path, 'parquet'), cache_bytes=9 * 2 * 60,
                            sources=('weight',))
     reader = dataset.readers['weight']
-    assert not reader._is_resident()
+    assert reader._resident_rows() is None
     for row in (0, 8, 15, 0):
         dataset.get_data(None, [row])
     assert 2 >= len(reader._groups) >= 1
