@@ -20,15 +20,12 @@ from fuel.utils.seams import fault_point
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.index_sets import IndexSet
-from fuel.wire.messages import receive_all, send_now
+from fuel.wire.messages import HEARTBEAT, receive_all, send_now
 from fuel.wire.same_host import answer_probe, open_foreign
 from fuel.wire.wakeup import WakeUp
 
 log = logging.getLogger(__name__)
 
-# Milliseconds between signs of life, and without one until the connection
-# is cut; the sockets' own threads give them, whatever Python does.
-_HEARTBEAT = 200, 800
 _RETRY = 0.1
 
 
@@ -204,7 +201,7 @@ class ServerChannel:
         # The server sends no more than it was given room for.
         socket.rcvhwm = socket.sndhwm = 0
         socket.reconnect_ivl, socket.reconnect_ivl_max = 50, 500
-        socket.heartbeat_ivl, socket.heartbeat_timeout = _HEARTBEAT
+        socket.heartbeat_ivl, socket.heartbeat_timeout = HEARTBEAT
         host = self.options.address.partition('//')[2].rpartition(':')[0]
         socket.ipv6 = ':' in host
         if self.options.curve is not None:

@@ -21,8 +21,6 @@ class ClientConnection:
     `join`: number of its present membership; 0 if it is in no epoch.
     `is_local`: whether it has proved to be on this host.
     `is_gone`: whether the connection was found cut.
-    `is_measuring`: whether it wants the stages to be measured, and
-        `awaits_measures` whether it waits for what they took.
     """
 
     # Less is not worth a slot (bytes).
@@ -38,7 +36,6 @@ class ClientConnection:
         self.key = b''
         self.is_local = False
         self.is_gone = False
-        self.is_measuring = self.awaits_measures = False
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''

@@ -9,10 +9,9 @@ from typing import Any
 import zmq
 
 from fuel.server.rejected import RejectedPeers
+from fuel.wire.messages import HEARTBEAT
 from fuel.wire.wakeup import WakeUp
 
-# Milliseconds without a sign of life after which a connection is cut.
-HEARTBEAT = 200, 800
 # Seconds that a port may be busy.
 _BUSY = 2.0
 # Messages, besides batches, that may wait for a peer, or for the server.

@@ -38,6 +38,7 @@ class Scheduler:
     `clock`: returns the time in seconds.
     `admission`: decides which client joins which epoch.
     `counts`: numbers of what was sent, and so on.
+    `measuring`: the clients for whom the stages are measured.
     `waited`: seconds that the pipeline and the clients were waited for.
     """
 
@@ -60,6 +61,9 @@ class Scheduler:
         self._next_checkpoint = 0.0
         # Requests that the pipeline has not answered.
         self._outstanding = 0
+        self.measuring: set[ClientConnection] = set()
+        # Those of them that wait for what the stages took.
+        self._awaiting: set[ClientConnection] = set()
         self._is_measure_asked = False
         # Bytes of the last batch, which the next one needs about as well.
         self._need = 0
@@ -108,36 +112,33 @@ class Scheduler:
     def on_measure(self, connection: ClientConnection,
                    fields: Fields) -> None:
         """Ask the pipeline what its stages took, for a client."""
-        connection.is_measuring = get_field(fields, 'go_on', bool)
-        connection.awaits_measures = connection.is_measuring
+        is_wanted = get_field(fields, 'go_on', bool)
+        for clients in self.measuring, self._awaiting:
+            (clients.add if is_wanted else clients.discard)(connection)
         self._ask_measures()
 
     def forget_measures(self, connection: ClientConnection) -> None:
         """Measure no more for a client that is gone."""
-        if connection.is_measuring:
-            connection.is_measuring = False
+        self._awaiting.discard(connection)
+        if connection in self.measuring:
+            self.measuring.remove(connection)
             self._ask_measures()
 
     def _ask_measures(self) -> None:
         # One at a time, however often clients ask.
         if not self._is_measure_asked:
             self._is_measure_asked = True
-            self.pipeline.measure(go_on=self._is_measured())
+            self.pipeline.measure(go_on=bool(self.measuring))
             self._outstanding += 1
-
-    def _is_measured(self) -> bool:
-        return any(connection.is_measuring
-                   for connection in self.connections.values())
 
     def _on_measured(self, result: Result) -> None:
         self._is_measure_asked = False
-        if result.request['go_on'] != self._is_measured():
+        if result.request['go_on'] != bool(self.measuring):
             self._ask_measures()
             return
-        for connection in list(self.connections.values()):
-            if connection.awaits_measures:
-                connection.awaits_measures = False
-                self.post(connection, {'type': MEASURED, **result.fields})
+        while self._awaiting:
+            self.post(self._awaiting.pop(),
+                      {'type': MEASURED, **result.fields})
 
     def advance(self) -> None:
         """Do all that can be done now."""

@@ -5,6 +5,8 @@ import logging
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from fuel import config
@@ -224,18 +226,14 @@ class Server:
 
     def _serve(self) -> None:
         """Make batches and talk to the clients until stopped."""
-        try:
-            with self._turn:
-                while not self._stopped.is_set():
-                    self.service.attend()
-                    if self.service.pipeline.requests:
-                        self._make()
-                    else:
-                        self._wait_and_attend()
-        except BaseException as error:  # noqa: BLE001 - raised by wait()
-            self._fail(error)
-        finally:
-            self.service.pipeline.close()
+        with self._stopped_by_errors(), self._turn:
+            while not self._stopped.is_set():
+                self.service.attend()
+                if self.service.pipeline.requests:
+                    self._make()
+                else:
+                    self._wait_and_attend()
+        self.service.pipeline.close()
 
     def _make(self) -> None:
         """Let the pipeline make something, without the sockets."""
@@ -256,26 +254,24 @@ class Server:
         while not self._stopped.wait(_GLANCE):
             busy_since = self._busy_since
             if busy_since and time.monotonic() - busy_since > _GLANCE:
-                try:
-                    with self._turn:
-                        while self._busy_since and not self._stopped.is_set():
-                            self._wait_and_attend()
-                except BaseException as error:  # noqa: BLE001 - as above
-                    self._fail(error)
-        try:
-            with self._turn:
-                self.service.close()
-        except BaseException as error:  # noqa: BLE001 - as above
-            self._fail(error)
-        finally:
-            self._ended.set()
+                with self._stopped_by_errors(), self._turn:
+                    while self._busy_since and not self._stopped.is_set():
+                        self._wait_and_attend()
+        with self._stopped_by_errors(), self._turn:
+            self.service.close()
+        self._ended.set()
 
-    def _fail(self, error: BaseException) -> None:
-        log.error('the server has failed', exc_info=error)
-        if self._failure is None:
-            self._failure = error
-        self._stopped.set()
-        self._wake_up()
+    @contextmanager
+    def _stopped_by_errors(self) -> Iterator[None]:
+        """Stop both threads at an exception, which wait() raises."""
+        try:
+            yield
+        except BaseException as error:
+            log.error('the server has failed', exc_info=error)
+            if self._failure is None:
+                self._failure = error
+            self._stopped.set()
+            self._wake_up()
 
     def _wait_and_attend(self) -> None:
         """Wait for messages, and do what can be done then."""

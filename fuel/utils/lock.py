@@ -151,12 +151,8 @@ def get_lock(lock_dir: str, timeout: float = DEFAULT_TIMEOUT,
     lock_dir : str
         The folder; created if needed. A thread that holds the lock may take
         it again, and then releases it as often.
-    timeout : float, optional
-        How long to wait for another owner, in seconds. Defaults to 120.
-    min_wait : float, optional
-        Time between two attempts, in seconds. Defaults to 0.05.
-    max_wait, verbosity : optional
-        Accepted for older programs, without effect.
+    timeout, min_wait, max_wait, verbosity : optional
+        As for :func:`lock`.
 
     Raises
     ------

@@ -10,6 +10,9 @@ from typing import Any
 
 import zmq
 
+# Milliseconds between signs of life, and without one until a connection is
+# cut; the sockets' own threads give them, whatever Python does.
+HEARTBEAT = 200, 800
 _NOBLOCK = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 _EVENTS = int(zmq.EVENTS)

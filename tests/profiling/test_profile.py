@@ -273,7 +273,7 @@ def test_server_forgets_a_client_that_measured():
         client.connect()
         client.measure_stages()
         scheduler = server.service.scheduler
-        assert any(one.is_measuring for one in scheduler.connections.values())
+        assert scheduler.measuring
         client.close()
         wait_until(lambda: not scheduler.connections
                    and scheduler.pipeline._measures._meter is None)
