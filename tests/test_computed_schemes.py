@@ -99,3 +99,12 @@ def test_computed_shuffle_bad_arguments_are_named(arguments, error, text):
     """Where the scheme is built, not at the first batch."""
     with pytest.raises(error, match=text):
         ComputedShuffledScheme(**arguments)
+
+
+@pytest.mark.parametrize('epoch', [-1, 1.5, 'two', True, None])
+def test_computed_shuffle_refuses_the_number_of_no_epoch(epoch):
+    """A damaged state is found where it is loaded, not by the next epoch."""
+    scheme = ComputedShuffledScheme(6, 2)
+    with pytest.raises(ValueError, match='epoch must be a number from 0 on'):
+        scheme.load_state_dict({'epoch': epoch})
+    assert 0 == scheme.epoch

@@ -112,8 +112,9 @@ class Epoch(EpochPosition):
             except StopIteration:
                 attributes = self.attributes
                 self._finish(stream)
-                if not self.position:
-                    _report_empty(stream, attributes)
+                if not self.position and hasattr(
+                        stream, 'warn_of_empty_epoch'):
+                    stream.warn_of_empty_epoch(attributes)
                 raise
             except Exception as error:
                 if self._count_failure(number):
@@ -246,12 +247,6 @@ class Epoch(EpochPosition):
         return tuple([number - requested
                       for number in {*self.failed, *self.skipped}
                       if number >= requested])
-
-
-def _report_empty(stream: Any, attributes: dict[str, Any]) -> None:
-    """Let a stage warn of an epoch that delivered nothing."""
-    if hasattr(stream, 'warn_of_empty_epoch'):
-        stream.warn_of_empty_epoch(attributes)
 
 
 def _positions_of_children(stream: Any) -> list[Any]:

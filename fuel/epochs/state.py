@@ -102,7 +102,8 @@ def state_between_epochs(stream: Any, epoch: str) -> dict[str, Any]:
         'requested': 0,
         'scheme': None if scheme is None else scheme_state(scheme),
         'dataset': _checked(position),
-        'rng': generator_state(getattr(stream, 'rng', None)),
+        'rng': (rng_state.get_state(stream.rng) if rng_state.is_generator(
+            getattr(stream, 'rng', None)) else None),
         'leftover': None,
         'failed': [],
         'children': [state_between(child, epoch)
@@ -116,13 +117,6 @@ def state_between(stream: Any, epoch: str) -> dict[str, Any]:
         state: dict[str, Any] = stream._state_between_epochs(epoch)
         return state
     return state_between_epochs(stream, epoch)
-
-
-def generator_state(rng: Any) -> Any:
-    """Return the state of a stage's generator; None if it has none."""
-    if not rng_state.is_generator(rng):
-        return None
-    return rng_state.get_state(rng)
 
 
 def present_state(owner: Any) -> dict[str, Any]:

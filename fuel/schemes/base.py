@@ -36,6 +36,19 @@ def load_rng_state(self: Any, state: dict[str, Any]) -> None:
     rng_state_.set_state(self.rng, state['rng'])
 
 
+def epoch_state(self: Any) -> dict[str, Any]:
+    """Return the number of the next epoch, ready for JSON."""
+    return {'epoch': self.epoch}
+
+
+def load_epoch_state(self: Any, state: dict[str, Any]) -> None:
+    """Continue with the epoch that :meth:`state_dict` returned."""
+    if type(state['epoch']) is not int or state['epoch'] < 0:
+        raise ValueError(
+            f'epoch must be a number from 0 on, got {state["epoch"]!r}')
+    self.epoch = state['epoch']
+
+
 def as_examples(examples: object) -> Any:
     """Return `examples` as something to iterate over, checked."""
     if hasattr(examples, 'get_data'):

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from fuel import config
 from fuel.kernels.permutation import ROUNDS, permute
-from fuel.schemes.base import BatchScheme, IndexScheme, check_sized
+from fuel.schemes.base import (BatchScheme, IndexScheme, check_sized,
+                               epoch_state, load_epoch_state)
 from fuel.schemes.requests import (Permuted, PermutedBatches,
                                    PermutedExamples, num_batches)
-from fuel.typing import State
 
 # Up to here the whole permutation is drawn, which takes half a megabyte:
 # each order is then equally likely, also of very few examples.
@@ -116,16 +116,6 @@ class ComputedShuffle:
         order = Permutation(size, self.seed, self.epoch)
         self.epoch += 1
         return order
-
-
-def epoch_state(self: ComputedShuffle) -> State:
-    """Return the number of the next epoch, ready for JSON."""
-    return {'epoch': self.epoch}
-
-
-def load_epoch_state(self: ComputedShuffle, state: State) -> None:
-    """Continue with the epoch that :meth:`state_dict` returned."""
-    self.epoch = state['epoch']
 
 
 class ComputedShuffledScheme(ComputedShuffle, BatchScheme):

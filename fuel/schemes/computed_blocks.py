@@ -7,13 +7,12 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.schemes.base import BatchScheme, check_sized
+from fuel.schemes.base import (BatchScheme, check_sized, epoch_state,
+                               load_epoch_state)
 from fuel.schemes.computed import (
     ComputedBatchRequests,
     ComputedShuffle,
     Permutation,
-    epoch_state,
-    load_epoch_state,
 )
 from fuel.schemes.requests import num_batches
 from fuel.utils.checks import positive

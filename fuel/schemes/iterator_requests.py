@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from fuel.schemes.requests import RequestIterator
+from fuel.schemes.requests import RequestIterator, num_batches
 
 
 class CountedRequests(RequestIterator):
     """The requests of any iterator, counted."""
 
+    num_requests = math.inf
+
     def __init__(self, iterator: Iterator[Any]) -> None:
         self.iterator = iterator
-        self.num_requests = math.inf
 
     def __next__(self) -> Any:
         request = next(self.iterator)
@@ -34,9 +35,10 @@ class CountedRequests(RequestIterator):
 class ConcatenatedRequests(RequestIterator):
     """The requests of several iterators after each other."""
 
+    num_requests = math.inf
+
     def __init__(self, parts: list[Iterator[Any]]) -> None:
         self.parts = parts
-        self.num_requests = math.inf
 
     def __next__(self) -> Any:
         while self.parts:
@@ -60,32 +62,26 @@ class ConcatenatedRequests(RequestIterator):
                 self.parts = self.parts[1:]
 
 
-class OneShotRequests(RequestIterator):
-    """Requests made from an iterator that can be read only once."""
+class OneShotBatches(CountedRequests):
+    """Lists of the elements of an iterator that can be read only once."""
 
-    def __init__(self, examples: Iterator[Any],
-                 batch_size: int | None = None,
-                 drop_last: bool = False) -> None:
-        self.examples = examples
+    def __init__(self, iterator: Iterator[Any], batch_size: int,
+                 drop_last: bool) -> None:
+        super().__init__(iterator)
         self.batch_size = batch_size
         self.drop_last = drop_last
-        self.num_requests = math.inf
 
-    def __next__(self) -> Any:
-        if self.batch_size is None:
-            request = next(self.examples)
-        else:
-            request = list(islice(self.examples, self.batch_size))
-            if not request or (
-                    self.drop_last and len(request) < self.batch_size):
-                raise StopIteration
+    def __next__(self) -> list[Any]:
+        request = list(islice(self.iterator, self.batch_size))
+        if not request or (
+                self.drop_last and len(request) < self.batch_size):
+            raise StopIteration
         self.position += 1
         return request
 
-    def advance(self, count: int) -> None:
-        """Skip requests without making them."""
-        for _ in islice(self, count):
-            pass
+    def __length_hint__(self) -> int:
+        return num_batches(
+            super().__length_hint__(), self.batch_size, self.drop_last)
 
 
 def as_requests(iterator: Iterator[Any]) -> RequestIterator:

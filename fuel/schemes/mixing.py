@@ -23,9 +23,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.schemes.base import epoch_state, load_epoch_state
 from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import RequestIterator
-from fuel.typing import State
 
 BITS = 62
 # Blocks of 16 points: 4 bits say which, the others are their offset.
@@ -156,13 +156,5 @@ class MixingScheme(IterationScheme):
         self.epoch += 1
         return requests
 
-    def state_dict(self) -> State:
-        """Return the number of the next epoch, ready for JSON."""
-        return {'epoch': self.epoch}
-
-    def load_state_dict(self, state: State) -> None:
-        """Continue with the epoch that :meth:`state_dict` returned."""
-        if type(state['epoch']) is not int or state['epoch'] < 0:
-            raise ValueError(
-                f'epoch must be a number from 0 on, got {state["epoch"]!r}')
-        self.epoch = state['epoch']
+    state_dict = epoch_state
+    load_state_dict = load_epoch_state

@@ -10,7 +10,7 @@ from fuel.schemes.base import (
     load_rng_state, no_state, rng_state)
 from fuel.schemes.iteration_scheme import IterationScheme, scheme_state
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
-                                            OneShotRequests)
+                                            CountedRequests, OneShotBatches)
 from fuel.schemes.requests import (BatchRequests, BatchSizeRequests,
                                    ExampleRequests, ShuffledBatchRequests,
                                    ShuffledExampleRequests, num_batches)
@@ -165,7 +165,7 @@ class SequentialScheme(BatchScheme):
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         if isinstance(self.indices, Iterator):
-            return OneShotRequests(
+            return OneShotBatches(
                 self._iterable(), self.batch_size, self.drop_last)
         return BatchRequests(
             self._sequence(), self.batch_size, self.drop_last)
@@ -241,7 +241,7 @@ class SequentialExampleScheme(IndexScheme):
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
         if isinstance(self.indices, Iterator):
-            return OneShotRequests(self._iterable())
+            return CountedRequests(self._iterable())
         return ExampleRequests(self._sequence())
 
     state_dict = no_state

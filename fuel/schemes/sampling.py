@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy
@@ -9,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.schemes.base import (BatchScheme, check_sized, default_rng,
                                load_rng_state, rng_state)
-from fuel.schemes.sampling_requests import (BalancedRequests, BlockRequests,
-                                            WeightedRequests)
+from fuel.schemes.sampling_requests import (BlockRequests, DrawnRequests,
+                                            draw_balanced, draw_weighted)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import positive
 from fuel.utils.rng_state import is_generator
@@ -201,9 +202,10 @@ class WeightedScheme(BatchScheme):
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         assert self.num_examples is not None
-        return WeightedRequests(self.weights, self.batch_size,
-                                self.num_examples, self.replacement,
-                                self.rng)
+        count = self.num_examples
+        return DrawnRequests(
+            partial(draw_weighted, self.weights, count, self.replacement),
+            len(self.weights), count, self.batch_size, self.rng)
 
     state_dict = rng_state
     load_state_dict = load_rng_state
@@ -284,8 +286,10 @@ class BalancedScheme(BatchScheme):
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         assert self.num_examples is not None
-        return BalancedRequests(self._members, self.batch_size,
-                                self.num_examples, self.rng)
+        count = self.num_examples
+        return DrawnRequests(
+            partial(draw_balanced, self._members, count),
+            sum(map(len, self._members)), count, self.batch_size, self.rng)
 
     state_dict = rng_state
     load_state_dict = load_rng_state

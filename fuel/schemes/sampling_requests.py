@@ -2,14 +2,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
 
 from fuel.schemes.requests import (PermutedBatches, Shuffled,
                                    ShuffledBatchRequests, num_batches)
+
+#: Draws the places of an epoch with a generator.
+Draw: TypeAlias = 'Callable[[Any], NDArray[numpy.intp]]'
 
 
 def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
@@ -44,23 +47,6 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
     return numpy.lexsort((times, weights == 0))[:size]
 
 
-class WeightedRequests(ShuffledBatchRequests):
-    """Lists of up to `batch_size` places, drawn with weights."""
-
-    def __init__(self, weights: NDArray[numpy.float64], batch_size: int,
-                 num_examples: int, replacement: bool, rng: Any) -> None:
-        self._weights = weights
-        self._size = num_examples
-        self._replacement = replacement
-        super().__init__(range(len(weights)), batch_size, rng,
-                         sorted_indices=False)
-        self.num_requests = num_batches(num_examples, batch_size)
-
-    def _draw(self, rng: Any) -> NDArray[Any]:
-        return draw_weighted(
-            self._weights, self._size, self._replacement, rng)
-
-
 def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
                   rng: Any) -> NDArray[numpy.intp]:
     """Draw as many places of each class, one more of some."""
@@ -80,19 +66,21 @@ def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
     return mixed
 
 
-class BalancedRequests(ShuffledBatchRequests):
-    """Lists of up to `batch_size` places, as many of each class."""
+class DrawnRequests(ShuffledBatchRequests):
+    """Lists of up to `batch_size` places below a number, drawn at random.
 
-    def __init__(self, members: Sequence[NDArray[numpy.intp]],
-                 batch_size: int, num_examples: int, rng: Any) -> None:
-        self._members = members
-        self._size = num_examples
-        super().__init__(range(sum(map(len, members))), batch_size, rng,
+    `draw`: draws an epoch's places with a generator, `num_examples` of them.
+    """
+
+    def __init__(self, draw: Draw, num_places: int, num_examples: int,
+                 batch_size: int, rng: Any) -> None:
+        self._draw_places = draw
+        super().__init__(range(num_places), batch_size, rng,
                          sorted_indices=False)
         self.num_requests = num_batches(num_examples, batch_size)
 
     def _draw(self, rng: Any) -> NDArray[Any]:
-        return draw_balanced(self._members, self._size, rng)
+        return self._draw_places(rng)
 
 
 class BlockRequests(Shuffled, PermutedBatches):
