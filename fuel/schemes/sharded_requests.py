@@ -210,7 +210,8 @@ class SplitRequests(RankRequests):
             return None, None
         if rows.total > rows.real:
             indices = self._padded(indices)
-        return None if rows.is_empty() else indices[rows.rows], rows
+        part = rows.rows
+        return indices[part] if part.start < part.stop else None, rows
 
     def _padded(self, indices: Any) -> Any:
         """Return indices with those from the start of the epoch behind."""

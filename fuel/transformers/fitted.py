@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy
@@ -48,6 +50,99 @@ def batches_of(data_stream: StreamLike, source: str,
                 gathered.clear()
     if gathered:
         yield numpy.stack(gathered)
+
+
+def numbers_of(data_stream: StreamLike, source: str, fitted: str,
+               done: str) -> Iterator[NDArray[Any]]:
+    """Yield the batches of a source as arrays of finite numbers, checked.
+
+    `fitted`, `done`: what is fitted, and what is done with the source then.
+    """
+    count, shape = 0, None
+    batches = map(numpy.asarray, batches_of(
+        data_stream, source, f'Fitting {fitted}'))
+    for batch in batches:
+        if batch.dtype.kind not in 'biuf':
+            found = _first_text(chain([batch], batches), count)
+            raise ValueError(
+                f'source {source!r} must have numbers to be {done}, but has '
+                f'{batch.dtype}{found}: choose another with source=...')
+        if not len(batch):
+            continue
+        if shape is not None and batch.shape[1:] != shape:
+            raise ValueError(
+                f'source {source!r} must have examples of one shape to be '
+                f'{done}: the first has the shape {shape}, a later one '
+                f'{batch.shape[1:]}')
+        shape = batch.shape[1:]
+        if not numpy.isfinite(batch).all():
+            raise ValueError(
+                f'source {source!r} has numbers that are not finite'
+                f'{_first(batch, count, _is_not_finite)}: leave such '
+                'examples out, with Filter, or put numbers in their place, '
+                'with Mapping')
+        yield batch
+        count += len(batch)
+
+
+def _first_text(batches: Iterable[NDArray[Any]], count: int) -> str:
+    """Return which element is the first that is no number: a column of
+    numbers is text because of it."""
+    for batch in batches:
+        found = _first(batch, count, _is_no_number)
+        if found:
+            return found
+        count += len(batch)
+    return ''
+
+
+def _first(batch: NDArray[Any], count: int,
+           is_wrong: Callable[[Any], bool]) -> str:
+    """Return which element is the first that is wrong."""
+    for place in numpy.ndindex(batch.shape):
+        element = batch.item(place)
+        if is_wrong(element):
+            column = (f', at {place[1] if len(place) == 2 else place[1:]}'
+                      if len(place) > 1 else '')
+            return (f', first {element!r:.60} in example '
+                    f'{count + place[0]} of the epoch{column}')
+    return ''
+
+
+def _is_no_number(element: Any) -> bool:
+    try:
+        float(element)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _is_not_finite(element: Any) -> bool:
+    return not math.isfinite(element)
+
+
+class Moments:
+    """Mean and scatter of numbers that come in batches, in one pass.
+
+    Batches are merged with the formula of Chan, Golub and LeVeque, which
+    subtracts no large numbers from each other.
+
+    `square`: returns what a distance of means adds to the scatter.
+    """
+
+    def __init__(self, square: Callable[[Any], Any]) -> None:
+        self.square = square
+        self.count = 0
+        self.mean: Any = 0.
+        self.scatter: Any = 0.
+
+    def add(self, count: int, mean: Any, scatter: Any) -> None:
+        """Add the moments of a batch."""
+        distance, total = mean - self.mean, self.count + count
+        self.scatter = self.scatter + scatter + self.square(distance) * (
+            self.count * count / total)
+        self.mean = self.mean + distance * (count / total)
+        self.count = total
 
 
 @dataclass(frozen=True)

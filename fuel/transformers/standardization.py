@@ -2,16 +2,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy
 from numpy.typing import DTypeLike, NDArray
 
-from fuel.transformers.fitted import (FittedParameters, FittedStage,
-                                      batches_of, chosen_source)
+from fuel.transformers.fitted import (FittedParameters, FittedStage, Moments,
+                                      chosen_source, numbers_of)
 from fuel.transformers.source_names import check_known
 from fuel.typing import StreamLike
 
@@ -109,92 +108,24 @@ def fit_standardization(
         raise ValueError(f'over must be one of {OVER}, got {over!r}')
     source = chosen_source(source, which_sources, data_stream.sources[0])
     check_known('source', (source,), data_stream.sources)
-    count = weight = 0
-    mean: Any = 0.
-    scatter: Any = 0.
-    shape: tuple[int, ...] | None = None
-    batches = map(numpy.asarray, batches_of(
-        data_stream, source, 'Fitting standardization'))
-    for batch in batches:
-        if batch.dtype.kind not in 'biuf':
-            raise _no_numbers(chain([batch], batches), source, count)
-        _check(batch, source, shape, count)
-        if not len(batch):
-            continue
-        shape = batch.shape[1:]
+    moments = Moments(numpy.square)
+    count = 0
+    for batch in numbers_of(data_stream, source, 'standardization',
+                            'standardized'):
         axes = _axes(batch.ndim, over)
         values = batch.astype(numpy.float64)
-        more = math.prod(batch.shape[axis] for axis in axes)
         centre = values.mean(axis=axes, keepdims=True)[0]
-        spread = ((values - centre) ** 2).sum(axis=axes, keepdims=True)[0]
-        distance, total = centre - mean, weight + more
-        # Batches are merged without subtracting large sums of squares.
-        scatter = scatter + spread + distance ** 2 * (weight * more / total)
-        mean = mean + distance * (more / total)
-        count, weight = count + len(batch), total
+        moments.add(
+            math.prod(batch.shape[axis] for axis in axes), centre,
+            ((values - centre) ** 2).sum(axis=axes, keepdims=True)[0])
+        count += len(batch)
     if not count:
         raise ValueError(f'the stream has no examples of {source!r} to learn '
                          'a mean from')
-    deviation = numpy.sqrt(scatter / weight)
+    deviation = numpy.sqrt(moments.scatter / moments.count)
     return StandardizationParameters(
-        source, tuple(mean.ravel().tolist()),
-        tuple(deviation.ravel().tolist()), mean.shape, count)
-
-
-def _no_numbers(batches: Iterable[NDArray[Any]], source: str,
-                count: int) -> ValueError:
-    """Return the error that a source is text, with the first that is no
-    number: a column of numbers is text because of it."""
-    dtype, found = '', ''
-    for batch in batches:
-        dtype = dtype or str(batch.dtype)
-        found = _first(batch, count, _is_no_number)
-        if found:
-            break
-        count += len(batch)
-    return ValueError(
-        f'source {source!r} must have numbers to be standardized, but has '
-        f'{dtype}{found}: choose another with source=...')
-
-
-def _check(batch: NDArray[Any], source: str, shape: tuple[int, ...] | None,
-           count: int) -> None:
-    """Refuse a batch behind `count` examples that cannot be standardized."""
-    if shape is not None and len(batch) and batch.shape[1:] != shape:
-        raise ValueError(
-            f'source {source!r} must have examples of one shape to be '
-            f'standardized: the first has the shape {shape}, a later one '
-            f'{batch.shape[1:]}')
-    if not numpy.isfinite(batch).all():
-        raise ValueError(
-            f'source {source!r} has numbers that are not finite'
-            f'{_first(batch, count, _is_not_finite)}: leave such examples '
-            'out, with Filter, or put numbers in their place, with Mapping')
-
-
-def _first(batch: NDArray[Any], count: int,
-           is_wrong: Callable[[Any], bool]) -> str:
-    """Return which element is the first that is wrong."""
-    for place in numpy.ndindex(batch.shape):
-        element = batch.item(place)
-        if is_wrong(element):
-            column = (f', at {place[1] if len(place) == 2 else place[1:]}'
-                      if len(place) > 1 else '')
-            return (f', first {element!r:.60} in example '
-                    f'{count + place[0]} of the epoch{column}')
-    return ''
-
-
-def _is_no_number(element: Any) -> bool:
-    try:
-        float(element)
-    except (TypeError, ValueError):
-        return True
-    return False
-
-
-def _is_not_finite(element: Any) -> bool:
-    return not math.isfinite(element)
+        source, tuple(moments.mean.ravel().tolist()),
+        tuple(deviation.ravel().tolist()), moments.mean.shape, count)
 
 
 def _axes(ndim: int, over: str) -> tuple[int, ...]:

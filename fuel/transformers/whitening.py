@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 import fuel
 from fuel.describe.source_types import SourceType
-from fuel.transformers.fitted import FittedStage, batches_of
+from fuel.transformers.fitted import FittedStage, Moments, numbers_of
 from fuel.transformers.ragged import as_matrix
 from fuel.transformers.source_names import check_known, labels_of
 from fuel.typing import StreamLike
@@ -136,31 +136,6 @@ class WhiteningParameters:
                 f'{self.matrix.shape} for examples of shape {self.shape}')
 
 
-class _Moments:
-    """Mean and covariance of rows that come in batches, in one pass.
-
-    Batches are merged with the formula of Chan, Golub and LeVeque, which
-    subtracts no large numbers from each other.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.mean: Any = 0.
-        self.scatter: Any = 0.
-
-    def add(self, rows: NDArray[Any]) -> None:
-        count = len(rows)
-        mean = rows.mean(axis=0)
-        centred = rows - mean
-        distance = mean - self.mean
-        total = self.count + count
-        self.scatter = (
-            self.scatter + centred.T @ centred + numpy.outer(
-                distance, distance) * (self.count * count / total))
-        self.mean = self.mean + distance * (count / total)
-        self.count = total
-
-
 def fit_whitening(data_stream: StreamLike, source: str | None = None,
                   kind: str = 'zca', epsilon: float = 1e-5,
                   num_components: int | None = None) -> WhiteningParameters:
@@ -212,7 +187,16 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
     if source is None:
         source = data_stream.sources[0]
     check_known('source', (source,), data_stream.sources)
-    moments, shape, dtype = _measure(data_stream, source)
+    moments = Moments(lambda distance: numpy.outer(distance, distance))
+    for batch in numbers_of(data_stream, source, 'whitening', 'whitened'):
+        shape, dtype = batch.shape[1:], batch.dtype
+        rows = as_matrix(batch).astype(numpy.float64)
+        mean = rows.mean(axis=0)
+        rows -= mean
+        moments.add(len(rows), mean, rows.T @ rows)
+    if not moments.count:
+        raise ValueError(f'the stream has no examples of {source!r} to learn '
+                         'whitening from')
     features = len(moments.mean)
     if num_components is None:
         num_components = features
@@ -234,34 +218,6 @@ def fit_whitening(data_stream: StreamLike, source: str | None = None,
         'source': source, 'examples': moments.count, 'dtype': str(dtype),
         'epsilon': float(epsilon), 'stages': _stages(data_stream),
         'fuel': fuel.__version__})
-
-
-def _measure(data_stream: StreamLike,
-             source: str) -> tuple[_Moments, Any, Any]:
-    """Return the moments of an epoch, and the shape of its examples."""
-    moments = _Moments()
-    shape: Any = None
-    dtype: Any = None
-    for part in batches_of(data_stream, source, 'Fitting whitening'):
-        array = numpy.asarray(part)
-        shape = array.shape[1:] if shape is None else shape
-        dtype = array.dtype
-        if array.shape[1:] != shape or dtype.kind not in 'biuf':
-            raise ValueError(
-                f'source {source!r} must have numbers in examples of one '
-                f'shape to be whitened: the first has the shape {shape}, a '
-                f'later batch is of {dtype} and shape {array.shape}')
-        rows = as_matrix(array).astype(numpy.float64)
-        if not numpy.isfinite(rows).all():
-            raise ValueError(
-                f'source {source!r} has numbers that are not finite among '
-                f'the {len(rows)} examples behind the first {moments.count}')
-        if len(rows):
-            moments.add(rows)
-    if not moments.count:
-        raise ValueError(f'the stream has no examples of {source!r} to learn '
-                         'whitening from')
-    return moments, shape, dtype
 
 
 def _stages(data_stream: StreamLike | None) -> list[str]:
