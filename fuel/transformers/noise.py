@@ -51,36 +51,26 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
                                source_name: str) -> Any:
         """Return a batch with noise."""
         place = self._place_of(source_name)
-        if isinstance(source_batch, list) and any(
-                isinstance(element, numpy.ndarray)
-                for element in source_batch):
-            return [self._transform(element, generator)
-                    for element, generator in zip(
-                        source_batch, self.generators(
-                            len(source_batch), place), strict=True)]
-        array = numpy.asarray(source_batch)
-        if array.dtype == object and array.ndim:
-            out = numpy.empty_like(array)
+        batch = _as_data(source_batch)
+        if isinstance(batch, list) or (batch.dtype == object and batch.ndim):
+            out = batch.copy()
             for row, generator in enumerate(self.generators(
-                    len(array), place)):
-                out[row] = self._transform(array[row], generator)
+                    len(batch), place)):
+                out[row] = self._transform(batch[row], generator)
             return out
 
         def draw(make: Make) -> NDArray[Any]:
             drawn: NDArray[Any] = self.draw_rows(
-                len(array), lambda generator, count: make(
-                    generator, (count, *array.shape[1:])), place)
+                len(batch), lambda generator, count: make(
+                    generator, (count, *batch.shape[1:])), place)
             return drawn
 
-        return self._checked(array, draw)
+        return self._checked(batch, draw)
 
     def _transform(self, data: object,
                    generator: numpy.random.Generator) -> Any:
-        if isinstance(data, list) and any(
-                isinstance(element, numpy.ndarray) for element in data):
-            return [self._transform(element, generator) for element in data]
-        array = numpy.asarray(data)
-        if array.dtype == object:
+        array = _as_data(data)
+        if isinstance(array, list) or array.dtype == object:
             return map_elements(
                 lambda element: self._transform(element, generator), array)
         return self._checked(
@@ -98,6 +88,14 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
 
     def _apply(self, array: NDArray[Any], draw: Draw) -> Any:
         raise NotImplementedError
+
+
+def _as_data(data: object) -> Any:
+    """Return data as an array, or as a list if that holds arrays."""
+    if isinstance(data, list) and any(
+            isinstance(element, numpy.ndarray) for element in data):
+        return data
+    return numpy.asarray(data)
 
 
 class GaussianNoise(NoiseStage):
