@@ -64,14 +64,11 @@ def convert_csv(directory: Folder, output_directory: Folder, filename: str,
             class_names['targets'] = known
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(filename))[0] + '.hdf5')
-    if stratify and target is None:
-        raise ValueError('--stratify holds out a share of every class, so '
-                         'one column must be named as the --target')
     labels = {'features': ('batch', 'feature'), 'targets': LABELS}
     return write_file(
         output_directory, output_filename, [path],
-        divided(sources.items(), hold_out, seed,
-                sources['targets'] if stratify else None),
+        divided(sources.items(), hold_out, seed, stratify,
+                ': one column must be named as the --target'),
         {source: labels[source] for source in sources},
         {'column_names': {'features': column_names},
          'class_names': class_names})

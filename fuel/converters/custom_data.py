@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy
-from numpy.typing import ArrayLike
 
 from fuel import config
 from fuel.converters.output import Array, Examples
@@ -53,13 +52,18 @@ class Rows(Examples):
 
 def divided(arrays: Collection[tuple[str, Array | Reader]],
             hold_out: Sequence[tuple[str, float]] | None, seed: int,
-            classes: ArrayLike | None) -> list[tuple[str, str, Rows]]:
+            stratify: bool, advice: str = '') -> list[tuple[str, str, Rows]]:
     """Divide sources, of as many examples each, into splits, with random
-    examples held out; return what `fill_hdf5_file` takes."""
-    count = len(next(iter(arrays))[1])
-    return [(split, source, Rows(array, rows)) for split, rows in held_out(
-                count, hold_out, seed, classes).items()
-            for source, array in arrays]
+    examples held out; return what `fill_hdf5_file` takes. The `advice` is for
+    who wants the same share of every class, but names no classes."""
+    targets = dict(arrays).get('targets')
+    if stratify and targets is None:
+        raise ValueError('--stratify needs a source called targets, with the '
+                         f'class of each example{advice}')
+    splits = held_out(len(next(iter(arrays))[1]), hold_out, seed,
+                      targets[:] if stratify and targets is not None else None)
+    return [(split, source, Rows(array, rows))
+            for split, rows in splits.items() for source, array in arrays]
 
 
 def add_split_options(subparser: ArgumentParser) -> None:

@@ -91,15 +91,8 @@ def _with_splits(arrays: Sequence[tuple[str, str, Any]],
             'either all files name their splits and none is held out, or '
             f'none does and all have as many examples; got {lengths} '
             'examples')
-    classes = None
-    if stratify:
-        classes = next((array for _, source, array in arrays
-                        if source == 'targets'), None)
-        if classes is None:
-            raise ValueError('--stratify needs a source called targets, with '
-                             'the class of each example')
     return divided([(source, array) for _, source, array in arrays],
-                   hold_out, seed, classes)
+                   hold_out, seed, stratify)
 
 
 def _axes(text: str, ranks: dict[str, int]) -> tuple[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy
 
 from fuel.converters.base import Converter, write_file
 from fuel.converters.custom_data import (add_split_options, advise,
@@ -64,13 +63,10 @@ def convert_parquet(directory: Folder, output_directory: Folder,
                 'no type: leave it out with --source')
     output_filename = output_filename or (
         os.path.splitext(os.path.basename(files[0]))[0] + '.hdf5')
-    if stratify and 'targets' not in arrays:
-        raise ValueError('--stratify needs a source called targets, with the '
-                         'class of each example: name one with --source')
-    classes = numpy.ravel(arrays['targets'][:]) if stratify else None
     return write_file(
         output_directory, output_filename, paths,
-        divided(arrays.items(), hold_out, seed, classes),
+        divided(arrays.items(), hold_out, seed, stratify,
+                ': name one with --source'),
         {source: LABELS if source in class_names else LABELS[:1]
          for source in arrays}, {'class_names': class_names})
 
