@@ -1,5 +1,6 @@
 """CIFAR-10: six pickles in a tar archive."""
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -15,8 +16,8 @@ __all__ = ['convert_cifar10', 'fill_subparser', 'read_batches']
 
 DISTRIBUTION_FILE = 'cifar-10-python.tar.gz'
 FOLDER = 'cifar-10-batches-py/'
-TRAIN = [f'{FOLDER}data_batch_{i}' for i in range(1, 6)]
-TEST = [f'{FOLDER}test_batch']
+MEMBERS = {'train': [f'{FOLDER}data_batch_{i}' for i in range(1, 6)],
+           'test': [f'{FOLDER}test_batch']}
 # A batch of 10,000 images is 31 MB.
 MAX_BATCH = 1 << 28
 
@@ -33,16 +34,24 @@ def convert_cifar10(directory: Folder, output_directory: Folder,
     ``(examples, 1)``, the class from 0 to 9.
     """
     path, = input_paths(directory, [DISTRIBUTION_FILE])
+    return convert_batches(path, output_directory, output_filename,
+                           MEMBERS, {'targets': 'labels'})
 
+
+def convert_batches(path: str, output_directory: Folder, output_filename: str,
+                    members: Mapping[str, list[str]], labels: dict[str, str]
+                    ) -> tuple[str]:
+    """Convert the pickled batches of an archive: those of each split follow
+    one another; see `read_batches`."""
     def data() -> Iterator[Part]:
-        batches = read_batches(path, TRAIN + TEST, {'targets': 'labels'})
-        for split, names in (('train', TRAIN), ('test', TEST)):
-            for source in ('features', 'targets'):
+        batches = read_batches(path, chain(*members.values()), labels)
+        for split, names in members.items():
+            for source in ('features', *labels):
                 yield split, source, Pieces([batches[name][source]
                                              for name in names])
 
     return write_file(output_directory, output_filename, [path], data(),
-                      {'features': IMAGES, 'targets': LABELS})
+                      {'features': IMAGES, **dict.fromkeys(labels, LABELS)})
 
 
 def read_batches(path: str, names: Iterable[str],
