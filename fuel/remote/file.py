@@ -169,11 +169,12 @@ class RemoteFile:
         with transfers.lock:
             fetches = self.request(starts, stops)
             if fetches:
-                # One step of a counter is atomic.
-                arrivals = itertools.count(1)
+                # One step of a counter is atomic. The number alone: a fetch
+                # that this function held would be a cycle.
+                arrivals, last = itertools.count(1), len(fetches)
 
                 def arrive() -> None:
-                    if next(arrivals) == len(fetches):
+                    if next(arrivals) == last:
                         task()
 
                 for fetch in fetches:
