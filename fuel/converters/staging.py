@@ -12,7 +12,7 @@ from fuel.converters import __version__
 from fuel.converters.output import Layout, OutputFolder, tag
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.remote.location import RemotePath
-from fuel.remote.upload import upload
+from fuel.remote.copies import upload
 from fuel.remote.urls import is_url
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.temporary import scratch_folder

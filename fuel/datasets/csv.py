@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.csv_records import CSVFile, RecordIndex
-from fuel.datasets.split_dataset import SplitDataset
+from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.text_files import check_is_file
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions

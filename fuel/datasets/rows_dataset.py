@@ -1,19 +1,87 @@
-"""The base of the data sets whose sources are read by `fuel.storage`."""
+"""Bases of the data sets over rows of files, of which splits use some.
+
+The splits are ranges and lists of rows, for files that do not name any.
+"""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fuel.datasets.row_orders import Order
+import numpy
+
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.row_orders import (
+    Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import direct_batches, read_file
-from fuel.datasets.rows import check_equal_lengths
-from fuel.datasets.split_dataset import SplitDataset
+from fuel.datasets.rows import as_rows, check_equal_lengths, check_request
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
+from fuel.kernels import as_indices
 from fuel.kernels.batches import Batches
+from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
-from fuel.typing import EpochReader
+from fuel.typing import EpochReader, Request
+
+
+class SplitDataset(Dataset):
+    """Base of the data sets over rows, of which splits use some.
+
+    Subclasses have a method `_read`.
+
+    `num_rows`: how many rows there are.
+    `which_sets`: the splits to use, concatenated in this order; None for all
+        rows.
+    `splits`: maps names of splits to ``(start, stop)``, a slice, or a list or
+        array of rows, in any order.
+    """
+
+    takes_requests = True
+    instead_of: Mapping[str, str] = {
+        'subset': "name the rows as a split, {}(..., splits={{'part': rows}}, "
+                  "which_sets=('part',))"}
+
+    def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
+                 splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
+        self.which_sets = which_sets
+        self._order = _order_of_splits(splits, which_sets, num_rows)
+        super().__init__(**kwargs)
+        self.example_iteration_scheme = SequentialExampleScheme(
+            self.num_examples)
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return length(self._order)
+
+    def known_length(self) -> int | None:
+        """Return the number of examples."""
+        return self.num_examples
+
+    def details(self) -> Sequence[str]:
+        """Return the splits."""
+        splits = self.which_sets
+        return [f'splits {", ".join(splits)}'] if splits else []
+
+    def get_data(self, state: Any = None, request: Request = None,
+                 ) -> tuple[Any, ...]:
+        """Return the examples of a request.
+
+        Raises
+        ------
+        ValueError
+            If there is a state, or the request is missing, of another kind,
+            empty, negative or out of range, or a row is not as expected.
+        DamagedFileError
+            If a file was changed while in use.
+        """
+        check_request(self, state, request)
+        return self._read(pick(
+            self._order, as_rows(request, self.num_examples)))
+
+    def _read(self, rows: Any) -> tuple[Any, ...]:
+        """Return one row, or those of a slice or an array, of each source."""
+        raise NotImplementedError
 
 
 class RowsDataset(SplitDataset):
@@ -71,3 +139,46 @@ class RowsDataset(SplitDataset):
             # Another thread has chosen others meanwhile.
             self._direct = None
         return parts
+
+
+def _order_of_splits(splits: Mapping[str, Any] | None,
+                    which_sets: Sequence[str] | None,
+                    num_rows: int) -> Order:
+    """Return the rows of some splits, one split after the other."""
+    if which_sets is None:
+        return slice(0, num_rows)
+    if isinstance(which_sets, str):
+        raise ValueError(
+            'which_sets must be a tuple of split names, got the string '
+            f'{which_sets!r}: write ({which_sets!r},)')
+    splits = splits or {}
+    for name in which_sets:
+        if name not in splits:
+            raise ValueError(
+                f'there is no split {name!r}; the splits are '
+                f'{tuple(splits)}')
+    if not which_sets:
+        raise ValueError('which_sets must name at least one split, got ()')
+    return concatenate([_order(name, splits[name], num_rows)
+                        for name in which_sets])
+
+
+def _order(name: str, rows: Any, num_rows: int) -> Order:
+    if isinstance(rows, tuple):
+        rows = slice(*rows)
+    if isinstance(rows, slice):
+        start, stop, step = rows.indices(num_rows)
+        wanted = num_rows if rows.stop is None else rows.stop
+        if start >= stop or step != 1 or wanted > num_rows or wanted < 0:
+            raise ValueError(
+                f'split {name!r} must be rows within the {num_rows} of the '
+                f'file, got {rows}')
+        return slice(start, stop)
+    try:
+        indices = as_indices(
+            rows if isinstance(rows, numpy.ndarray) else list(rows), num_rows)
+    except ValueError as error:
+        raise ValueError(f'split {name!r}: {error}') from error
+    if not len(indices):
+        raise ValueError(f'split {name!r} is empty')
+    return simplify(indices)

@@ -138,7 +138,7 @@ def cache_dataset(path: str, storage_options: StorageOptions | None = None,
             f'there is no folder for a copy of {found}: set '
             f'config.local_data_path')
     safe_mkdir(root)
-    from fuel.remote.local_copy import local_copy
+    from fuel.remote.copies import local_copy
     return local_copy(found, os.path.realpath(root), timeout)
 
 
