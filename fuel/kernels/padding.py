@@ -1,7 +1,6 @@
 """Sequences of different lengths made into one array and a mask."""
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence, Sized
 from typing import Any
 
@@ -9,6 +8,7 @@ import numpy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from fuel.kernels._sequences import pad_arrays, pad_lists
+from fuel.utils.sequences import as_regular
 
 __all__ = ['pad_sequences']
 
@@ -87,11 +87,8 @@ def _as_sequence(place: int, item: object) -> Any:
             if isinstance(item, Sized) and not isinstance(item, str) and (
                     len(item) == 0):
                 return None
-            # Before 1.24, NumPy only warned of what is ragged itself.
-            with warnings.catch_warnings():
-                warnings.simplefilter('error')
-                array = numpy.asarray(item)
-        except (TypeError, ValueError, Warning) as error:
+            array = as_regular(item)
+        except (TypeError, ValueError) as error:
             raise ValueError(_no_sequence(place, item)) from error
     if array.ndim == 0:
         raise ValueError(_no_sequence(place, item))

@@ -8,6 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.packing import measure
+from fuel.utils.sequences import as_regular
 
 #: Type of the items of a source, and their shape.
 Kind: TypeAlias = tuple[numpy.dtype[Any], tuple[int, ...]]
@@ -44,7 +45,7 @@ def as_sequences(
 def _as_array(item: object, source: str, number: int) -> NDArray[Any]:
     """Return a sequence as an array of numbers."""
     try:
-        array = numpy.asarray(item)
+        array = as_regular(item)
     except ValueError:
         array = numpy.asarray(None)
     if not array.ndim or (len(array) and array.dtype.kind not in 'biufc'):

@@ -7,12 +7,9 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.utils.sequences import as_regular
 from fuel.wire.dtypes import describe
 from fuel.wire.header import LIMITS
-
-# Where NumPy keeps it depends on the version.
-VisibleDeprecationWarning: type[Warning] = getattr(
-    numpy, 'exceptions', numpy).VisibleDeprecationWarning
 
 _NUMBERS = frozenset((bool, int, float, complex))
 
@@ -130,9 +127,8 @@ def _as_rectangular(elements: list[Any]) -> NDArray[Any] | None:
     if not _holds_numbers(elements):
         return None
     try:
-        array = numpy.array(elements)
-    except (ValueError, OverflowError, VisibleDeprecationWarning):
-        # NumPy before 1.24 only warns of ragged lists, if that is no error.
+        array = as_regular(elements)
+    except (ValueError, OverflowError):
         return None
     return None if array.dtype.kind not in 'biufcmMV' else array
 

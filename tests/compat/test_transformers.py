@@ -558,7 +558,7 @@ def test_random_rotation_draws_all_angles_in_degrees():
         rng=numpy.random.RandomState(123))
     angles = numpy.random.RandomState(123).uniform(-180, 180, 3)
     expected = [numpy.asarray(Image.fromarray(image[0]).rotate(
-        angle, Image.NEAREST)) for image, angle in zip(
+        angle, Image.Resampling.NEAREST)) for image, angle in zip(
             data, angles, strict=True)]
     result, = epoch(stage)[0]
     assert_array_equal(numpy.stack(expected)[:, None], result)

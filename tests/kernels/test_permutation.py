@@ -55,7 +55,7 @@ def test_images_of_any_number_are_uniform_over_keys(size):
     for first, second in ((0, 1), (0, 2), (1, 2)):
         table, *_ = numpy.histogram2d(
             images[:, first], images[:, second], 10, [(0, size)] * 2)
-        assert stats.chi2_contingency(table).pvalue > 1e-4
+        assert stats.chi2_contingency(table)[1] > 1e-4
 
 
 def test_one_permutation_looks_like_a_true_shuffle():

@@ -66,6 +66,7 @@ from fuel.transformers.noise import (
 from fuel.transformers.sequences import BucketBatch, NGrams, Window
 from fuel.transformers.shuffling import ShuffleBuffer
 from fuel.transformers.whitening import Whitening, WhiteningParameters
+from fuel.utils.sequences import as_regular
 
 DTYPES = ['float32', 'float64', 'int64', 'uint8', 'bool']
 FORMS = ['array', 'equal objects', 'objects', 'arrays', 'lists']
@@ -135,7 +136,7 @@ def pick(part, request):
 def gather(values):
     """Return examples as one batch: stacked if their shapes agree."""
     try:
-        stacked = numpy.array(values)
+        stacked = as_regular(values)
     except ValueError:
         return as_objects(values)
     return as_objects(values) if stacked.dtype == object or len(

@@ -10,6 +10,7 @@ from fuel.datasets import Dataset, IterableDataset
 from fuel.datasets.iterable import imap
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
+from fuel.utils.sequences import as_regular
 
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
@@ -128,7 +129,7 @@ def _as_column(source: str, part: Any) -> Column:
     if isinstance(part, (list, tuple)) and not len(part):
         return []
     try:
-        array = numpy.asarray(part)
+        array = as_regular(part)
     except ValueError:
         # Rows of different lengths.
         array = numpy.empty((), object)

@@ -50,8 +50,8 @@ def enlarge(picture, height, width):
     factor = max(height / old_height, width / old_width)
     size = (int(round(old_width * factor)), int(round(old_height * factor)))
     image = Image.fromarray(picture.transpose(1, 2, 0))
-    return numpy.asarray(image.resize(size, Image.NEAREST)).transpose(
-        2, 0, 1)
+    return numpy.asarray(image.resize(
+        size, Image.Resampling.NEAREST)).transpose(2, 0, 1)
 
 
 def pipeline(scheme, window=(8, 8), seed=9):
