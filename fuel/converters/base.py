@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import h5py
 import numpy
 
-from fuel.converters.output import (ConvertedFile, Layout, Pieces,
-                                    converted_file, create_source, label_axes,
-                                    write_names, write_rows)
+from fuel.converters.output import (IMAGES, LABELS, ConvertedFile, Layout,
+                                    Pieces, converted_file, create_source,
+                                    label_axes, write_names, write_rows)
 from fuel.converters.raw.files import BadInputFile, Folder, require_files
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import MissingInputFiles
@@ -31,7 +31,7 @@ from fuel.utils.progress import Bar, progress
 __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
            'Pieces', 'check_exists', 'consecutive', 'converted_file',
            'create_source', 'fill_hdf5_file', 'filler_of', 'label_axes',
-           'progress_bar', 'write_file', 'write_splits']
+           'progress_bar', 'write_file', 'write_image_file', 'write_splits']
 
 # Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'
@@ -317,3 +317,14 @@ def write_file(directory: Folder, filename: str, inputs: Iterable[str],
             write_names(h5file, kind, sources)
         label_axes(h5file, labels)
     return (os.path.join(directory, filename),)
+
+
+def write_image_file(directory: Folder, filename: str, inputs: Iterable[str],
+                     splits: Iterable[tuple[str, Any, Any]]) -> tuple[str]:
+    """Write a whole converted file of images and classes, as `write_file`
+    does; `splits` are tuples of a name, the features and the targets."""
+    return write_file(
+        directory, filename, inputs,
+        (part for split, features, targets in splits for part in (
+            (split, 'features', features), (split, 'targets', targets))),
+        {'features': IMAGES, 'targets': LABELS})

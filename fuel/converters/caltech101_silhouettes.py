@@ -1,8 +1,7 @@
 """CalTech 101 Silhouettes: a MATLAB file for each size."""
 from typing import Any
 
-from fuel.converters.base import filler_of, write_file
-from fuel.converters.output import IMAGES, LABELS
+from fuel.converters.base import filler_of, write_image_file
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import as_bytes, read_variables
 
@@ -34,13 +33,10 @@ def convert_silhouettes(size: int, directory: Folder, output_directory: Folder,
     content = read_variables(path, [
         f'{prefix}_{kind}' for prefix in SPLITS.values()
         for kind in ('data', 'labels')])
-    data = []
-    for split, prefix in SPLITS.items():
-        features, targets = _arrays(content, prefix, size, path)
-        data += [(split, 'features', features), (split, 'targets', targets)]
-    return write_file(
-        output_directory, output_filename, [path], data,
-        {'features': IMAGES, 'targets': LABELS})
+    return write_image_file(
+        output_directory, output_filename, [path],
+        ((split, *_arrays(content, prefix, size, path))
+         for split, prefix in SPLITS.items()))
 
 
 def _arrays(content: dict[str, Any], prefix: str, size: int,

@@ -2,9 +2,9 @@
 import io
 from typing import Any
 
-from fuel.converters.base import filler_of
+from fuel.converters.base import filler_of, write_image_file
 from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
-                                   parse_idx, write_pairs)
+                                   parse_idx)
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import (MAX_UNPACKED, BadInputFile, Folder,
                                        input_paths, unpack_gzip)
@@ -34,9 +34,10 @@ def convert_emnist(directory: Folder, output_directory: Folder,
                          f'{which_format!r}')
     output_filename = output_filename or f'emnist_{which_format}.hdf5'
     path, = input_paths(directory, [ARCHIVE])
-    return write_pairs(
+    return write_image_file(
         output_directory, output_filename, [path],
-        lambda split: _read_pair(path, f'gzip/emnist-{which_format}-{split}'))
+        ((split, *_read_pair(path, f'gzip/emnist-{which_format}-{split}'))
+         for split in ('train', 'test')))
 
 
 def _read_pair(path: str, prefix: str) -> tuple[Any, Any]:

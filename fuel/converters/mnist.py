@@ -1,12 +1,11 @@
 """MNIST: images and labels in four gzipped IDX files."""
 import math
 import struct
-from collections.abc import Callable, Iterator, Sequence
 
 import numpy
 
-from fuel.converters.base import Part, filler_of, write_file
-from fuel.converters.output import IMAGES, LABELS, Array
+from fuel.converters.base import filler_of, write_image_file
+from fuel.converters.output import Array
 from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
                                        read_gzip, refuse_namesakes)
 
@@ -51,24 +50,11 @@ def convert_idx_files(directory: Folder, output_directory: Folder,
     paths = input_paths(directory, ALL_FILES)
     refuse_namesakes(dataset, paths)
 
-    files = {'train': (paths[0], paths[1]), 'test': (paths[2], paths[3])}
-    return write_pairs(output_directory, output_filename, paths,
-                       lambda split: read_pair(*files[split], dtype))
-
-
-def write_pairs(output_directory: Folder, output_filename: str,
-                inputs: Sequence[str],
-                read: Callable[[str], tuple[Array, Array]]) -> tuple[str]:
-    """Write a file of two splits, of which `read` returns the images and the
-    labels."""
-    def data() -> Iterator[Part]:
-        for split in ('train', 'test'):
-            features, targets = read(split)
-            yield split, 'features', features
-            yield split, 'targets', targets
-
-    return write_file(output_directory, output_filename, inputs, data(),
-                      {'features': IMAGES, 'targets': LABELS})
+    return write_image_file(
+        output_directory, output_filename, paths,
+        ((split, *read_pair(images, labels, dtype))
+         for split, images, labels in (('train', *paths[:2]),
+                                       ('test', *paths[2:]))))
 
 
 def read_pair(images: str, labels: str,

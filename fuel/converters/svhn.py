@@ -1,13 +1,11 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
-from typing import Any
 
-import numpy
 
 from fuel.converters.svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (consecutive, converted_file, filler_of,
-                                  write_file, write_splits)
-from fuel.converters.output import IMAGES, LABELS
+                                  write_image_file, write_splits)
+from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 from fuel.converters.raw.matlab import as_bytes, read_variables
 from fuel.converters.raw.matlab_images import MatlabImages
@@ -78,24 +76,24 @@ def convert_svhn_format_2(
     'targets', uint8 of shape ``(examples, 1)``, the digit.
     """
     paths = input_paths(directory, FORMAT_2_FILES)
-    data = []
-    for split, path in zip(SPLITS, paths, strict=True):
-        features = MatlabImages(path, 'X')
-        targets = _digits(path)
-        if features.shape != (len(targets), 3, 32, 32):
-            raise BadInputFile(
-                path, f'expected X of shape (32, 32, 3, {len(targets)}) for '
-                f'{len(targets)} labels, got examples of shape '
-                f'{features.shape}')
-        data += [(split, 'features', features), (split, 'targets', targets)]
-    return write_file(
-        output_directory, output_filename, paths, data,
-        {'features': IMAGES, 'targets': LABELS})
+    return write_image_file(
+        output_directory, output_filename, paths,
+        ((split, *_read(path))
+         for split, path in zip(SPLITS, paths, strict=True)))
 
 
-def _digits(path: str) -> numpy.ndarray[Any, Any]:
+def _read(path: str) -> tuple[MatlabImages, Array]:
+    features, targets = MatlabImages(path, 'X'), _digits(path)
+    if features.shape != (len(targets), 3, 32, 32):
+        raise BadInputFile(
+            path, f'expected X of shape (32, 32, 3, {len(targets)}) for '
+            f'{len(targets)} labels, got examples of shape {features.shape}')
+    return features, targets
+
+
+def _digits(path: str) -> Array:
     content = read_variables(path, ['y'])
-    targets: numpy.ndarray[Any, Any] = as_bytes(
+    targets: Array = as_bytes(
         content['y'], path, 'y').reshape(-1, 1)
     if (targets > 10).any():
         raise BadInputFile(path, f'expected labels from 1 to 10, got '
