@@ -1,4 +1,4 @@
-"""The settings of Fuel.
+"""The settings of Fuel, which :doc:`/configuration` lists.
 
 Each setting has up to four values; the first of these that exists is used:
 
@@ -9,37 +9,6 @@ Each setting has up to four values; the first of these that exists is used:
 4. the default.
 
 The file is read when a setting is first needed, not on import.
-
-===================  ========================  =============================
-setting              environment variable      default
-===================  ========================  =============================
-data_path            FUEL_DATA_PATH            ``fuel`` in the platform's
-                                               directory for user data
-local_data_path      FUEL_LOCAL_DATA_PATH      ``''``: no local cache
-default_seed         FUEL_DEFAULT_SEED         1
-floatX               FUEL_FLOATX               ``'float64'``
-num_threads          FUEL_NUM_THREADS          as many as this process has
-                                               cores
-extra_downloaders    FUEL_EXTRA_DOWNLOADERS    ``[]``
-extra_converters     FUEL_EXTRA_CONVERTERS     ``[]``
-chunk_cache_bytes    FUEL_CHUNK_CACHE_BYTES    for each HDF5 file 2 GiB, at
-                                               most a quarter of the memory
-shared_memory_bytes  FUEL_SHARED_MEMORY_BYTES  1 GiB for each worker, server
-connect_timeout      FUEL_CONNECT_TIMEOUT      60 seconds
-reconnect_timeout    FUEL_RECONNECT_TIMEOUT    30 seconds
-stall_timeout        FUEL_STALL_TIMEOUT        600 seconds
-server_journal       FUEL_SERVER_JOURNAL       ``fuel`` in the platform's
-                                               directory for user state
-remote_cache_path    FUEL_REMOTE_CACHE_PATH    ``fuel/remote`` in the
-                                               platform's directory for
-                                               caches; ``off`` for none
-remote_cache_bytes   FUEL_REMOTE_CACHE_BYTES   a fifth of that disk, at most
-                                               half of what is free there
-remote_memory_bytes  FUEL_REMOTE_MEMORY_BYTES  256 MiB for each file
-remote_connections   FUEL_REMOTE_CONNECTIONS   16 for each file
-remote_timeout       FUEL_REMOTE_TIMEOUT       120 seconds
-===================  ========================  =============================
-
 """
 from __future__ import annotations
 
