@@ -1,7 +1,7 @@
 """One epoch of a server, as far as a client is concerned."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
@@ -40,7 +40,9 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
         self.generation = 0
-        self.states = _DeliveredStates()
+        # What is known of the state after so many batches: a first state,
+        # and what changed since.
+        self._known: dict[int, tuple[State | None, Changes | None]] = {}
 
     def receive(self, stream: ServerDataStream) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
@@ -84,9 +86,9 @@ class ServerSession(RemoteSession['ServerDataStream']):
         start = get_field(joined, 'start', int)
         base = get_field(joined, 'base', dict, None)
         if (run, epoch) != (self._run, self.epoch) or base is None:
-            self.states.clear()
+            self._known.clear()
             self._first = start, base
-        self.states.add(start, base)
+        self._known[start] = base, None
         self._run, self.epoch = run, epoch
         self._client = connection.client
         self._floor = get_field(joined, 'floor', int, 0)
@@ -126,12 +128,20 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self._delivered.add(index)
         steps = fields.get('changes')
         if base is not None and steps is not None:
-            self.states.add(index + 1, base, steps)
-            self.states.keep_from(self._front())
+            self._known[index + 1] = base, steps
+            latest = self._latest_known()
+            self._known = {number: known for number, known
+                           in self._known.items() if number >= latest}
 
     def _front(self) -> int:
         """Return the first batch not known to be delivered."""
         return self._delivered.first_missing(self._floor)
+
+    def _latest_known(self) -> int:
+        """Return after how many delivered batches a state is known last."""
+        front = self._front()
+        return max((number for number in self._known if number <= front),
+                   default=0)
 
     def state(self) -> State | None:
         """Return where another client, or another server, may continue."""
@@ -146,7 +156,10 @@ class ServerSession(RemoteSession['ServerDataStream']):
             'floor': self._front(), 'index': 0, 'state': None, 'done': []}
         if self.is_over:
             return {**saved, 'state': self._final}
-        index, state = self.states.latest(self._front())
+        index = self._latest_known()
+        state, steps = self._known.get(index, (None, None))
+        if state is not None and steps is not None:
+            state = changed(state, steps)
         if state is None and self._first[0] <= self._front():
             # It had been further: a client has gone back since.
             index, state = self._first
@@ -167,47 +180,3 @@ class ServerSession(RemoteSession['ServerDataStream']):
         if connection is not None and connection.is_usable() \
                 and self.generation:
             connection.mention(type='leave', join=connection.join_number)
-
-
-class _Known(NamedTuple):
-    """Parts of a state, known after a number of batches."""
-
-    number: int
-    base: State | None
-    changes: Changes | None
-
-
-class _DeliveredStates:
-    """States of a pipeline, each known after some number of batches."""
-
-    def __init__(self) -> None:
-        self._known: list[_Known] = []
-
-    def clear(self) -> None:
-        """Forget them all."""
-        self._known.clear()
-
-    def add(self, number: int, base: State | None,
-            changes: Changes | None = None) -> None:
-        """Add the state after `number` batches: a first one, and changes."""
-        self._known.append(_Known(number, base, changes))
-
-    def keep_from(self, floor: int) -> None:
-        """Forget states before the latest after at most `floor` batches."""
-        latest = self._latest(floor)
-        if latest is not None:
-            self._known = [latest, *(known for known in self._known
-                                     if known.number > floor)]
-
-    def _latest(self, floor: int) -> _Known | None:
-        return max((known for known in self._known if known.number <= floor),
-                   key=lambda known: known.number, default=None)
-
-    def latest(self, floor: int) -> tuple[int, State | None]:
-        """Return the last state after at most `floor` batches."""
-        known = self._latest(floor)
-        if known is None:
-            return 0, None
-        number, base, changes = known
-        return number, (base if base is None or changes is None
-                        else changed(base, changes))
