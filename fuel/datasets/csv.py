@@ -230,8 +230,6 @@ class CSVDataset(SplitDataset):
         numbers, is_list = self._columns[source]
         dtype = self.dtypes[source]
         cells = [row[number] for row in rows for number in numbers]
-        if dtype.kind == 'f':
-            cells = [cell if cell.strip() else 'nan' for cell in cells]
         try:
             batch = _array(cells, dtype)
         except (ValueError, OverflowError):
@@ -245,8 +243,6 @@ class CSVDataset(SplitDataset):
         dtype = self.dtypes[source]
         for record, row in zip(records, rows, strict=True):
             for number in self._columns[source][0]:
-                if dtype.kind == 'f' and not row[number].strip():
-                    continue
                 try:
                     _array([row[number]], dtype)
                 except (ValueError, OverflowError) as error:
@@ -260,7 +256,9 @@ class CSVDataset(SplitDataset):
 
 
 def _array(cells: list[str], dtype: numpy.dtype[Any]) -> NDArray[Any]:
-    """Return cells as an array of some type."""
+    """Return cells as an array of some type, where empty ones may be NaN."""
+    if dtype.kind == 'f':
+        cells = [cell if cell.strip() else 'nan' for cell in cells]
     if dtype == TEXT:
         batch = numpy.empty(len(cells), object)
         batch[:] = cells
@@ -297,10 +295,8 @@ def _type_of(cells: list[str]) -> numpy.dtype[Any]:
     """Return the narrowest of integer, floating and text that fits."""
     if any(cell.strip() for cell in cells):
         for dtype in (numpy.dtype(numpy.int64), numpy.dtype(numpy.float64)):
-            filled = [cell if cell.strip() or dtype.kind != 'f' else 'nan'
-                      for cell in cells]
             try:
-                _array(filled, dtype)
+                _array(cells, dtype)
             except (ValueError, OverflowError):
                 continue
             return dtype
