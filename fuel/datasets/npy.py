@@ -79,9 +79,8 @@ class NPYDataset(RowsDataset):
                  storage_options: StorageOptions | None = None,
                  **kwargs: Any) -> None:
         self.path = _as_paths(path, storage_options)
-        self.which_sets = which_sets
         self.load()
-        super().__init__(splits, **kwargs)
+        super().__init__(which_sets, splits, **kwargs)
 
     def load(self) -> None:
         """Open the files."""

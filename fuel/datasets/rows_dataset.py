@@ -87,20 +87,19 @@ class SplitDataset(Dataset):
 class RowsDataset(SplitDataset):
     """Base of the data sets whose sources are rows that readers return.
 
-    Subclasses set `which_sets` and `readers` before they call this
-    constructor, have a method `load` that opens the readers again, and leave
-    them out of pickles.
+    Subclasses set `readers` before they call this constructor, have a method
+    `load` that opens the readers again, and leave them out of pickles.
 
-    `splits`: see :class:`SplitDataset`.
+    `which_sets`, `splits`: see :class:`SplitDataset`.
     `provides_sources`: defaults to the names of the readers, sorted.
     """
 
     readers: dict[str, Reader]
-    which_sets: Sequence[str] | None
     # What reads plain batches of `sources`, in an epoch.
     _direct: Batches | None = None
 
-    def __init__(self, splits: Mapping[str, Any] | None,
+    def __init__(self, which_sets: Sequence[str] | None,
+                 splits: Mapping[str, Any] | None,
                  provides_sources: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
         self.provides_sources = tuple(
@@ -109,7 +108,7 @@ class RowsDataset(SplitDataset):
         lengths = [range(len(self.readers[source]))
                    for source in self.provides_sources]
         check_equal_lengths(self.provides_sources, lengths)
-        super().__init__(len(lengths[0]), self.which_sets, splits, **kwargs)
+        super().__init__(len(lengths[0]), which_sets, splits, **kwargs)
 
     def _use_sources(self) -> None:
         self._direct = None

@@ -93,11 +93,10 @@ class ArrowDataset(RowsDataset):
         self._paths = paths_of(data)
         self._table = None if self._paths is not None else as_table(data)
         self.columns = columns
-        self.which_sets = which_sets
         self.cache_bytes = default_budget() if cache_bytes is None else (
             not_negative('cache_bytes', cache_bytes))
         self.load()
-        super().__init__(splits, tuple(self.readers), **kwargs)
+        super().__init__(which_sets, splits, tuple(self.readers), **kwargs)
 
     def load(self) -> None:
         """Open the files."""

@@ -70,14 +70,13 @@ class ZarrDataset(RowsDataset):
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None, **kwargs: Any) -> None:
         self._origin = store
-        self.which_sets = which_sets
         self.cache_bytes = default_budget() if cache_bytes is None else (
             not_negative('cache_bytes', cache_bytes))
         self._labels: dict[str, tuple[str, ...]] = {}
         self.load()
         if self._labels:
             kwargs.setdefault('axis_labels', self._labels)
-        super().__init__(splits, **kwargs)
+        super().__init__(which_sets, splits, **kwargs)
 
     def load(self) -> None:
         """Open the store."""
