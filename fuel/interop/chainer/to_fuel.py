@@ -6,9 +6,9 @@ from typing import Any
 
 from fuel.datasets.rows import own
 from fuel.interop.chainer.examples import Example, read_examples
-from fuel.interop.indexed_dataset import ExamplesDataset, Indexed
+from fuel.interop.indexed_dataset import ExamplesDataset
 from fuel.transformers.ragged import as_batch
-from fuel.typing import AxisLabels, Sources
+from fuel.typing import Sources
 
 
 class ChainerDataset(ExamplesDataset):
@@ -55,18 +55,12 @@ class ChainerDataset(ExamplesDataset):
            [0, 1]]), array([9, 7]))
     """
 
-    def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
-                 sources: Sources | None = None,
-                 axis_labels: AxisLabels | None = None) -> None:
-        self._keys: tuple[Any, ...] | None = None
-        self._is_single = False
-        super().__init__(dataset, names, sources, axis_labels)
-
     def find_names(self, names: Sequence[str] | None) -> Sources:
         """Return the names of the parts, those of the first example."""
         first = self.dataset[0] if len(self.dataset) else tuple(names or ())
         found = _names_of(first)
-        self._keys = tuple(first) if isinstance(first, dict) else None
+        self._keys: tuple[Any, ...] | None = (
+            tuple(first) if isinstance(first, dict) else None)
         self._is_single = not isinstance(first, (tuple, dict))
         if names is None:
             return found
