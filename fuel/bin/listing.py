@@ -129,9 +129,8 @@ def human_size(size: float) -> str:
     """
     if size < 1000:
         return f'{size:.0f} B'
-    units = ['kB', 'MB', 'GB', 'TB']
-    size /= 1000
-    while size >= 1000 and len(units) > 1:
+    for unit in ('kB', 'MB', 'GB', 'TB'):
         size /= 1000
-        units.pop(0)
-    return f'{size:.1f} {units[0]}'
+        if size < 1000:
+            break
+    return f'{size:.1f} {unit}'

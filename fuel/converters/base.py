@@ -29,9 +29,9 @@ from fuel.utils.checks import positive
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
-           'Pieces', 'check_exists', 'consecutive', 'converted_file',
-           'create_source', 'fill_hdf5_file', 'filler_of', 'label_axes',
-           'progress_bar', 'write_file', 'write_image_file', 'write_splits']
+           'Pieces', 'check_exists', 'converted_file', 'create_source',
+           'fill_hdf5_file', 'filler_of', 'label_axes', 'progress_bar',
+           'write_file', 'write_splits']
 
 # Of HDF5's own filters; plug-ins have numbers, or objects of hdf5plugin.
 COMPRESSIONS = 'gzip', 'lzf', 'szip'

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from fuel.converters.ilsvrc_images import (
 from fuel.converters.ilsvrc_metadata import (Synsets, classes_of,
                                               read_devkit_files, read_numbers,
                                               synset_table, wnid_classes)
-from fuel.converters.base import (Converter, consecutive, converted_file,
+from fuel.converters.base import (consecutive, converted_file, filler_of,
                                   write_splits)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.matlab import read_variables
@@ -42,6 +41,10 @@ VALID_IMAGES_TAR = 'ILSVRC2010_images_val.tar'
 TEST_IMAGES_TAR = 'ILSVRC2010_images_test.tar'
 PATCH_IMAGES_TAR = 'patch_images.tar'
 SOURCES = ('encoded_images', 'targets', 'filenames')
+# The option for the order of the training examples.
+SEED: dict[str, Any] = {
+    'type': int, 'metavar': 'SEED', 'help': 'seed of the order of the '
+    'training examples (default: config.default_seed)'}
 Splits = dict[str, dict[str, tuple[int, int]]]
 ALL_FILES = [DEVKIT_ARCHIVE, TEST_GROUNDTRUTH, TRAIN_IMAGES_TAR,
              VALID_IMAGES_TAR, TEST_IMAGES_TAR, PATCH_IMAGES_TAR]
@@ -249,16 +252,4 @@ def image_consumer(socket: zmq.Socket[bytes], hdf5_file: h5py.File,
 
     write_images(hdf5_file, received(), num_expected, shuffle_seed, offset)
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert ilsvrc2010``."""
-    add_seed(subparser)
-    return convert_ilsvrc2010
-
-
-def add_seed(subparser: ArgumentParser) -> None:
-    """Add the option for the order of the training examples."""
-    subparser.add_argument(
-        '--shuffle-seed', type=int, default=config.default_seed,
-        metavar='SEED', help='seed of the order of the training examples '
-        '(default: config.default_seed)')
+fill_subparser = filler_of(convert_ilsvrc2010, '--shuffle-seed', **SEED)

@@ -1,6 +1,5 @@
 """ILSVRC 2012 (ImageNet): as 2010, without patches and test classes."""
 import os
-from argparse import ArgumentParser
 from typing import Any
 
 import h5py
@@ -9,9 +8,9 @@ from fuel import config
 from fuel.converters import ilsvrc2010
 from fuel.converters.ilsvrc_metadata import (
     Synsets, classes_of, read_devkit_files, synset_table, wnid_classes)
-from fuel.converters.base import (Converter, check_exists, converted_file,
+from fuel.converters.base import (check_exists, converted_file, filler_of,
                                   write_splits)
-from fuel.converters.ilsvrc2010 import (Splits, add_seed, create_sources,
+from fuel.converters.ilsvrc2010 import (SEED, Splits, create_sources,
                                         process_other_set, process_train_set)
 from fuel.converters.raw.files import Folder, input_paths
 from fuel.converters.raw.tar import Archive, open_tar
@@ -144,8 +143,4 @@ def create_splits(n_train: int, n_valid: int, n_test: int) -> Splits:
     del splits['test']['targets']
     return splits
 
-
-def fill_subparser(subparser: ArgumentParser) -> Converter:
-    """Set up the parser of ``fuel-convert ilsvrc2012``."""
-    add_seed(subparser)
-    return convert_ilsvrc2012
+fill_subparser = filler_of(convert_ilsvrc2012, '--shuffle-seed', **SEED)

@@ -6,7 +6,7 @@ import logging
 import os
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import h5py
 
@@ -40,13 +40,8 @@ COLOURS = {'RGB': 3, 'L': 1}
 # Split, class, path.
 Picture = tuple[str, str, str]
 Size = tuple[int, int]
-
-
-class Digest(NamedTuple):
-    """What is known of a file once it is read."""
-
-    size: int
-    sha256: str
+# Size and SHA-256 of a file.
+Digest = tuple[int, str]
 
 
 @advise
@@ -234,10 +229,10 @@ def _folder_digest(directory: str, digests: Mapping[str, Digest]
         os.fsencode(os.sep), b'/'): path for path in digests}
     listed = hashlib.sha256()
     for name, path in sorted(names.items()):
-        listed.update(f'{digests[path].sha256}  '.encode() + name + b'\n')
+        listed.update(f'{digests[path][1]}  '.encode() + name + b'\n')
     return {os.path.basename(directory): {
         'files': len(digests),
-        'size': sum(digest.size for digest in digests.values()),
+        'size': sum(size for size, _ in digests.values()),
         'sha256': listed.hexdigest()}}
 
 
@@ -254,8 +249,7 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
         require_regular(path)
         with open(path, 'rb') as raw:
             content = raw.read()
-        digests[path] = Digest(len(content),
-                               hashlib.sha256(content).hexdigest())
+        digests[path] = len(content), hashlib.sha256(content).hexdigest()
         return decode(content, path, color_mode, change, upright=True)
 
     return ordered_map(one, pictures, 'images', len(pictures))
