@@ -129,8 +129,8 @@ def human_size(size: float) -> str:
     """
     if size < 1000:
         return f'{size:.0f} B'
-    for unit in ('kB', 'MB', 'GB', 'TB'):
+    for unit in ('kB', 'MB', 'GB'):
         size /= 1000
         if size < 1000:
-            break
-    return f'{size:.1f} {unit}'
+            return f'{size:.1f} {unit}'
+    return f'{size / 1000:.1f} TB'
