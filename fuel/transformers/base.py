@@ -12,6 +12,7 @@ from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
+from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
@@ -79,7 +80,7 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
-    # Whether data have the types and shapes that they had before.
+    # Whether data have the types, shapes and axes that they had before.
     _keeps_types = False
 
     def __init__(self, data_stream: StreamLike,
@@ -88,6 +89,8 @@ class Transformer(AbstractDataStream):
         if hasattr(type(data_stream), 'takes_requests'):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator
+        if self._keeps_types:
+            kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(**kwargs)
         if produces_examples is not None:
             self.produces_examples = produces_examples

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 from fuel.transformers.base import Transformer
-from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 
 
@@ -35,7 +34,6 @@ class Filter(Transformer):
 
     def __init__(self, data_stream: StreamLike,
                  predicate: Callable[[Any], Any], **kwargs: Any) -> None:
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
         self.predicate = predicate

@@ -1,12 +1,12 @@
 """Label encoding: names of classes to integers, fitted before."""
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from fuel.exceptions import UnknownTokenError
 from fuel.transformers.fitted import (FittedParameters, FittedStage,
@@ -80,15 +80,10 @@ def fit_label_encoding(
     check_known('source', (source,), data_stream.sources)
     found: set[str | int] = set()
     for part in batches_of(data_stream, source, 'Fitting label encoding'):
-        found.update(map(_as_name, _elements(part)))
+        found.update(map(_as_name, numpy.asarray(part).ravel().tolist()))
     return LabelEncodingParameters(
         source, tuple(sorted(found, key=lambda name: (
             isinstance(name, str), name))))
-
-
-def _elements(part: object) -> Iterable[Any]:
-    elements: list[Any] = numpy.asarray(part).ravel().tolist()
-    return elements
 
 
 def _as_name(element: object) -> str | int:
@@ -139,19 +134,9 @@ class LabelEncoding(FittedStage):
         self._numbers = {name: number for number, name
                          in enumerate(self.parameters.class_names)}
 
-    def transform_source_example(self, source_example: object,
-                                 source_name: str) -> Any:
-        """Return the number of a class, or those of an array."""
-        numbers = self.transform_source_batch(source_example, source_name)
-        return numbers[()]
-
-    def transform_source_batch(self, source_batch: object,
-                               source_name: str) -> Any:
-        """Return the numbers of the classes of a batch."""
-        shape = numpy.asarray(source_batch).shape
-        numbers = [self._number(element)
-                   for element in _elements(source_batch)]
-        return numpy.array(numbers, self.dtype).reshape(shape)
+    def _transform(self, batch: NDArray[Any]) -> NDArray[Any]:
+        numbers = list(map(self._number, batch.ravel().tolist()))
+        return numpy.array(numbers, self.dtype).reshape(batch.shape)
 
     def _number(self, element: object) -> int:
         name = _as_name(element)

@@ -52,10 +52,8 @@ class Mapping(AgnosticTransformer):
     [(1, 1), (2, 4), (3, 9)]
     """
 
-    @property
-    def keeps_rows(self) -> bool:
-        """False, since a mapping may change the rows of a batch."""
-        return False
+    # A mapping may change the rows of a batch.
+    keeps_rows = False
 
     def __init__(self, data_stream: StreamLike, mapping: Callable[[Any], Any],
                  add_sources: Sequence[str] | None = None,

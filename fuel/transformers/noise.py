@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.source_names import labels_of
 from fuel.typing import StreamLike
 
 __all__ = ['Dropout', 'GaussianNoise', 'SaltAndPepper', 'UniformNoise']
@@ -33,7 +32,6 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     _keeps_types = True
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)
 

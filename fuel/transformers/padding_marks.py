@@ -46,6 +46,9 @@ class MarkPadding(Transformer):
     [([2], array([False])), ([1], array([ True]))]
     """
 
+    one_to_one = True
+    keeps_rows = True
+
     def __init__(self, data_stream: StreamLike, source: str = 'is_padding',
                  **kwargs: Any) -> None:
         if source in data_stream.sources:
@@ -61,16 +64,6 @@ class MarkPadding(Transformer):
         super().__init__(data_stream, data_stream.produces_examples,
                          **kwargs)
         self.source = source
-
-    @property
-    def one_to_one(self) -> bool:
-        """Whether each item is made of one of `data_stream` alone (bool)."""
-        return True
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether row for row a batch is made of that of `data_stream`."""
-        return True
 
     def open_reader(self, epoch: Epoch) -> None:
         """Return None: which item was read last is seen in `get_data`."""

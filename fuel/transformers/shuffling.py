@@ -16,7 +16,6 @@ from fuel.epochs.sharding import can_seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, StreamLike
 from fuel.utils.checks import not_negative, positive, saved_count
 
@@ -84,7 +83,6 @@ class ShuffleBuffer(SeededTransformer):
                 f'({type(data_stream).__name__}) produces batches: put '
                 'Unpack between them')
         self.buffer_size = positive('buffer_size', buffer_size)
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, True, **kwargs)
 
     def _start_epoch(self) -> None:

@@ -7,7 +7,6 @@ from fuel.epochs.epoch import Epoch
 from fuel.epochs.sharding import can_seek
 from fuel.transformers.base import Transformer, length_of
 from fuel.transformers.plans import TakePlan
-from fuel.transformers.source_names import labels_of
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative
 
@@ -40,7 +39,6 @@ class Take(Transformer):
 
     def __init__(self, data_stream: StreamLike, count: int,
                  **kwargs: Any) -> None:
-        kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(data_stream, data_stream.produces_examples, **kwargs)
         self.count = not_negative('count', count)
 

@@ -29,8 +29,6 @@ class WorkerStage(RemoteStream, Transformer):
         positive('num_workers', num_workers)
         if num_workers > 1:
             check_one_to_one(data_stream)
-        kwargs.setdefault('axis_labels', getattr(
-            data_stream, 'axis_labels', None))
         if kwargs.get('iteration_scheme') is None:
             # A stage of the user's may not know; then this one does not.
             with suppress(ValueError):
