@@ -266,10 +266,15 @@ cdef class RecentArrays:
     cdef cnp.ndarray new_array(self, int ndim, cnp.npy_intp *shape,
                                cnp.dtype dtype):
         """Return an array as :func:`new_array` does, perhaps an old one."""
-        cdef cnp.ndarray array = self.older
+        cdef cnp.ndarray array
+        if places:
+            # Memory of another process is in use while an array is held.
+            self.older = self.newer = None
+            return new_array(ndim, shape, dtype)
+        array = self.older
         self.older = self.newer
         # The variable is a reference, too.
-        if array is None or Py_REFCNT(array) > 1 or places or not is_as_new(
+        if array is None or Py_REFCNT(array) > 1 or not is_as_new(
                 array, ndim, shape, dtype):
             array = new_array(ndim, shape, dtype)
         self.newer = array

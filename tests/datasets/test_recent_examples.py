@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset
 from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
+from fuel.kernels.outputs import Placement, placed
 from fuel.schemes import SequentialExampleScheme
 from fuel.streams import DataStream
 
@@ -98,6 +99,20 @@ def test_an_array_with_a_weak_reference_ends():
     for _ in range(2):
         next(epoch)
     assert seen() is None
+
+
+def test_an_example_in_placed_memory_is_not_kept():
+    """The memory is free once the user has dropped the example."""
+    epoch = examples(ROWS)
+    for row in ROWS[:4]:
+        placement = Placement(
+            numpy.zeros(64, numpy.uint8), [(0, row.nbytes)], takes_rows=True)
+        with placed(placement):
+            example, = next(epoch)
+        assert not placement.is_free()
+        numpy.testing.assert_array_equal(example, row)
+        del example
+        assert placement.is_free()
 
 
 def test_rows_of_another_shape_get_arrays_of_their_own():
