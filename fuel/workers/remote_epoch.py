@@ -20,19 +20,19 @@ class RemoteEpoch:
     `opened`: whether the worker answered the request for the epoch.
     `base`: the state before the first batch, or why there is none.
     `failure`: why the epoch could not begin, if it could not.
-    `finished`: whether the end was received.
+    `final`: the state after the end, or why there is none, pickled; None
+        before the end was received.
     """
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.taken = 0
-        self.finished = False
         self.items: deque[Message] = deque()
         self.opened = False
         self.base: State | Exception = WorkerError(
             'the worker has not begun the epoch')
         self.failure: Exception | None = None
-        self._final: bytes = b''
+        self.final: bytes | None = None
 
     def open(self, answer: bytes, *, failed: bool) -> None:
         """Record that the worker has begun the epoch, or could not."""
@@ -41,16 +41,6 @@ class RemoteEpoch:
             self.base = self.failure = pipeline_error(answer)
         else:
             self.base = pickle.loads(answer)
-
-    def final(self) -> State | Exception:
-        """Return the state after the end, or why there is none."""
-        state: State | Exception = pickle.loads(self._final)
-        return state
-
-    def end(self, final: bytes) -> None:
-        """Record that the end was received."""
-        self.finished = True
-        self._final = final
 
 
 class Receipt(NamedTuple):

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import multiprocessing.context
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -209,8 +210,9 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
             self.commit_delivered()
             if self.is_over:
                 for part in self.parts:
-                    if part.finished:
-                        return part.final()
+                    if part.final is not None:
+                        state: State | Exception = pickle.loads(part.final)
+                        return state
             state = self._state_of_parts()
             if (self.has_begun() or not isinstance(state, Exception)
                     or self.resume is None or self.after):

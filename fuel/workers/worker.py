@@ -170,7 +170,7 @@ class Worker:
                 return
             item = epoch.items.popleft()
             if item.kind == Kind.END:
-                epoch.end(item.payload)
+                epoch.final = item.payload
                 self.epochs.pop(epoch.number, None)
                 raise StopIteration
             data = error = None

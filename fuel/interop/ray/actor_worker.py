@@ -201,7 +201,7 @@ class ActorWorker:
                 return
             self._deaths = 0
             if answer.kind is Kind.END:
-                epoch.end(answer.payload)
+                epoch.final = answer.payload
                 self.epochs.pop(epoch.number, None)
                 raise StopIteration
             data = error = None
