@@ -82,7 +82,7 @@ class Leases:
         root = numpy.frombuffer(memory, numpy.uint8, stop - start, start)
         if self.lent + root.nbytes > self.limit:
             self.give_back(slot)
-            return build([_copy(root, offset - start, size)
+            return build([root[offset - start:offset - start + size].copy()
                           for offset, size in extents])
         self.lent += root.nbytes
         lease = self._roots[slot] = _Root(root, self._dead.append)
@@ -116,10 +116,6 @@ class Leases:
         arrays die, so these slots are never written again.
         """
         self._forked.update(self._roots)
-
-
-def _copy(root: NDArray[Any], offset: int, size: int) -> NDArray[Any]:
-    return root[offset:offset + size].copy()
 
 
 _all_leases: weakref.WeakSet[Leases] = weakref.WeakSet()

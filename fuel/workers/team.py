@@ -198,11 +198,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
 
     def has_begun(self) -> bool:
         """Return whether the state of the epoch is known without waiting."""
-        return bool(self.parts) and self._last_part().opened
-
-    def _last_part(self) -> RemoteEpoch:
-        """Return the part that what was delivered last came from."""
-        return self.parts[max(0, self.delivered - 1) % len(self.parts)]
+        if not self.parts:
+            return False
+        # What was delivered last came from this part.
+        return self.parts[max(0, self.delivered - 1) % len(self.parts)].opened
 
     def state(self) -> State | Exception:
         """Return the wrapped stream's state after what was delivered."""
