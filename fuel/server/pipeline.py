@@ -138,7 +138,7 @@ class Pipeline:
                 else self._maker.next(slot))
         changes = (None if isinstance(made.changes, Exception)
                    else made.changes)
-        if made.state is not None:
+        if made.is_end:
             return Result(END, request, {'state': self._saved(made.state)}, [],
                           placement=made.placement)
         if made.error is not None:

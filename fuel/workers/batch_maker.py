@@ -40,8 +40,9 @@ class Made(NamedTuple):
         there.
     `error`: what was raised in the place of a batch.
     `changes`: difference of the state from the first; see :class:`StateDelta`.
-    `state`: at the end alone: the stream's state after the epoch, or why it
-        has none.
+    `state`: at the end: the stream's state after the epoch, or why it has
+        none.
+    `is_end`: whether this is the end.
     `placement`: the parts of the slot that the stages were offered.
     """
 
@@ -51,6 +52,7 @@ class Made(NamedTuple):
     error: Exception | None = None
     changes: Changes | Exception | None = None
     state: State | Exception | None = None
+    is_end: bool = False
     placement: Placement | None = None
 
 
@@ -188,7 +190,7 @@ class BatchMaker(Generic[Description]):
             state = present_state(self.stream)
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
             state = error
-        return Made([], state=state, placement=placement)
+        return Made([], state=state, is_end=True, placement=placement)
 
 
 @fault_point('slot copy')

@@ -224,7 +224,7 @@ class Producer:
         number = epoch.number
         changes = (b'' if made.changes is None
                    else pickle_state(made.changes))
-        if made.state is not None:
+        if made.is_end:
             with self._changed:
                 self.epochs.pop(number, None)
             self.channel.send(Message(

@@ -81,3 +81,23 @@ def test_rows_below_a_stage_leave_the_slot_to_it(stage, given):
     found = list(make_batches(stream))
     for made, _ in found[1:]:
         assert given == len(made.placement.references)
+
+
+class StatelessStream:
+    """A stream of one batch that says nothing of its state."""
+
+    sources = ('x',)
+    produces_examples = False
+
+    def get_epoch_iterator(self):
+        """Return an iterator of one batch."""
+        return iter([(numpy.zeros(2),)])
+
+    def state_dict(self):
+        """Return nothing."""
+
+
+def test_end_is_known_without_a_state():
+    """An iterator of the user's own may have none."""
+    maker = BatchMaker(StatelessStream(), encode)
+    assert [False, True] == [maker.next().is_end for _ in range(2)]

@@ -99,7 +99,7 @@ class PipelineActor:
             return Answer(Kind.GONE)
         made = epoch.waiting or epoch.maker.next()
         epoch.waiting = None
-        if made.state is not None:
+        if made.is_end:
             del self._epochs[number]
             return Answer(Kind.END, pickle_state(made.state))
         changes = b'' if made.changes is None else pickle_state(made.changes)
