@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.packing import measure
-from fuel.utils.sequences import as_regular
+from fuel.utils.arrays import as_regular
 
 #: Type of the items of a source, and their shape.
 Kind: TypeAlias = tuple[numpy.dtype[Any], tuple[int, ...]]

@@ -1,31 +1,13 @@
 """Reading several items at once from whatever can be indexed."""
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy
-from numpy.typing import NDArray
 
 from fuel.kernels.rows import as_indices
 from fuel.utils.indices import IndexArray, IndexList
 
 buffer_ = memoryview
-
-
-# Whether NumPy refuses lists of unequal lengths, or only warns of them.
-REFUSES_RAGGED = numpy.lib.NumpyVersion(numpy.__version__) >= '1.24.0'
-
-
-def as_regular(data: object) -> NDArray[Any]:
-    """Return data as an array; ValueError if their shape is not regular."""
-    if REFUSES_RAGGED:
-        return numpy.asarray(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        try:
-            return numpy.asarray(data)
-        except Warning as error:
-            raise ValueError(str(error)) from error
 
 
 def iterable_fancy_indexing(iterable: Any, request: Any) -> Any:

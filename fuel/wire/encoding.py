@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.utils.sequences import as_regular
+from fuel.utils.arrays import as_regular
 from fuel.wire.dtypes import describe
 from fuel.wire.header import LIMITS
 

@@ -1,8 +1,27 @@
 """What importing ``fuel.utils`` costs and gives."""
+import pkgutil
 import subprocess
 import sys
 
+import pytest
+
+import fuel.kernels
+import fuel.transport
 import fuel.utils
+import fuel.wire
+
+# Imports the modules of its arguments, each as the first of a process.
+EACH_FIRST = """
+import importlib, os, sys
+import h5py, numpy, zmq
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        importlib.import_module(name)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f'{name} cannot be imported first')
+"""
 
 
 def test_import_utils_loads_no_heavy_module():
@@ -20,3 +39,16 @@ def test_facade_lists_every_public_name():
     assert sorted(fuel.utils.__all__) == fuel.utils.__all__
     for name in fuel.utils.__all__:
         assert hasattr(fuel.utils, name)
+
+
+@pytest.mark.parametrize('package', [
+    fuel.kernels, fuel.transport, fuel.utils, fuel.wire],
+    ids=lambda package: package.__name__)
+def test_each_module_can_be_imported_first(package):
+    """None relies on what another one has imported before."""
+    names = [f'{package.__name__}.{module.name}'
+             for module in pkgutil.iter_modules(package.__path__)]
+    result = subprocess.run(
+        [sys.executable, '-c', EACH_FIRST, package.__name__, *names],
+        capture_output=True, text=True, timeout=100, check=False)
+    assert result.returncode == 0, result.stderr

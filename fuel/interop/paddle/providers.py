@@ -10,7 +10,7 @@ from fuel.datasets import Dataset, IterableDataset
 from fuel.datasets.iterable import imap
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
-from fuel.utils.sequences import as_regular
+from fuel.utils.arrays import as_regular
 
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
