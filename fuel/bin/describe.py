@@ -1,6 +1,7 @@
 """A description of an HDF5 file as plain data."""
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
 import h5py
@@ -12,6 +13,7 @@ from fuel.converters.output import INPUTS_ATTRIBUTE
 from fuel.datasets.hdf5.labels import axis_labels, scale
 from fuel.datasets.hdf5.split_table import Part, read_parts
 from fuel.remote.urls import file_name
+from fuel.storage.attributes import read_text
 from fuel.storage.global_heap import REFERENCE
 from fuel.storage.raw_file import raw_file
 from fuel.utils.hdf5_errors import names_file
@@ -23,22 +25,11 @@ ROWS_AT_ONCE = 256
 Shapes: TypeAlias = NDArray[numpy.int64]
 
 
-def text(value: object) -> str:
-    """Return an attribute as text, however it was written."""
-    if isinstance(value, bytes):
-        return value.decode('utf8', 'replace')
-    return str(value)
-
-
 @names_file
 def describe(h5file: h5py.File) -> dict[str, Any]:
     """Describe a file: JSON-ready 'file', 'size' in bytes, 'command',
     'versions', 'inputs', 'splits' and 'sources'."""
-    attributes = h5file.attrs
-
-    def attribute(name: str) -> str | None:
-        return text(attributes[name]) if name in attributes else None
-
+    attribute = partial(read_text, h5file)
     rows = split_rows(h5file)
     return {
         'file': file_name(h5file.filename),
@@ -141,10 +132,9 @@ def _names(dataset: h5py.Dataset) -> dict[str, list[str]]:
     """Return the names of classes and columns that converters wrote."""
     found = {}
     for kind in NAMES:
-        if kind in dataset.attrs:
-            names = json.loads(text(dataset.attrs[kind]))
-            if isinstance(names, list):
-                found[kind] = [str(name) for name in names]
+        names = json.loads(read_text(dataset, kind) or 'null')
+        if isinstance(names, list):
+            found[kind] = [str(name) for name in names]
     return found
 
 

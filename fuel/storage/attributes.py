@@ -29,7 +29,7 @@ class Message(NamedTuple):
     content: bytes
 
 
-def check_attribute(dataset: h5py.Dataset, name: str) -> None:
+def check_attribute(dataset: h5py.Dataset | h5py.Group, name: str) -> None:
     """Check that an attribute's values of variable length are in the file.
 
     HDF5 ends the process, or waits for ever, where they are not. Those of
@@ -56,6 +56,19 @@ def check_attribute(dataset: h5py.Dataset, name: str) -> None:
             heap.read(place, number, length * itemsize)
         except ValueError as error:
             raise ValueError(f'attribute {name!r}: {error}') from error
+
+
+def read_text(node: h5py.Dataset | h5py.Group, name: str) -> str | None:
+    """Return an attribute as text, None if there is none."""
+    if name not in node.attrs:
+        return None
+    check_attribute(node, name)
+    value = node.attrs[name]
+    if isinstance(value, str):
+        # h5py escapes bytes that are no text.
+        value = value.encode('utf8', 'surrogateescape')
+    return (value.decode('utf8', 'replace') if isinstance(value, bytes)
+            else str(value))
 
 
 def _itemsize(kind: h5py.h5t.TypeID, name: str) -> int:

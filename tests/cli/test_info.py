@@ -1,5 +1,8 @@
 """The command ``fuel-info``."""
 import json
+import os
+import subprocess
+import sys
 
 import h5py
 import numpy
@@ -219,6 +222,35 @@ def test_info_with_strange_notes_is_an_error(tmp_path, capsys):
             h5file.attrs['fuel_convert_inputs'] = note
         with pytest.raises(SystemExit, match='2'):
             fuel_info.main([path])
+
+
+@pytest.mark.parametrize('node', ['/', 'targets'])
+def test_info_of_a_damaged_attribute_is_an_error(tmp_path, node):
+    """HDF5 would wait for ever; what is no text is replaced."""
+    path = tmp_path / 'a.hdf5'
+    name = 'fuel_convert_command' if node == '/' else 'class_names'
+    with h5py.File(path, 'w') as h5file:
+        h5file['targets'] = numpy.zeros((2, 1), 'u1')
+        h5file[node].attrs[name] = '["cats", "dogs"]'
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b'cats', b'ca\xffs'))
+    assert 'ca\ufffds' in run_info(path).stdout
+    # The size of the first object of the heap.
+    size = raw.index(b'GCOL') + 24
+    path.write_bytes(raw[:size] + b'\xff' + raw[size + 1:])
+    found = run_info(path)
+    assert 2 == found.returncode
+    assert str(path) in found.stderr
+    assert f'attribute {name!r}' in found.stderr
+
+
+def run_info(path):
+    """Run ``fuel-info`` in a process of its own."""
+    command = f'from fuel.bin.fuel_info import main; main([{str(path)!r}])'
+    return subprocess.run(
+        [sys.executable, '-c', command], capture_output=True, text=True,
+        encoding='utf8', env={**os.environ, 'PYTHONIOENCODING': 'utf8'},
+        timeout=60, check=False)
 
 
 def test_preview_draws_text_as_text(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any
 
 import h5py
 
-from fuel.storage.attributes import check_attribute
+from fuel.storage.attributes import check_attribute, read_text
 from fuel.utils.hdf5_errors import naming_file
 
 LABELS = 'DIMENSION_LABELS'
@@ -41,11 +41,11 @@ def class_names(h5file: h5py.File,
     for source in sorted(sources, key=lambda name: name != 'targets'):
         node = h5file[source]
         with naming_file(h5file.filename, source):
-            if not isinstance(node, h5py.Dataset) or (
-                    CLASS_NAMES not in node.attrs):
+            written = (read_text(node, CLASS_NAMES)
+                       if isinstance(node, h5py.Dataset) else None)
+            if written is None:
                 continue
-            check_attribute(node, CLASS_NAMES)
-            names = json.loads(_text(node.attrs[CLASS_NAMES]))
+            names = json.loads(written)
             if not isinstance(names, list):
                 raise ValueError(f'the attribute {CLASS_NAMES!r} must hold '
                                  'a list of names as JSON')
