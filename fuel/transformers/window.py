@@ -87,6 +87,16 @@ class Window(SequenceStage):
         """The present sequence; empty before the first."""
         return self._sequences[0] if self._sequences else ()
 
+    @sentence.setter
+    def sentence(self, sentence: Any) -> None:
+        self._sequences = (sentence,)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if 'sentence' in state:
+            # A pickle of Fuel 0.2.0, perhaps in the middle of an epoch.
+            self.sentence = vars(self).pop('sentence')
+
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next source and target.
 

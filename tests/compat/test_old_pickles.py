@@ -12,8 +12,9 @@ import numpy
 import pytest
 from numpy.testing import assert_array_equal
 
-from fuel.datasets import IndexableDataset
+from fuel.datasets import IndexableDataset, IterableDataset
 from fuel.exceptions import StateMismatchError
+from fuel.iterator import DataIterator
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import (
@@ -29,6 +30,7 @@ from fuel.transformers.image import (
     MinimumImageDimensions,
     RandomFixedSizeCrop,
 )
+from fuel.transformers.sequences import NGrams
 from fuel.utils import Subset
 
 PICKLES = pathlib.Path(__file__).parent / 'pickles'
@@ -250,6 +252,22 @@ def test_old_source_selection_without_names_says_what_to_do():
     with pytest.raises(StateMismatchError, match='a FilterSources of another '
                        'release.*run the code that made it'):
         make_old(stage, '_kept')
+
+
+def test_old_iterator_of_windows_goes_on_in_the_middle_of_a_sequence():
+    """The stage held the sequence, and where the next window begins."""
+    stream = DataStream(IterableDataset([[1, 2, 3, 4, 5], [6, 7, 8, 9]]))
+    child = stream.get_epoch_iterator()
+    sequence, = next(child)
+    stage = NGrams.__new__(NGrams)
+    stage.__setstate__({
+        **vars(NGrams(2, stream)), 'sentence': sequence, 'index': 1,
+        'child_epoch_iterator': child})
+    iterator = DataIterator.__new__(DataIterator)
+    iterator.__setstate__({'data_stream': stage, 'request_iterator': None,
+                           'as_dict': False})
+    assert [([2, 3], 4), ([3, 4], 5), ([6, 7], 8), ([7, 8], 9)] == list(
+        pickle.loads(pickle.dumps(iterator)))
 
 
 def test_new_pickle_keeps_what_its_stage_lacks():
