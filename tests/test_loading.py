@@ -33,13 +33,13 @@ def publish(tmp_path, monkeypatch):
         folder = tmp_path / 'raw'
         folder.mkdir()
         expected = getattr(raw_data, name)(folder, **kwargs)
-        facts = {**registry._facts()}
+        facts = {**registry.registered()}
         facts[name] = {**facts[name], 'files': [{
             'name': path.name, 'size': path.stat().st_size, 'urls': [
                 f'https://example.invalid/{path.name}'],
             'sha256': hashlib.sha256(path.read_bytes()).hexdigest()}
             for path in sorted(folder.iterdir())]}
-        monkeypatch.setattr(registry, '_facts', lambda: facts)
+        monkeypatch.setattr(registry, 'registered', lambda: facts)
         return folder, expected
     return write
 

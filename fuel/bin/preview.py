@@ -45,8 +45,8 @@ def draw_preview(h5file: h5py.File) -> Any:
     for name in source_names(h5file):
         rows, captions = choose_rows(h5file, name, COLUMNS * ROWS)
         examples = _examples(h5file[name], rows)
-        panels.append((f'{name}   {_range(examples, captions)}',
-                       _panel(examples, captions)))
+        panels.append((f'{name}   {range_of(examples, captions)}',
+                       panel_of(examples, captions)))
     height = sum(panel.height + TITLE_HEIGHT + MARGIN for _, panel in panels)
     sheet = Image.new('RGB', (WIDTH, max(height, 1)), PAPER)
     pen = ImageDraw.Draw(sheet)
@@ -58,7 +58,7 @@ def draw_preview(h5file: h5py.File) -> Any:
     return sheet
 
 
-def _range(examples: list[Array], captions: Sequence[str] = ()) -> str:
+def range_of(examples: list[Array], captions: Sequence[str] = ()) -> str:
     """Say how many examples are drawn, and which numbers they hold."""
     count = (f'{len(examples)} of {len(set(captions))} classes' if captions
              else f'the first {len(examples)}')
@@ -72,9 +72,10 @@ def _range(examples: list[Array], captions: Sequence[str] = ()) -> str:
     return f'{count}: {low:g} to {high:g}'
 
 
-def _panel(examples: list[Array], captions: Sequence[str] = ()) -> Any:
+def panel_of(examples: list[Array], captions: Sequence[str] = ()) -> Any:
+    """Return a picture of examples: images, texts or curves."""
     images = [image for example in examples
-              if (image := _as_image(example)) is not None]
+              if (image := as_image(example)) is not None]
     if images and len(images) == len(examples):
         return _contact_sheet(images, captions)
     return _plot(examples)
@@ -89,7 +90,7 @@ def _examples(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Array]:
     return examples
 
 
-def _as_image(example: Array) -> Image.Image | None:
+def as_image(example: Array) -> Image.Image | None:
     """Return an image of an example, None if it is none."""
     from PIL import Image
     array = numpy.asarray(example)
@@ -129,16 +130,16 @@ def _contact_sheet(images: list[Image.Image],
     return sheet
 
 
-def _as_text(example: Array) -> str:
+def as_text(example: Array) -> str:
     """Return what a person reads of an example, never ``b'...'``."""
     if isinstance(example, numpy.ndarray):
-        return ', '.join(_as_text(item) for item in example.ravel()[:100])
+        return ', '.join(as_text(item) for item in example.ravel()[:100])
     if isinstance(example, bytes):
         return example.decode('utf8', 'replace')
     return str(example)
 
 
-def _thinned(curve: Array) -> Any:
+def thinned(curve: Array) -> Any:
     """Return no more of a curve than can be seen: the lowest and the highest
     number of each part."""
     part = curve.size // WIDTH
@@ -157,12 +158,12 @@ def _plot(examples: list[Array]) -> Any:
     curves = [numpy.ravel(example) for example in examples]
     if any(curve.dtype.kind not in 'buif' for curve in curves):
         for i, example in enumerate(examples[:PLOT_HEIGHT // 12]):
-            pen.text((MARGIN, 12 * i), _as_text(example)[:100], fill=INK)
+            pen.text((MARGIN, 12 * i), as_text(example)[:100], fill=INK)
         return panel
     if curves and all(curve.size == 1 for curve in curves):
         _draw_bars(pen, numpy.concatenate(curves).astype('float64'))
         return panel
-    curves = [_thinned(curve.astype('float64')) for curve in curves
+    curves = [thinned(curve.astype('float64')) for curve in curves
               if curve.size]
     if not curves:
         return panel

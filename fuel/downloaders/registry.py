@@ -24,7 +24,8 @@ from typing import Any, Self
 
 
 @functools.lru_cache(maxsize=1)
-def _facts() -> dict[str, Any]:
+def registered() -> dict[str, Any]:
+    """Return what is known of the data sets, by their names."""
     text = resources.files('fuel.downloaders').joinpath(
         'registry.json').read_text(encoding='utf8')
     facts: dict[str, Any] = json.loads(text)
@@ -33,12 +34,12 @@ def _facts() -> dict[str, Any]:
 
 def dataset_names() -> list[str]:
     """Return the names of the data sets in the registry, sorted."""
-    return sorted(_facts())
+    return sorted(registered())
 
 
 def dataset_facts(dataset: str) -> Mapping[str, Any]:
     """Return what the registry holds of a data set, by keyword."""
-    facts: Mapping[str, Any] = _facts()[dataset]
+    facts: Mapping[str, Any] = registered()[dataset]
     return facts
 
 
@@ -122,7 +123,7 @@ def raw_files(dataset: str, *names: str) -> list[RawFile]:
     4551
     """
     files = {entry['name']: RawFile(**entry)
-             for entry in _facts()[dataset]['files']}
+             for entry in registered()[dataset]['files']}
     return [files[name] for name in names or files]
 
 

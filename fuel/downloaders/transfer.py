@@ -49,7 +49,7 @@ def fetch(get: Get, sources: Sequence[str], known: RawFile,
     _spare_namesake(target, known)
     reasons: list[str] = []
     unreachable: dict[str, str] = {}
-    with _locked_part(target + '.part', known, options) as part:
+    with locked_part(target + '.part', known, options) as part:
         # Another process may have got it while this one waited.
         if _is_right(target, known):
             part.truncate(0)
@@ -105,7 +105,7 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 
 
 @contextmanager
-def _locked_part(path: str, name: str,
+def locked_part(path: str, name: str,
                  options: Options) -> Iterator[IO[bytes]]:
     """Open an unfinished file, which nobody else writes meanwhile."""
     while True:

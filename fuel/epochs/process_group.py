@@ -10,7 +10,7 @@ from fuel.epochs.pipeline import child_streams
 from fuel.schemes.shard import Shard
 
 # How often this process has shared a pipeline, by its description.
-_counts: collections.Counter[str] = collections.Counter()
+counts: collections.Counter[str] = collections.Counter()
 
 
 def check_agreement(stream: Any, shard: Shard) -> None:
@@ -23,8 +23,8 @@ def check_agreement(stream: Any, shard: Shard) -> None:
     if store is None:
         return
     described = f'{zlib.crc32(_names(stream).encode()):08x}'
-    key = f'fuel/shard/{described}/{_counts[described]}'
-    _counts[described] += 1
+    key = f'fuel/shard/{described}/{counts[described]}'
+    counts[described] += 1
     ours = f'num_shards={shard.num_shards}, by={shard.by!r}, uneven=' + repr(
         shard.uneven)
     found = store.compare_set(key, '', ours)

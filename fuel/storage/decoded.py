@@ -154,7 +154,7 @@ class DecodedReader(DirectReader):
     def _decode_in_background(self, chunk: int, expected: int) -> None:
         """Decode a chunk, unless it was used since it was expected."""
         if self.store.slots.last_used[chunk] == expected:
-            self.store.get(chunk, self._decode)
+            self.store.get(chunk, self.decode)
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         batch = self._new_batch(stop - start)
@@ -196,14 +196,14 @@ class DecodedReader(DirectReader):
                places: list[int], batch: NDArray[Any]) -> None:
         """Decode a chunk that a batch lacks and copy its rows."""
         try:
-            decoded = self.store.get(chunk, self._decode)
+            decoded = self.store.get(chunk, self.decode)
         except ValueError as error:
             row = (rows[0] + places[0] if isinstance(rows, tuple)
                    else int(rows[places[0]]))
             raise self._damaged(row, str(error)) from error
         self._rows.copy_chunk(chunk, decoded, rows, places, batch)
 
-    def _decode(self, chunk: int) -> Decoded:
+    def decode(self, chunk: int) -> Decoded:
         """Return the bytes of a chunk as they were before the filters."""
         address = int(self._table.addresses[chunk])
         nbytes = int(self._table.sizes[chunk])

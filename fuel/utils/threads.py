@@ -155,7 +155,7 @@ def _mark_thread() -> None:
     _thread.is_ours = True
 
 
-def _before_fork() -> None:
+def before_fork() -> None:
     """End the threads of the pool, after what they were given.
 
     The lock stays held, so that no other thread makes a pool while the
@@ -171,7 +171,8 @@ def _before_fork() -> None:
         _pool = None
 
 
-def _after_fork_in_parent() -> None:
+def after_fork_in_parent() -> None:
+    """Let threads start again."""
     if not getattr(_thread, 'is_ours', False):
         _lock.release()
 
@@ -184,5 +185,5 @@ def _after_fork_in_child() -> None:
     _thread.is_ours = False
 
 
-at_fork(Step.THREADS, before=_before_fork, in_parent=_after_fork_in_parent,
+at_fork(Step.THREADS, before=before_fork, in_parent=after_fork_in_parent,
         in_child=_after_fork_in_child)

@@ -256,11 +256,11 @@ def run_info(path):
 def test_preview_draws_text_as_text(tmp_path, monkeypatch):
     """Never b'...'; long curves keep their extremes; bombs are no images."""
     from fuel.bin import preview
-    assert 'a, ä' == preview._as_text(numpy.array([b'a', 'ä'.encode()]))
-    assert 'ä' == preview._as_text('ä'.encode())
+    assert 'a, ä' == preview.as_text(numpy.array([b'a', 'ä'.encode()]))
+    assert 'ä' == preview.as_text('ä'.encode())
     curve = numpy.zeros(10 ** 6)
     curve[5], curve[7] = 3, -2
-    thin = preview._thinned(curve)
+    thin = preview.thinned(curve)
     assert (-2, 3) == (thin.min(), thin.max())
     assert len(thin) < 3 * preview.WIDTH
     monkeypatch.setattr('fuel.converters.raw.images.MAX_PIXELS', 10)
@@ -271,16 +271,16 @@ def test_preview_draws_text_as_text(tmp_path, monkeypatch):
             'x', (1,), h5py.vlen_dtype(numpy.dtype('uint8')))
         source[0] = image
     with h5py.File(path) as h5file:
-        assert preview._as_image(h5file['x'][0]) is None
+        assert preview.as_image(h5file['x'][0]) is None
 
 
 def test_preview_draws_a_bar_for_each_number(tmp_path):
     """As many as there are examples, as high as their numbers."""
     from fuel.bin import preview
     examples = list(numpy.array([[0], [4], [2]], 'uint8'))
-    assert 'the first 3: 0 to 4' == preview._range(examples)
-    assert 'the first 1' == preview._range([b'a'])
-    ink = numpy.asarray(preview._panel(examples))[..., 0] == preview.INK[0]
+    assert 'the first 3: 0 to 4' == preview.range_of(examples)
+    assert 'the first 1' == preview.range_of([b'a'])
+    ink = numpy.asarray(preview.panel_of(examples))[..., 0] == preview.INK[0]
     heights = ink.sum(axis=0)
     drawn = heights[heights > 0]
     assert 3 == (numpy.diff((heights > 0).astype(int)) == 1).sum()

@@ -169,12 +169,12 @@ def test_download_from_a_mirror_verifies(kind, made, monkeypatch, capsys):
     for name in os.listdir('../raw'):
         with open(os.path.join('../raw', name), 'rb') as raw:
             files[name] = raw.read()
-    facts = copy.deepcopy(registry._facts())
+    facts = copy.deepcopy(registry.registered())
     for entry in facts[dataset]['files']:
         content = files.get(entry['name'], b'')
         entry.update(size=len(content), md5=None,
                      sha256=hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(registry, '_facts', lambda: facts)
+    monkeypatch.setattr(registry, 'registered', lambda: facts)
     # How a set is downloaded may depend on its form; CelebA's does not.
     options = [] if dataset in ('celeba', 'emnist') else options
     with serving(files) as server:
@@ -270,12 +270,12 @@ def test_files_of_another_set_are_refused(tmp_path, monkeypatch):
     """Several sets use MNIST's names: files known to be another's are not
     converted, and not replaced by a download."""
     raw_data.mnist(tmp_path)
-    facts = copy.deepcopy(registry._facts())
+    facts = copy.deepcopy(registry.registered())
     for entry in facts['mnist']['files']:
         content = (tmp_path / entry['name']).read_bytes()
         entry.update(size=len(content), md5=None,
                      sha256=hashlib.sha256(content).hexdigest())
-    monkeypatch.setattr(registry, '_facts', lambda: facts)
+    monkeypatch.setattr(registry, 'registered', lambda: facts)
     from fuel.converters.kmnist import convert_kmnist
     with pytest.raises(BadInputFile, match='file of mnist, not of kmnist'):
         convert_kmnist(str(tmp_path), str(tmp_path))

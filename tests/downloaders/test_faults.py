@@ -549,7 +549,7 @@ def test_unfinished_file_removed_by_another_is_no_error(server, folder,
                                                         slept):
     """Somebody may tidy up just then."""
     from fuel.downloaders import transfer
-    with transfer._locked_part(str(folder / 'a.part'), 'a', choose()):
+    with transfer.locked_part(str(folder / 'a.part'), 'a', choose()):
         os.remove(folder / 'a.part')
     assert ['data.bin'] == os.listdir(folder)
 

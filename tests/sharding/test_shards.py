@@ -199,7 +199,7 @@ def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
             _get_default_store=lambda: store)))
 
     def rank(*shard):
-        process_group._counts.clear()
+        process_group.counts.clear()
         return batches().shard(*shard)
 
     rank(0, 4)

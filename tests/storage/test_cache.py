@@ -109,13 +109,13 @@ def test_what_was_not_used_for_longest_is_forgotten(file):
 
 def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
     """The second one waits for the first."""
-    decode = DecodedReader._decode
+    decode = DecodedReader.decode
 
     def slow(self, chunk):
         wait_until(lambda: len(started) == 6)
         return decode(self, chunk)
 
-    monkeypatch.setattr(DecodedReader, '_decode', slow)
+    monkeypatch.setattr(DecodedReader, 'decode', slow)
     reader = open_reader(file['x'])
     whole = file['x'][...]
     right, started = [], []
@@ -190,7 +190,7 @@ def test_failed_decoding_is_tried_again(file, monkeypatch):
     """An error of one read is not remembered."""
     reader = open_reader(file['x'])
     with monkeypatch.context() as patch:
-        patch.setattr(DecodedReader, '_decode', _fail)
+        patch.setattr(DecodedReader, 'decode', _fail)
         with pytest.raises(OSError, match='no luck'):
             reader.read(5)
     assert (file['x'][5] == reader.read(5)).all()
@@ -199,7 +199,7 @@ def test_failed_decoding_is_tried_again(file, monkeypatch):
 def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
         file, monkeypatch):
     """It decodes the chunk itself; Ctrl-C in the other is no matter."""
-    decode, threads, found = DecodedReader._decode, [], []
+    decode, threads, found = DecodedReader.decode, [], []
     reader = open_reader(file['x'])
 
     def waits():
@@ -208,14 +208,14 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
             frame.f_code is chunk_cache.ChunkStore.get.__code__)
 
     def interrupted(self, chunk):
-        monkeypatch.setattr(DecodedReader, '_decode', decode)
+        monkeypatch.setattr(DecodedReader, 'decode', decode)
         threads.append(threading.Thread(
             target=lambda: found.append(reader.read(5)), daemon=True))
         threads[0].start()
         wait_until(waits)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DecodedReader, '_decode', interrupted)
+    monkeypatch.setattr(DecodedReader, 'decode', interrupted)
     with pytest.raises(KeyboardInterrupt):
         reader.read(5)
     threads[0].join(20)

@@ -126,8 +126,8 @@ def test_number_of_threads_default_is_the_cores_of_the_process():
 
 def test_map_chunks_one_thread_never_makes_a_pool():
     """With one thread everything runs in the caller."""
-    threads_._before_fork()
-    threads_._after_fork_in_parent()
+    threads_.before_fork()
+    threads_.after_fork_in_parent()
     me = threading.get_ident()
     assert {me} == set(map_chunks(
         lambda start, stop: threading.get_ident(), 10, num_threads=1))
