@@ -55,7 +55,7 @@ def _describe(value: Any, buffers: Buffers, depth: int) -> Fields:
     raise TypeError(
         f'{value!r} ({kind.__name__}) cannot be sent: only None, bool, int, '
         'float, str, bytes, tuples, lists and dicts of these, and arrays '
-        'can; convert it, or send its bytes')
+        'without Python objects can; convert it, or send its bytes')
 
 
 def unpack_value(data: bytes) -> Any:

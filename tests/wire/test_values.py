@@ -58,6 +58,12 @@ def message(item, *buffers):
     return b''.join([struct.pack('<I', len(header)), header, *buffers])
 
 
+def test_array_of_objects_raises():
+    """The error says which arrays can be sent."""
+    with pytest.raises(TypeError, match='arrays without Python objects can'):
+        pack_value(numpy.array([1, None], object))
+
+
 def test_deep_value_raises():
     """Depth has a limit on both sides."""
     value, item = [], {'type': 'value', 'value': 1}
