@@ -120,8 +120,10 @@ class Window(SequenceStage):
         return max(0, -self._distance())
 
     def _next_begin(self) -> int | None:
-        end = self.index + self._reach()
-        return self.index if end <= len(self.sentence) else None
+        if self._sequences and (
+                self.index + self._reach() <= len(self._sequences[0])):
+            return self.index
+        return None
 
     def _reach(self) -> int:
         """Return how far a pair of windows goes from the source's begin."""
