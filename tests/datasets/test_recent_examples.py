@@ -1,4 +1,5 @@
 """Arrays of single examples are used again, once nobody holds them."""
+import warnings
 import weakref
 
 import numpy
@@ -39,12 +40,16 @@ def lock(example):
 
 def reshape(example):
     """Change its shape in place, and drop it."""
-    example.shape = (3, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', DeprecationWarning)
+        example.shape = (3, 2)
 
 
 def retype(example):
     """Change its type in place, and drop it."""
-    example.dtype = 'uint64'
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore', DeprecationWarning)
+        example.dtype = 'uint64'
 
 
 def overwrite(example):
