@@ -106,7 +106,7 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 
 @contextmanager
 def locked_part(path: str, name: str,
-                 options: Options) -> Iterator[IO[bytes]]:
+                options: Options) -> Iterator[IO[bytes]]:
     """Open an unfinished file, which nobody else writes meanwhile."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
