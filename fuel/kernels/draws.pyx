@@ -6,14 +6,17 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport uint32_t
 
 cimport numpy as cnp
-from numpy.random cimport bitgen_t
-
 from fuel.kernels.copy_row cimport fuel_prefetch
 
 import numpy
-from numpy.random import MT19937
 
 cnp.import_array()
+
+# Declared here, since numpy.random cannot be cimported without an import.
+cdef extern from 'numpy/random/bitgen.h':
+    ctypedef struct bitgen_t:
+        void *state
+        uint32_t (*next_uint32)(void *state) noexcept nogil
 
 cdef enum:
     # So many places are drawn before their elements are swapped.
@@ -97,7 +100,8 @@ def draw_order(bit_generator, uint32_t size):
     words.bits = bits_of(bit_generator)
     words.key = NULL
     with bit_generator.lock:
-        if size < TWISTED or type(bit_generator) is not MT19937:
+        if size < TWISTED or type(bit_generator) is not (
+                numpy.random.MT19937):
             with nogil:
                 shuffle(&words, order, size)
             return out
