@@ -238,7 +238,7 @@ def _folder_digest(directory: str, digests: Mapping[str, Digest]
 
 def _decoded(pictures: Sequence[Picture], color_mode: str,
              size: Size | None, digests: dict[str, Digest]) -> Iterator[Any]:
-    """Decode pictures; take down the digests of their files."""
+    """Decode pictures, and record the digests of their files."""
     def change(image: Image.Image) -> Image.Image:
         from PIL import Image
         return image if size is None else image.resize(

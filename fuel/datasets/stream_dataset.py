@@ -25,7 +25,7 @@ from fuel.typing import Batch, Request, StreamLike
 
 
 class AskedRequests(RequestIterator):
-    """Requests of which the next one is what is asked for, `asked`."""
+    """Requests of which the next one is the attribute `asked`."""
 
     asked: Request = None
 

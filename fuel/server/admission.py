@@ -99,7 +99,7 @@ class Admission:
         return not self._continues(joiner.connection.client, position)
 
     def _is_waiting(self, joiner: Joiner) -> bool:
-        """Return whether a client is still there, and wants nothing else."""
+        """Return whether a client is connected and still asks to join."""
         connection = joiner.connection
         return connection.join == joiner.number \
             and self._scheduler.connections.get(

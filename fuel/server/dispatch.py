@@ -136,7 +136,7 @@ class Epoch:
             self.drop_unneeded()
 
     def expire(self, now: float) -> None:
-        """Stop to hold what successors did not come for in time."""
+        """Release the batches whose client has no successor in time."""
         if any(one.deadline <= now for one in self.ledger.awaited()):
             self.ledger.expire(now)
             self.is_torn = True

@@ -154,7 +154,7 @@ class Ledger:
         self.record(['lost', client])
 
     def expire(self, now: float) -> None:
-        """Stop to hold what successors did not come for in time."""
+        """Release the batches whose client has no successor in time."""
         for account in self.awaited():
             if account.deadline <= now:
                 self.end(account.client, 'gone')

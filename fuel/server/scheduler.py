@@ -323,7 +323,7 @@ class Scheduler:
                 and now - member.first_sent > _FIRST_READ)
 
     def expire(self) -> None:
-        """Stop to hold what successors did not come for in time."""
+        """Release the batches whose client has no successor in time."""
         if self.admission.epoch is not None:
             self.admission.epoch.expire(self.clock())
 

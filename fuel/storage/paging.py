@@ -57,7 +57,7 @@ class LocalPaging:
             ordered is not None and not ordered.is_done)
 
     def prefetch(self, starts: Ends, nbytes: int) -> None:
-        """Have pieces brought in the background."""
+        """Prefetch pieces in the background."""
         by_rows = self._by_rows
         if by_rows is not None:
             advise_rows(self._file, by_rows, starts, nbytes)
@@ -68,7 +68,7 @@ class LocalPaging:
 
     @contextlib.contextmanager
     def bring(self, starts: Ends, nbytes: int) -> Iterator[None]:
-        """Bring pieces, and keep them while the context is entered."""
+        """Read pieces, and keep them while the context is entered."""
         ordered = self._ordered
         if ordered is None:
             read_rows(self._file, starts, nbytes)

@@ -121,8 +121,8 @@ class Mixture:
         self.since = self.position()
 
     def go_back(self, position: int) -> Counts:
-        """Go to a position passed before, after which it may be less, and
-        return how many items each stream has to go back."""
+        """Go back to an earlier position; return how many items each stream
+        has to go back."""
         if position < self.since:
             if self.stop == 'forever':
                 raise ValueError(

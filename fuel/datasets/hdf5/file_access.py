@@ -20,7 +20,7 @@ _LOCAL_DRIVERS = (None, 'sec2', 'stdio', 'core', 'direct')
 
 
 class FileAccess:
-    """How one data set comes by its file.
+    """Access of one data set to its file.
 
     A pickle holds the path alone. When it is gone on the machine that loads
     the pickle, the file is searched by its name in the data path.
@@ -137,7 +137,7 @@ class FileAccess:
 
 
 class RemoteAccess(FileAccess):
-    """How one data set comes by a remote file.
+    """Access of one data set to a remote file.
 
     What was fetched is kept while the data set lives, not only while the
     file is open.
