@@ -38,5 +38,6 @@ def pipe_friendly(program: str) -> Callable[[F], F]:
             except KeyboardInterrupt:
                 print('interrupted', file=sys.stderr)
                 sys.exit(INTERRUPTED)
+        # The decorated function keeps its signature.
         return quiet  # type: ignore[return-value]
     return decorate

@@ -32,7 +32,7 @@ class Standing(NamedTuple):
 
 
 class ItemPlan:
-    """What makes any item of an epoch of a stage."""
+    """Base of the plans, which make any item of a stage's epoch."""
 
     num_items: int
 

@@ -243,7 +243,7 @@ cdef extern from 'Python.h':
 
 cdef bint is_as_new(cnp.ndarray array, int ndim, cnp.npy_intp *shape,
                     cnp.dtype dtype):
-    """Whether an array that one reference holds is like a new one."""
+    """Return whether an array, which nobody else holds, is as it was made."""
     cdef Py_ssize_t weak = (<Type *>cnp.ndarray).tp_weaklistoffset
     return (cnp.PyArray_NDIM(array) == ndim
             and <cnp.dtype>cnp.PyArray_DESCR(array) is dtype

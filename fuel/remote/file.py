@@ -122,7 +122,7 @@ class RemoteFile:
 
     @property
     def counts(self) -> Counts:
-        """What was asked of the server, by this process, for this object."""
+        """Requests and bytes that this object has received (Counts)."""
         return self._transfers.counts
 
     def start_in_child(self) -> None:

@@ -1,4 +1,4 @@
-"""What places of remote bytes answer, and what their errors mean."""
+"""Interface of the stores of remote bytes: answers and errors."""
 from __future__ import annotations
 
 import re

@@ -31,7 +31,7 @@ OWN_THREAD = 64 << 10
 
 @dataclass
 class Counts:
-    """How many requests the server answered, and with how many bytes."""
+    """Number of requests that the server answered, and of bytes."""
 
     requests: int = 0
     nbytes: int = 0

@@ -77,7 +77,7 @@ class Pipeline:
         return method(request)
 
     def check_state(self, state: State) -> None:
-        """Refuse a state that the stream cannot load, if it can tell."""
+        """Refuse a state that the stream cannot load, if it checks states."""
         check = getattr(self.stream, '_check_state', None)
         if check is not None:
             check(state)

@@ -50,7 +50,7 @@ class LocalPaging:
 
     @property
     def is_cold(self) -> bool:
-        """Whether rows have to be brought before they are copied (bool)."""
+        """Whether rows are fetched before they are copied (bool)."""
         # Looked up once: another thread may begin an epoch meanwhile.
         ordered = self._ordered
         return self._by_rows is not None or (

@@ -185,8 +185,8 @@ class RawFile:
         rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:
-        """Return whether a byte of the file is in memory, or the system does
-        not tell."""
+        """Return whether a byte of the file is in memory; True where the
+        system does not report it."""
         if not hasattr(os, 'RWF_NOWAIT'):
             return True
         try:

@@ -129,7 +129,8 @@ def _bind(socket: _PlainSocket, addr: str, port: int | None,
         address = 'ipc://' + os.path.join(stack.enter_context(
             tempfile.TemporaryDirectory(
                 prefix='fuel-', ignore_cleanup_errors=True,
-                # The path of a socket has a limit.
+                # The path of a socket has a limit, and the folder that is
+                # made there is this user's alone.
                 dir=folder if len(folder) < 60 else '/tmp')),  # noqa: S108
             'socket')
     socket.bind(address)

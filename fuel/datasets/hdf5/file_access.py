@@ -1,4 +1,4 @@
-"""How a data set comes by its HDF5 file: by a path, URL or open handle."""
+"""Open the HDF5 file of a data set by its path, URL or open handle."""
 from __future__ import annotations
 
 import logging

@@ -1,4 +1,4 @@
-"""What an HDF5 file of data sets looks like: splits, labels, types."""
+"""The format of HDF5 files of data sets: splits, labels, types."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
