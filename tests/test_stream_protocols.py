@@ -246,6 +246,26 @@ def test_apply_passes_the_stream_where_a_users_stage_takes_it():
     assert (stream, 3) == (later.data_stream, later.factor)
 
 
+def test_apply_passes_the_stream_to_a_stage_that_forwards_arguments():
+    """As the nearest base with arguments of its own takes it."""
+    class Forwarding(NGrams):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    class ByName(Cast):
+        def __init__(self, **kwargs):
+            super().__init__(dtype='float32', **kwargs)
+
+    class Renaming(NGrams):
+        def __init__(self, sentences, *args):
+            super().__init__(2, sentences, *args)
+
+    sentences = DataStream(IterableDataset([[1, 2, 3]]))
+    assert [([1, 2], 3)] == list(sentences.apply(Forwarding, 2))
+    assert [([1, 2], 3)] == list(sentences.apply(Renaming))
+    assert sentences is sentences.apply(ByName).data_stream
+
+
 def test_no_method_is_named_after_a_stage():
     """Names such as `scale` are attributes of stages."""
     names = {'batch', 'scale', 'shift', 'cache', 'shuffle', 'map', 'filter'}

@@ -1,6 +1,5 @@
 """The command ``fuel-download``."""
 import argparse
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from fuel.bin.pipes import pipe_friendly
 from fuel.bin.registries import registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
+from fuel.utils.arguments import signature_of
 from fuel.utils.extensions import Filler
 
 __all__ = ['main', 'make_parser']
@@ -48,7 +48,7 @@ def _seconds(text: str) -> float:
 
 def _takes_options(function: Callable[..., object]) -> bool:
     """Return whether a download function takes an argument `options`."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature_of(function).parameters.values()
     return any(parameter.name == 'options' or
                parameter.kind is parameter.VAR_KEYWORD
                for parameter in parameters)

@@ -1,18 +1,18 @@
 """What Python's syntax does with a stream: loops, lengths, contexts."""
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
+from inspect import Parameter
 from typing import Any, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
 from fuel.describe.pipeline import short
 from fuel.describe.text import stream_text
 from fuel.epochs.sharding import length_of
-from fuel.utils.arguments import parameters_of
-from fuel.utils.overrides import is_own
+from fuel.utils.arguments import constructors_of
 
 Applied = TypeVar('Applied')
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
 class StreamProtocols:
@@ -95,8 +95,8 @@ class StreamProtocols:
         Returns
         -------
         object
-            ``stage(stream, *args, **kwargs)``.  A class that takes its
-            stream elsewhere, such as
+            ``stage(stream, *args, **kwargs)``.  A class whose constructor
+            has an argument `data_stream` that is not the first, such as
             :class:`~fuel.transformers.sequences.NGrams`, gets it there.
 
         Examples
@@ -117,18 +117,23 @@ class StreamProtocols:
             raise TypeError(
                 'apply takes the class of a stage and its other arguments, '
                 f'got {short(stage)}: write apply({name}, ...)')
-        if isinstance(stage, type) and _takes_stream_later(stage):
+        if isinstance(stage, type) and _takes_stream_by_name(stage):
             kwargs['data_stream'] = self
             applied: Applied = stage(*args, **kwargs)
             return applied
         return stage(self, *args, **kwargs)
 
 
-def _takes_stream_later(stage: type) -> bool:
-    """Return whether the stream is not the first argument of a class."""
-    try:
-        names = list(inspect.signature(stage).parameters)
-    except (TypeError, ValueError):
-        return False
-    known: Any = parameters_of(stage) if is_own(stage) else names
-    return names[:1] != ['data_stream'] and 'data_stream' in known
+def _takes_stream_by_name(stage: type) -> bool:
+    """Return whether the stream is not the first argument of a class.
+
+    A constructor that takes ``*args`` alone leaves it to the next base's.
+    """
+    for parameters in constructors_of(stage):
+        kinds = {parameter.kind for parameter in parameters}
+        if not kinds.isdisjoint(_POSITIONAL):
+            return 'data_stream' in [
+                parameter.name for parameter in parameters[1:]]
+        if Parameter.VAR_POSITIONAL not in kinds:
+            return True
+    return False

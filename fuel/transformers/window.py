@@ -165,13 +165,15 @@ class NGrams(Window):
     [([1, 2], 3), ([2, 3], 4)]
     """
 
-    def __init__(self, ngram_order: int, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, ngram_order: int, data_stream: StreamLike,
+                 *args: Any, **kwargs: Any) -> None:
         if hasattr(ngram_order, 'get_epoch_iterator'):
             raise TypeError(
                 'the stream comes last among the arguments of NGrams: '
                 'NGrams(ngram_order, stream), or stream.apply(NGrams, '
                 'ngram_order=...)')
-        super().__init__(0, ngram_order, 1, False, *args, **kwargs)
+        super().__init__(0, ngram_order, 1, False, data_stream, *args,
+                         **kwargs)
         self.ngram_order = self.source_window
 
     def _target_labels(self, labels: Sequence[str]) -> Any:

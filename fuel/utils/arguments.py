@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from types import BuiltinFunctionType, WrapperDescriptorType
 from typing import Self
 
 from fuel.suggestions import did_you_mean
@@ -12,18 +14,73 @@ from fuel.utils.overrides import is_own
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+def signature_of(function: Callable[..., object]) -> inspect.Signature:
+    """Return the signature of a callable; of a class, its constructor's.
+
+    Before 3.11.4, ``inspect.signature`` of a class takes an inherited
+    ``__new__`` in the place of an ``__init__`` that is defined nearer by.
+
+    Examples
+    --------
+    >>> class Base:
+    ...     def __new__(cls, *args):
+    ...         return super().__new__(cls)
+    >>> class Middle(Base):
+    ...     def __init__(self, size):
+    ...         self.size = size
+    >>> class Last(Middle):
+    ...     pass
+    >>> signature_of(Last)
+    <Signature (size)>
+    """
+    return inspect.signature(_without_class(function))
+
+
+def _without_class(function: Callable[..., object]) -> Callable[..., object]:
+    """Return a callable of the same signature that is no class."""
+    if isinstance(function, functools.partial):
+        return functools.partial(_without_class(function.func),
+                                 *function.args, **function.keywords)
+    if isinstance(function, type):
+        constructor = _constructor_of(function)
+        if constructor is not None:
+            return functools.partial(constructor, function)
+    return function
+
+
+def _constructor_of(cls: type) -> Callable[..., object] | None:
+    """Return the function that takes the arguments of a class first, None
+    if it is not written in Python."""
+    call = type(cls).__call__
+    if call is not type.__call__:
+        return call
+    for base in cls.__mro__:
+        for name in ('__init__', '__new__'):
+            found = vars(base).get(name)
+            if not isinstance(found, (type(None), BuiltinFunctionType,
+                                      WrapperDescriptorType)):
+                constructor: Callable[..., object] = found.__get__(None, cls)
+                return constructor
+    return None
+
+
+def constructors_of(cls: type) -> Iterator[list[inspect.Parameter]]:
+    """Yield the parameters, without `self`, of each ``__init__`` of a class
+    and its bases."""
+    for base in cls.__mro__:
+        if '__init__' in vars(base) and base is not object:
+            with suppress(TypeError, ValueError):
+                _, *parameters = signature_of(
+                    vars(base)['__init__']).parameters.values()
+                yield parameters
+
+
 def _parameters_of(cls: type) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a class and its bases by name."""
     found: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__:
-        if '__init__' in vars(base) and base is not object:
-            try:
-                signature = inspect.signature(vars(base)['__init__'])
-            except (TypeError, ValueError):
-                continue
-            for name, parameter in signature.parameters.items():
-                found.setdefault(name, parameter)
-    found.pop('self', None)
+    for parameters in constructors_of(cls):
+        for parameter in parameters:
+            found.setdefault(parameter.name, parameter)
     return found
 
 

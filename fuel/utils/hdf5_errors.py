@@ -3,12 +3,12 @@ from __future__ import annotations
 
 import errno
 import functools
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
 from fuel.exceptions import DamagedFileError, FuelError
+from fuel.utils.arguments import signature_of
 
 F = TypeVar('F', bound=Callable[..., Any])
 
@@ -57,7 +57,7 @@ def names_file(function: F) -> F:
 
     A call that the function cannot take is an error of the caller's.
     """
-    signature = inspect.signature(function)
+    signature = signature_of(function)
 
     @functools.wraps(function)
     def watched(h5file: Any, *args: Any, **kwargs: Any) -> Any:

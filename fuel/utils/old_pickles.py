@@ -4,9 +4,8 @@ Attributes that a class did not have then get what a new object would have.
 """
 from __future__ import annotations
 
-import inspect
-
 from fuel.exceptions import StateMismatchError
+from fuel.utils.arguments import signature_of
 
 # What every release has kept; where a class lacks it, that is meant so.
 _ALWAYS_KEPT = frozenset(
@@ -30,7 +29,7 @@ def add_new_arguments(instance: object) -> None:
         init = vars(cls).get('__init__')
         if init is None or cls.__module__.partition('.')[0] != 'fuel':
             continue
-        for name, parameter in inspect.signature(init).parameters.items():
+        for name, parameter in signature_of(init).parameters.items():
             if (parameter.default is not parameter.empty
                     and name not in _ALWAYS_KEPT and name not in present
                     and name not in vars(cls).get('made_into_others', ())

@@ -16,6 +16,8 @@ from compat.contract import (
     SIGNATURES,
 )
 
+from fuel.utils.arguments import signature_of
+
 KINDS = inspect.Parameter
 POSITIONAL = (KINDS.POSITIONAL_ONLY, KINDS.POSITIONAL_OR_KEYWORD)
 
@@ -65,7 +67,7 @@ PROMISES = dict(promises())
 def parameters_of(path):
     """Return the parameters of today, without `self`."""
     thing = find(path)
-    parameters = list(inspect.signature(thing).parameters.values())
+    parameters = list(signature_of(thing).parameters.values())
     owner = find(path.rpartition('.')[0])
     if inspect.isclass(owner) and not isinstance(
             inspect.getattr_static(owner, path.rpartition('.')[2]),

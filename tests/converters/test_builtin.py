@@ -2,7 +2,6 @@
 data set, default stream, and comes out as it went in."""
 import copy
 import hashlib
-import inspect
 import os
 
 import h5py
@@ -35,6 +34,7 @@ from fuel.datasets.svhn import SVHN
 from fuel.downloaders import registry
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
+from fuel.utils.arguments import signature_of
 
 IMAGES = ('batch', 'channel', 'height', 'width')
 LABELS = ('batch', 'index')
@@ -246,7 +246,7 @@ def test_missing_input_is_named(kind, made):
     parser = ArgumentParser()
     function = dict(all_converters)[dataset](parser)
     arguments = vars(parser.parse_args(options))
-    accepted = inspect.signature(function).parameters
+    accepted = signature_of(function).parameters
     arguments = {name: value for name, value in arguments.items()
                  if name in accepted}
     kinds = OSError if dataset in ('adult', 'iris') else MissingInputFiles

@@ -58,6 +58,7 @@ from fuel.transformers import (
     Transformer,
     Unpack,
 )
+from fuel.transformers.defaults import ToBytes
 from fuel.transformers.image import (
     CenterCrop,
     ImagesFromBytes,
@@ -389,6 +390,7 @@ PIPELINES = {
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
     'SwissRoll': lambda f: batches(dataset=SwissRoll(num_examples=N)),
     # Stages.
+    'ToBytes': lambda f: ToBytes(batches(), which_sources=('x',)),
     'Mapping': lambda f: Mapping(batches(), double),
     'Mapping add_sources': lambda f: Mapping(
         batches(), double, add_sources=('u', 'v')),

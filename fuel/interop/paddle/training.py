@@ -1,7 +1,6 @@
 """The call that trains: columns, layers, batches and passes."""
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias
@@ -9,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.interop.paddle.providers import Column, Passes, Provider
+from fuel.utils.arguments import signature_of
 from fuel.utils.checks import not_negative, positive
 
 Entry: TypeAlias = Sequence[Column]
@@ -153,7 +153,7 @@ def _bound(provider: Provider, pass_index: int | None) -> Provider:
     if pass_index is None or not callable(provider):
         return provider
     try:
-        inspect.signature(provider).bind(pass_index)
+        signature_of(provider).bind(pass_index)
     except (TypeError, ValueError):
         return provider
     takes_index: Callable[[int], Any] = provider  # type: ignore[assignment]
