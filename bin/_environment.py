@@ -11,6 +11,7 @@ import contextlib
 import glob
 import hashlib
 import json
+import operator
 import os
 import shlex
 import shutil
@@ -23,8 +24,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST_PYTHON = (3, 11)
+# Where a system has its own interpreter, though the path may not show it.
+SYSTEM_FOLDERS = ('/usr/bin', '/usr/local/bin')
 ASK_VERSION = ('import json, sys; '
-               'print(json.dumps([sys.executable, *sys.version_info[:2]]))')
+               'print(json.dumps([sys.executable, *sys.version_info[:3]]))')
 STAMP = 'fuel-environment.json'
 
 # What a build needs. Some of it also decides which requirements an
@@ -139,21 +142,53 @@ def find_python(command):
     A command such as ``python3.13`` that is not on the path is also looked
     for among the versions that pyenv installed.
     """
-    root = os.environ.get('PYENV_ROOT', os.path.expanduser('~/.pyenv'))
     version = Path(command).name.removeprefix('python')
-    installed = glob.glob(f'{root}/versions/{version}.*/bin/python')
-    for candidate in [command, *sorted(installed)]:
-        with contextlib.suppress(OSError, subprocess.CalledProcessError):
-            path, *numbers = json.loads(subprocess.run(
-                [candidate, '-c', ASK_VERSION], check=True,
-                capture_output=True, text=True).stdout)
-            if tuple(numbers) < OLDEST_PYTHON:
-                sys.exit(f'{command} is Python {numbers[0]}.{numbers[1]}, '
-                         f'but Fuel needs 3.11 or later: name one in the '
-                         f'environment variable PYTHON')
-            return path, f'{numbers[0]}.{numbers[1]}'
+    for path, numbers in interpreters([command, *of_pyenv(version)]):
+        if numbers < OLDEST_PYTHON:
+            sys.exit(f'{command} is Python {numbers[0]}.{numbers[1]}, '
+                     f'but Fuel needs 3.11 or later: name one in the '
+                     f'environment variable PYTHON')
+        return path, f'{numbers[0]}.{numbers[1]}'
     sys.exit(f'cannot run {command!r}: name a Python interpreter in the '
              f'environment variable PYTHON')
+
+
+def find_lowest_python():
+    """Return the path and the version of the lowest patch release of the
+    oldest Python that Fuel runs on, None if none is found.
+
+    It is looked for on the path, where the system has its own, and among
+    the versions that pyenv installed.
+    """
+    version = '.'.join(map(str, OLDEST_PYTHON))
+    folders = dict.fromkeys([
+        *os.environ['PATH'].split(os.pathsep), *SYSTEM_FOLDERS])
+    found = [
+        (numbers, path) for path, numbers in interpreters([
+            *(os.path.join(folder, name) for folder in folders
+              for name in (f'python{version}', 'python3')),
+            *of_pyenv(version)])
+        if numbers[:2] == OLDEST_PYTHON]
+    if not found:
+        return None
+    numbers, path = min(found, key=operator.itemgetter(0))
+    return path, '.'.join(map(str, numbers))
+
+
+def of_pyenv(version):
+    """Return the interpreters of a version that pyenv installed."""
+    root = os.environ.get('PYENV_ROOT', os.path.expanduser('~/.pyenv'))
+    return sorted(glob.glob(f'{root}/versions/{version}.*/bin/python'))
+
+
+def interpreters(commands):
+    """Yield path and version, as numbers, of the commands that run."""
+    for command in commands:
+        with contextlib.suppress(OSError, subprocess.CalledProcessError):
+            path, *numbers = json.loads(subprocess.run(
+                [command, '-c', ASK_VERSION], check=True,
+                capture_output=True, text=True).stdout)
+            yield path, tuple(numbers)
 
 
 def find_wheel(directory, version, stamp):

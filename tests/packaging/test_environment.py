@@ -156,14 +156,39 @@ def test_environment_with_a_damaged_stamp_is_remade(environment):
     assert ['make', 'install'] == steps(environment)
 
 
+def write_interpreter(path, *numbers):
+    """Write a program that answers as an interpreter of a version would."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    answer = json.dumps([str(path), *numbers])
+    path.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    path.chmod(0o755)
+
+
 def test_python_too_old_is_refused(environment, tmp_path):
     """The text says which version was found and which is needed."""
     old = tmp_path / 'python2.7'
-    old.write_text(
-        f"#!/bin/sh\necho '{json.dumps([str(old), 2, 7])}'\n")
-    old.chmod(0o755)
+    write_interpreter(old, 2, 7, 18)
     with pytest.raises(SystemExit, match=r'is Python 2\.7, but Fuel needs'):
         environment.find_python(str(old))
+
+
+def test_lowest_python_is_found_wherever_it_is(
+        environment, tmp_path, monkeypatch):
+    """On the path, of the system or of pyenv; of no other minor release."""
+    monkeypatch.setattr(environment, 'SYSTEM_FOLDERS', [])
+    monkeypatch.setenv('PYENV_ROOT', str(tmp_path))
+    monkeypatch.setenv('PATH', f'{tmp_path / "none"}:{tmp_path / "path"}')
+    write_interpreter(tmp_path / 'path' / 'python3', 3, 12, 0)
+    write_interpreter(tmp_path / 'versions/3.10.1/bin/python', 3, 10, 1)
+    assert environment.find_lowest_python() is None
+    for path, numbers in (
+            ('path/python3.11', (3, 11, 10)), ('system/python3', (3, 11, 9)),
+            ('versions/3.11.2/bin/python', (3, 11, 2))):
+        write_interpreter(tmp_path / path, *numbers)
+        monkeypatch.setattr(environment, 'SYSTEM_FOLDERS', [
+            str(tmp_path / Path(path).parent)])
+        assert (str(tmp_path / path), '.'.join(map(str, numbers))) == (
+            environment.find_lowest_python())
 
 
 def test_python_missing_is_refused(environment):
@@ -174,13 +199,10 @@ def test_python_missing_is_refused(environment):
 
 def test_python_of_pyenv_is_found(environment, tmp_path, monkeypatch):
     """Without being on the path."""
-    place = tmp_path / 'versions' / '9.9.1' / 'bin'
-    place.mkdir(parents=True)
-    (place / 'python').write_text(
-        f"#!/bin/sh\necho '{json.dumps(['found', 9, 9])}'\n")
-    (place / 'python').chmod(0o755)
+    python = tmp_path / 'versions' / '9.9.1' / 'bin' / 'python'
+    write_interpreter(python, 9, 9, 1)
     monkeypatch.setenv('PYENV_ROOT', str(tmp_path))
-    assert ('found', '9.9') == environment.find_python('python9.9')
+    assert (str(python), '9.9') == environment.find_python('python9.9')
 
 
 def import_from(folder, *path):
