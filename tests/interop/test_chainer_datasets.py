@@ -42,9 +42,7 @@ class Squares(DatasetMixin):
         return self.count
 
     def get_example(self, i):
-        if not -self.count <= i < self.count:
-            raise IndexError(i)
-        return int(i) ** 2
+        return range(self.count)[i] ** 2
 
 
 def test_mixin_makes_every_way_of_indexing_of_one_example():
@@ -74,6 +72,64 @@ def test_mixin_says_what_a_subclass_lacks():
         DatasetMixin()[0]
     with pytest.raises(NotImplementedError, match='__len__'):
         len(DatasetMixin())
+
+
+class Negated(Squares):
+    """Overrides what the mixin's manual invites to."""
+
+    def __getitem__(self, index):
+        found = super().__getitem__(index)
+        return [-i for i in found] if isinstance(found, list) else -found
+
+
+class Indexed(DatasetMixin):
+    """Has no examples of the mixin's kind."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return -index ** 2
+
+
+@pytest.mark.parametrize('dataset', [Negated(4), Indexed()])
+@pytest.mark.parametrize('read', [
+    lambda dataset: chainer.SerialIterator(dataset, 4, shuffle=False).next(),
+    lambda dataset: chainer.MultithreadIterator(
+        dataset, 4, shuffle=False).next(),
+    lambda dataset: chainer.split_dataset(dataset, 4)[0][:],
+    lambda dataset: TransformDataset(dataset, int)[:],
+    lambda dataset: [one for one, in TupleDataset(dataset)[[0, 1, 2, 3]]],
+    lambda dataset: [example['a'] for example in map(
+        DictDataset(a=dataset).__getitem__, range(4))],
+    lambda dataset: ConcatenatedDataset(dataset, dataset)[:4],
+    lambda dataset: ChainerDataset(dataset).get_data(
+        None, [0, 1, 2, 3])[0].tolist()])
+def test_indexing_that_is_overridden_is_what_is_read(dataset, read):
+    """Rather than `get_example`, which need not be there."""
+    assert [0, -1, -4, -9] == read(dataset)
+
+
+def test_example_that_is_overridden_is_in_what_indexing_returns():
+    """Though the data set below can read several at once."""
+    class Halves(TransformDataset):
+        def get_example(self, i):
+            return super().get_example(i) / 2
+
+    halves = Halves(Squares(3), float)
+    assert [0, .5, 2] == halves[:] == halves[[0, 1, 2]]
+    assert [0, .5, 2] == chainer.SerialIterator(
+        halves, 3, shuffle=False).next()
+
+
+def test_data_set_reads_its_own_slices_beside_others():
+    """It may have a faster way than one by one."""
+    class Sliced(Squares):
+        def __getitem__(self, index):
+            assert isinstance(index, slice)
+            return numpy.arange(*index.indices(len(self))) ** 2
+
+    assert [(1, 'b'), (4, 'c')] == TupleDataset(Sliced(3), 'abc')[1:]
 
 
 COMBINED = {

@@ -12,8 +12,10 @@ from fuel.interop.chainer.examples import (
     Example,
     ExampleSet,
     as_place,
+    check_index,
     read_examples,
 )
+from fuel.utils.overrides import covers
 
 
 class SideBySide(DatasetMixin):
@@ -38,17 +40,38 @@ class SideBySide(DatasetMixin):
         """Return an example of those of all data sets."""
         raise NotImplementedError
 
+    def __getitem__(self, index: Any) -> Any:
+        """Return an example, or a list of examples.
+
+        Each data set gets a slice as it is: it may have a way of its own to
+        read one.
+
+        Parameters
+        ----------
+        index : int, slice, list of int or numpy.ndarray
+        """
+        if not isinstance(index, slice) or not covers(
+                self, '__getitem__', ('get_example', 'get_examples')):
+            return super().__getitem__(index)
+        return self._side_by_side(
+            [dataset[index] for dataset in self._datasets.values()])
+
     def get_example(self, i: int) -> Example:
         """Return the examples of all data sets as one."""
-        place = as_place(i, self._length)
+        check_index(i, self._length)
         return self.make_example(
-            [dataset[place] for dataset in self._datasets.values()])
+            [dataset[i] for dataset in self._datasets.values()])
 
     def get_examples(self, indices: Sequence[int]) -> list[Example]:
         """Return several examples."""
-        places = [as_place(i, self._length) for i in indices]
-        columns = [read_examples(dataset, places)
-                   for dataset in self._datasets.values()]
+        for i in indices:
+            check_index(i, self._length)
+        return self._side_by_side([
+            read_examples(dataset, indices)
+            for dataset in self._datasets.values()])
+
+    def _side_by_side(self, columns: Sequence[Sequence[Example]],
+                      ) -> list[Example]:
         return [self.make_example(parts)
                 for parts in zip(*columns, strict=True)]
 
@@ -131,13 +154,14 @@ class TransformDataset(DatasetMixin):
 
     def get_example(self, i: int) -> Example:
         """Return an example, transformed."""
-        return self._transform(self._dataset[as_place(i, len(self))])
+        return self._transform(self._dataset[check_index(i, len(self))])
 
     def get_examples(self, indices: Sequence[int]) -> list[Example]:
         """Return several examples."""
-        places = [as_place(i, len(self)) for i in indices]
+        for i in indices:
+            check_index(i, len(self))
         return [self._transform(example)
-                for example in read_examples(self._dataset, places)]
+                for example in read_examples(self._dataset, indices)]
 
 
 class ConcatenatedDataset(DatasetMixin):

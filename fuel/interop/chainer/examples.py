@@ -6,6 +6,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy
 
+from fuel.utils.overrides import covers
+
 #: An example: an array or a number, or a tuple or a dict of them.
 Example: TypeAlias = Any
 
@@ -23,7 +25,9 @@ class ExampleSet(Protocol):
 class DatasetMixin:
     """Indexing by integers, slices and lists, made of `get_example`.
 
-    Subclasses implement :meth:`get_example` and ``__len__``.
+    Subclasses implement :meth:`get_example` and ``__len__``. One may
+    override ``__getitem__`` instead, or too: iterators and the data sets of
+    this module read what indexing returns.
 
     Examples
     --------
@@ -51,10 +55,14 @@ class DatasetMixin:
             For an integer the example, otherwise a list of examples.
         """
         if isinstance(index, slice):
-            return self.get_examples(range(*index.indices(len(self))))
-        if isinstance(index, (list, numpy.ndarray)):
-            return self.get_examples(as_integers(index))
-        return self.get_example(index)
+            indices: Sequence[int] = range(*index.indices(len(self)))
+        elif isinstance(index, (list, numpy.ndarray)):
+            indices = as_integers(index)
+        else:
+            return self.get_example(index)
+        if covers(self, 'get_examples', ('get_example',)):
+            return self.get_examples(indices)
+        return [self.get_example(i) for i in indices]
 
     def __len__(self) -> int:
         raise NotImplementedError(
@@ -79,6 +87,8 @@ class DatasetMixin:
         """Return several examples.
 
         A hook for data sets that read several in less time than one by one.
+        It is not called where a subclass overrides ``__getitem__`` or
+        :meth:`get_example` without it.
 
         Parameters
         ----------
@@ -104,9 +114,14 @@ def as_integers(index: Any) -> list[int]:
 
 def read_examples(dataset: ExampleSet, indices: Sequence[int],
                   ) -> list[Example]:
-    """Return examples of any data set, at once where it can do that."""
+    """Return examples of any data set, at once where it can do that.
+
+    They are what indexing returns for each: a method that returns several
+    is called only where nothing that it stands for was overridden.
+    """
     try:
-        if isinstance(dataset, DatasetMixin):
+        if isinstance(dataset, DatasetMixin) and covers(
+                dataset, 'get_examples', ('get_example', '__getitem__')):
             return dataset.get_examples(indices)
         return [dataset[i] for i in indices]
     except StopIteration as error:
@@ -116,9 +131,14 @@ def read_examples(dataset: ExampleSet, indices: Sequence[int],
             'IndexError') from error
 
 
-def as_place(i: int, length: int) -> int:
-    """Return an index from 0 on, of one that may count from the end."""
+def check_index(i: int, length: int) -> int:
+    """Return an index, which may count from the end, if it is in range."""
     if not -length <= i < length:
         raise IndexError(
             f'index {i} is out of range: there are {length} examples')
-    return i + length if i < 0 else i
+    return i
+
+
+def as_place(i: int, length: int) -> int:
+    """Return an index from 0 on, of one that may count from the end."""
+    return check_index(i, length) + (length if i < 0 else 0)

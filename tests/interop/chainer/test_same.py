@@ -2,12 +2,16 @@
 import hashlib
 import subprocess
 import sys
+import types
 
 import chainer
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from support.chainer_towers import build as build_tower
+from support.chainer_towers import towers
 
 import fuel.interop.chainer as bridge
 from fuel.datasets import IndexableDataset
@@ -90,6 +94,49 @@ def test_iterator_gives_what_chainer_s_gives(
         if expected is None:
             break
     theirs.finalize()
+
+
+LIBRARIES = [types.SimpleNamespace(**{
+    **vars(chainer.dataset), **vars(chainer.datasets),
+    **vars(chainer.iterators)}), bridge]
+
+
+def outcome(function):
+    """Return what a function returns, or the type of its error."""
+    try:
+        return function()
+    except Exception as error:  # noqa: BLE001 (the other must raise it too)
+        return type(error)
+
+
+@given(towers, st.data())
+def test_tower_of_data_sets_is_indexed_as_chainer_s_is(tower, data):
+    """Whichever of `__getitem__` and `get_example` its users override."""
+    theirs, ours = (build_tower(library, tower) for library in LIBRARIES)
+    n = len(theirs)
+    assert n == len(ours)
+    # Chainer does not take negative numbers for data sets after each other.
+    least = 0 if 'ConcatenatedDataset' in repr(tower) else -n
+    number = st.integers(least, n + 1)
+    index = data.draw(st.one_of(number, st.slices(n)))
+    assert outcome(lambda: theirs[index]) == outcome(lambda: ours[index])
+    if tower[0] not in ('TupleDataset', 'DictDataset', 'list'):
+        # There Chainer returns columns.
+        index = data.draw(st.lists(number, max_size=4))
+        assert outcome(lambda: theirs[index]) == outcome(lambda: ours[index])
+
+
+@given(towers, st.integers(1, 4), st.sampled_from(
+    ['SerialIterator', 'MultithreadIterator']))
+def test_tower_of_data_sets_is_read_as_chainer_s_is(tower, size, name):
+    """By iterators, with the same errors."""
+    def read(library):
+        with getattr(library, name)(build_tower(library, tower), size,
+                                    repeat=False, shuffle=False) as iterator:
+            return list(iterator)
+
+    theirs, ours = LIBRARIES
+    assert outcome(lambda: read(theirs)) == outcome(lambda: read(ours))
 
 
 @given(st.integers(0, 20), st.integers(1, 6), st.integers(0, 99))
