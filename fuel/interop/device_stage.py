@@ -1,10 +1,11 @@
 """The base of stages that copy batches to a device in advance."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fuel.epochs.epoch import Epoch
+from fuel.epochs.sharding import length_of
 from fuel.epochs.state import position_of
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import Transformer
@@ -27,6 +28,25 @@ class Copier(Protocol):
 
     def finish(self, batch: Batch) -> Batch:
         """Return a batch whose copy may be waited for."""
+
+
+class LateEpoch(Iterator[Any]):
+    """An iterator over an epoch that begins with its first item.
+
+    Trainers make an iterator to see whether they can, and drop it: that is
+    no epoch.
+
+    `open_epoch`: returns the epoch iterator.
+    """
+
+    def __init__(self, open_epoch: Callable[[], Iterator[Any]]) -> None:
+        self._open_epoch = open_epoch
+        self._epoch: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._epoch is None:
+            self._epoch = self._open_epoch()
+        return next(self._epoch)
 
 
 class DeviceStage(AgnosticTransformer):
@@ -65,6 +85,14 @@ class DeviceStage(AgnosticTransformer):
         state = super().__getstate__()
         state.pop('_copier', None)
         return state
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over a new epoch, which begins with its first
+        item."""
+        return LateEpoch(self.get_epoch_iterator)
+
+    def _length(self) -> int | None:
+        return length_of(self.data_stream)
 
     def make_copier(self) -> Copier:
         """Return what copies batches in this process."""

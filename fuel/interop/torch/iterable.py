@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from multiprocessing import context
@@ -16,7 +15,7 @@ from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.sharding import sharding_of
 from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
-from fuel.interop.torch.collation import refuse_to_collate
+from fuel.interop.torch.callers import refuse_to_collate
 from fuel.interop.torch.epoch_register import (
     EpochRegister,
     Session,
@@ -38,7 +37,8 @@ from fuel.utils.checks import positive
 def as_iterable(stream: StreamLike, as_dict: bool = False,
                 which_sources: Sequence[str] | None = None,
                 shard: ShardLike = 'auto', by: str = 'batch',
-                uneven: str | None = None) -> StreamIterable:
+                uneven: str | None = None,
+                joins_batches: bool = False) -> StreamIterable:
     """Return a stream of Fuel as an iterable-style data set of PyTorch.
 
     Give it to a `DataLoader` with ``batch_size=None``, as the stream makes
@@ -70,6 +70,10 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
         :meth:`~fuel.streams.AbstractDataStream.shard`.  Defaults to None:
         that is an error, since ranks that make unequal numbers of steps wait
         for each other.
+    joins_batches : bool, optional
+        Whether a `DataLoader` may make larger batches of those of the
+        stream, by a `collate_fn` that joins them.  Defaults to False: that is
+        an error, since other ones make batches of batches.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def as_iterable(stream: StreamLike, as_dict: bool = False,
     """
     refuse_dataset(stream, 'as_iterable')
     stream = share_of_rank(stream, shard, by, uneven)
-    return StreamIterable(stream, as_dict, which_sources)
+    return StreamIterable(stream, as_dict, which_sources, joins_batches)
 
 
 class StreamIterable(IterableDataset[Any]):
@@ -118,6 +122,7 @@ class StreamIterable(IterableDataset[Any]):
     stream : AbstractDataStream
     as_dict : bool
     which_sources : tuple of str or None
+    joins_batches : bool
 
     Notes
     -----
@@ -128,13 +133,15 @@ class StreamIterable(IterableDataset[Any]):
     """
 
     def __init__(self, stream: StreamLike, as_dict: bool = False,
-                 which_sources: Sequence[str] | None = None) -> None:
+                 which_sources: Sequence[str] | None = None,
+                 joins_batches: bool = False) -> None:
         if which_sources is not None:
             which_sources = as_names('which_sources', which_sources)
             check_known('which_sources', which_sources, stream.sources)
         self.stream: Any = stream
         self.as_dict = as_dict
         self.which_sources = which_sources
+        self.joins_batches = bool(joins_batches)
         self._register = EpochRegister()
         self._clear()
 
@@ -155,6 +162,7 @@ class StreamIterable(IterableDataset[Any]):
         arguments += ['as_dict=True'] * self.as_dict
         if self.which_sources is not None:
             arguments.append(f'which_sources={self.which_sources}')
+        arguments += ['joins_batches=True'] * self.joins_batches
         shard = sharding_of(self.stream)
         if shard is not None:
             arguments.append(f'shard={tuple(shard[:2])}')
@@ -185,8 +193,8 @@ class StreamIterable(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over an epoch, or this worker's part of it."""
         self._clear_after_fork()
-        if not self.stream.produces_examples:
-            refuse_to_collate(sys._getframe(1).f_locals.get('self'))
+        if not (self.stream.produces_examples or self.joins_batches):
+            refuse_to_collate()
         info = get_worker_info()
         if info is None:
             self._share = Share(partial(

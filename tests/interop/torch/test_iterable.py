@@ -17,7 +17,7 @@ from support.torch_pipelines import (
     scaled,
     shuffled,
 )
-from torch.utils.data import DataLoader, get_worker_info
+from torch.utils.data import ChainDataset, DataLoader, get_worker_info
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 from fuel.datasets import IndexableDataset, IterableDataset
@@ -87,12 +87,27 @@ def test_batches_of_batches_are_refused(num_workers, cls, options):
     assert SEVEN[0] == read(iter(load(iterable)))
 
 
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_batches_are_collated_by_nobody_unless_asked(num_workers):
+    """Whatever the collation is called, and whatever wraps the stream."""
+    def first(parts):
+        return parts[0]
+    for iterable in (as_iterable(shuffled()),
+                     ChainDataset([as_iterable(shuffled())])):
+        error = failure(DataLoader(iterable, batch_size=2, collate_fn=first,
+                                   num_workers=num_workers), [])
+        assert type(error) is ValueError
+        assert 'joins_batches=True' in str(error)
+    assert 'as_iterable(DataStream, joins_batches=True)' == repr(
+        as_iterable(shuffled(), joins_batches=True))
+
+
 def test_examples_and_joined_batches_are_collated():
     """Neither is a mistake."""
     assert [3, 3, 3, 2] == [len(data) for data, in DataLoader(
         as_iterable(examples()), batch_size=3)]
-    joined = DataLoader(as_iterable(shuffled()), batch_size=2,
-                        collate_fn=lambda parts: torch.cat(
+    joined = DataLoader(as_iterable(shuffled(), joins_batches=True),
+                        batch_size=2, collate_fn=lambda parts: torch.cat(
                             [part[0] for part in parts]))
     assert [sum(SEVEN[0][place:place + 2], []) for place in (0, 2, 4, 6)] == [
         data.tolist() for data in joined]
@@ -146,6 +161,15 @@ def test_two_passes_at_once_are_two_epochs():
     assert SEVEN[1] == read(other)
     assert SEVEN[0][3:] == read(one)
     assert SEVEN[2:3] == read_epochs(loader, 1)
+
+
+def test_iterator_dropped_before_its_first_item_is_no_epoch():
+    """As by trainers that see whether a loader can be iterated over."""
+    iterable = as_iterable(shuffled())
+    iter(iterable)
+    assert SEVEN[:2] == read_epochs(iterable, 2)
+    one, other = iter(iterable), iter(iterable)
+    assert sorted(SEVEN[2:4]) == sorted([read(one), read(other)])
 
 
 def test_loaders_of_one_data_set_continue_each_other():

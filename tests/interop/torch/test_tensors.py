@@ -176,6 +176,29 @@ def test_state_beside_a_device_is_that_without(step):
     assert len(expected) == len(list(ahead.kept))
 
 
+@pytest.mark.parametrize('build', [to_torch, copied_ahead])
+def test_iterator_dropped_before_its_first_item_is_no_epoch(build):
+    """The next one has it; two that are alive at a time are two epochs."""
+    stream = build(shuffled())
+
+    def read(iterator):
+        """Return which epoch of the stream an iterator reads, all of it."""
+        assert 7 == sum(1 for _ in iterator)
+        plain, states = to_torch(shuffled()), []
+        for _ in range(4):
+            list(plain)
+            states.append(plain.state_dict())
+        return states.index(stream.state_dict())
+    iter(stream)
+    assert 7 == len(stream)
+    assert 0 == read(stream)
+    one, other = iter(stream), iter(stream)
+    del one
+    assert 1 == read(other)
+    one, other = iter(stream), iter(stream)
+    assert [2, 3] == [read(one), read(other)]
+
+
 def test_error_of_the_stream_is_raised_in_its_turn():
     """Not while the batch before it is returned."""
     class Failing(IndexableDataset):
