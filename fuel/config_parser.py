@@ -23,7 +23,7 @@ from fuel.exceptions import ConfigurationError
 from fuel.setting_types import (
     at_least, cache_folder_or_off, cores, directory_or_off,
     extra_downloader_converter, float_type, multiple_paths_parser,
-    path_parser, required, seconds)
+    path_parser, required, seconds, seconds_or_off)
 from fuel.suggestions import did_you_mean
 
 __all__ = ['Configuration', 'ConfigurationError', 'config',
@@ -309,6 +309,7 @@ for _key, _type, _default in (
         ('connect_timeout', seconds, 60.),
         ('reconnect_timeout', seconds, 30.),
         ('stall_timeout', seconds, 600.),
+        ('deadlock_timeout', seconds_or_off, 30.),
         ('server_journal', directory_or_off, None),
         ('remote_cache_path', cache_folder_or_off, None),
         ('remote_cache_bytes', at_least(0, 'bytes are', lambda: None), None),

@@ -1,6 +1,7 @@
 """Types of settings: what a value given in a file or program must be."""
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -150,3 +151,11 @@ def seconds(value: object) -> float:
     if not seconds >= 0:
         raise ValueError('a number of seconds is needed, not less than zero')
     return seconds
+
+
+def seconds_or_off(value: object) -> float:
+    """Return how long to wait; 0, None and ``'off'``, which YAML reads as
+    False, are without end."""
+    if value is None or value is False or value in ('off', 'none'):
+        return math.inf
+    return seconds(value) or math.inf

@@ -220,7 +220,7 @@ def test_settings_of_any_value_are_read_or_refused(key, value):
              'extra_converters': (list, tuple),
              'chunk_cache_bytes': (int, type(None)),
              'connect_timeout': float, 'reconnect_timeout': float,
-             'stall_timeout': float}
+             'stall_timeout': float, 'deadlock_timeout': float}
     with contextlib.suppress(AttributeError):
         delattr(fuel.config, key)
     setattr(fuel.config, key, value)
@@ -441,7 +441,8 @@ def test_example_fuelrc_loads(monkeypatch):
     ('extra_converters', 5), ('extra_converters', [5]),
     ('shared_memory_bytes', 0), ('shared_memory_bytes', 'much'),
     ('connect_timeout', -1), ('reconnect_timeout', 'soon'),
-    ('stall_timeout', float('nan')), ('remote_cache_path', 5),
+    ('stall_timeout', float('nan')), ('deadlock_timeout', 'soon'),
+    ('deadlock_timeout', True), ('remote_cache_path', 5),
     ('remote_cache_bytes', -1), ('remote_memory_bytes', None),
     ('remote_connections', 0), ('remote_timeout', 'soon')])
 def test_value_of_another_kind_is_an_error(key, value):

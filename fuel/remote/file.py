@@ -27,6 +27,7 @@ from fuel.remote.stream import RemoteStream
 from fuel.remote.transfers import Counts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.waits import limited_wait
 
 # Bytes at the beginning of a file that are read when it is opened: most of
 # the index of an HDF5 file, and the header of others.
@@ -106,7 +107,8 @@ class RemoteFile:
         """Make one request, and wait for it."""
         future = run_on_loop(self._origin.fetch(start, stop, expected))
         try:
-            answer: Answer = future.result(self._patience)
+            with limited_wait():
+                answer: Answer = future.result(self._patience)
         except BaseException:
             future.cancel()
             raise
@@ -207,7 +209,9 @@ class RemoteFile:
             transfers.evict()
 
     def _wait(self, fetch: Fetch) -> None:
-        if not fetch.done.wait(self._patience):
+        with limited_wait():
+            is_done = fetch.done.wait(self._patience)
+        if not is_done:
             raise TimeoutError(
                 f'{self.path}: the request for bytes from '
                 f'{fetch.first * self._transfers.table.page} on did not end')

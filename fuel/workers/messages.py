@@ -22,7 +22,7 @@ class Kind(enum.IntEnum):
     DELIVERED = 2
     RELEASE = 3
     LEAVE = 4
-    ASK_STACKS = 5
+    ASK_ACTIVITY = 5
     STREAM = 6
     MEASURE = 7
     # From the producer.
@@ -32,9 +32,10 @@ class Kind(enum.IntEnum):
     BATCH = 13
     END = 14
     ERROR = 15
-    STACKS = 16
+    ACTIVITY = 16
     MEASURED = 17
     UNLOADABLE = 18
+    TRACE = 19
 
 
 def encode(batch: Batch) -> tuple[bytes, Buffers]:

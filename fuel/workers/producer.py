@@ -16,8 +16,9 @@ from typing import Any
 from fuel.transport.channel import Channel, ChannelClosed, Message, Peer
 from fuel.transport.slots import BudgetError, Slot, SlotPool
 from fuel.typing import State, StreamLike
-from fuel.utils.threads import stack_of
 from fuel.workers.batch_maker import BatchMaker, Made
+from fuel.workers.copied_threads import use_no_threads_of_torch
+from fuel.workers.deadlock import offer_stacks, own_activity
 from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
 from fuel.workers.messages import Kind, encode, pickle_state
@@ -63,6 +64,7 @@ class Producer:
         # Guards the channel's reading end, the epochs and the pool.
         self._changed = threading.RLock()
         self._busy_since = 0.0
+        self._steps_taken = 0
         self._finished = threading.Event()
 
     def run(self) -> None:
@@ -113,9 +115,11 @@ class Producer:
             self._steps.append(partial(self._measure, message))
         elif kind == Kind.LEAVE:
             self.epochs.pop(message.epoch, None)
-        elif kind == Kind.ASK_STACKS:
+        elif kind == Kind.ASK_ACTIVITY:
             self.channel.send(Message(
-                Kind.STACKS, 0, payload=stack_of(pipeline_thread).encode()))
+                Kind.ACTIVITY, 0, payload=pickle.dumps(own_activity(
+                    pipeline_thread, self._steps_taken,
+                    is_busy=bool(self._busy_since)))))
 
     def _take_step(self) -> None:
         """Do one thing: begin an epoch, make a batch, or wait."""
@@ -134,6 +138,7 @@ class Producer:
         self._busy_since = time.monotonic()
         step()
         self._busy_since = 0.0
+        self._steps_taken += 1
 
     def _choose(self) -> tuple[_Epoch | None, Slot | None]:
         """Return an epoch that may go on, and the slot for its batch."""
@@ -274,8 +279,12 @@ def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     channel = Channel(connection, Peer(consumer))
     with suppress(ChannelClosed):
+        # Kept until the end, since the handler of the signal writes there.
+        _trace = offer_stacks(channel)
         if stream is None:
             stream, generators = _receive_stream(channel)
+        else:
+            use_no_threads_of_torch()
         if generators is not None:
             generators.install()
         Producer(stream, channel, max_batches, max_bytes).run()

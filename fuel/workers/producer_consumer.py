@@ -19,6 +19,7 @@ import zmq
 
 from fuel.exceptions import WorkerError
 from fuel.wire.values import pack_value, unpack_value
+from fuel.workers.copied_threads import use_no_threads_of_torch
 from fuel.workers.remote_errors import pickle_error, unpickle_error
 
 logger = logging.getLogger(__name__)
@@ -230,6 +231,7 @@ def _produce(producer: Callable[[zmq.Socket[Any]], object],
     """Run in the other process."""
     # Else this process would keep its own pipe from ending.
     not_mine.close()
+    use_no_threads_of_torch()
     try:
         address = pipe.recv_bytes().decode()
     except EOFError:

@@ -11,6 +11,7 @@ from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
 from fuel.profiling.report import StageProfile
 from fuel.typing import State, StreamLike
+from fuel.workers.copied_threads import warned_of_jax
 from fuel.workers.global_random import Generators
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch
 from fuel.workers.session import RemoteSession
@@ -78,9 +79,11 @@ class Team:
               skip: Callable[[Any, int], None],
               generators: Callable[[], Generators]) -> Team:
         """Start `count` workers that share a budget; see :class:`Worker`."""
-        return cls([Worker.start(stream, context, -(-max_batches // count),
-                                 max_bytes // count, stalled, generators())
-                    for _ in range(count)], skip)
+        with warned_of_jax(context.get_start_method()):
+            return cls([
+                Worker.start(stream, context, -(-max_batches // count),
+                             max_bytes // count, stalled, generators())
+                for _ in range(count)], skip)
 
     @property
     def pids(self) -> list[int]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from fuel.config_parser import config
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.report import StageProfile
@@ -24,13 +25,18 @@ from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
 from fuel.typing import Batch, StreamLike
 from fuel.utils.threads import end_thread_at_exit
+from fuel.workers.deadlock import (
+    Activity, DeadlockWatch, activity_seen_by_system, deadlock_text,
+    read_stacks)
 from fuel.workers.global_random import Generators
 from fuel.workers.messages import Kind
 from fuel.workers.producer import serve
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
-# Seconds that a worker has to end by itself.
+# Seconds that a worker has to end by itself, or to answer.
 _PATIENCE = 2.0
+# Seconds between looks at how long it has been waited for.
+_INTERVAL = 1.0
 _NOT_BEGUN = ('It did not even begin; its standard error says why. Workers '
               'that are not forked import your script, so what it does must '
               "stand under if __name__ == '__main__':")
@@ -53,7 +59,10 @@ class Worker:
         self._load_error: Exception | None = None
         self.interrupted = False
         self.is_cut = False
-        self._stacks = ''
+        self._deadlock_timeout: float = config.deadlock_timeout
+        self._activity: Activity | None = None
+        # Where a worker writes its stacks that cannot answer.
+        self._trace: Segment | None = None
         self._measured: list[StageProfile] | None = None
         self._has_answered = False
         self._next_number = 1
@@ -245,18 +254,31 @@ class Worker:
             raise self.error
         self._send(*(Message(Kind.RELEASE, 0, slot, int(reuse))
                      for slot, reuse in self.leases.returned()))
-        deadline = time.monotonic() + self.stalled
+        waited, watch = 0.0, DeadlockWatch(self._deadlock_timeout)
+        interval = min(_INTERVAL, self._deadlock_timeout)
         while not is_there():
+            begin = time.monotonic()
             try:
-                message = self._channel.receive(1.0)
+                message = self._channel.receive(interval)
             except ChannelClosed:
                 end_thread_at_exit()
                 self.error = self._death()
                 raise self.error from None
+            # While this process was stopped, by Ctrl-Z say, it did not wait.
+            waited += min(time.monotonic() - begin, interval)
             if message is not None:
                 self._handle(message)
-            elif time.monotonic() > deadline:
-                raise WorkerError(self._describe_stall())
+            elif waited >= self.stalled:
+                self._ask_activity()
+                raise WorkerError(
+                    f'the worker process {self.pid} of {self.name} has sent '
+                    f'nothing for {self.stalled} seconds (timeout). It is '
+                    f'at:\n{self._get_stacks()}')
+            elif watch.is_due(waited) and watch.look(
+                    waited, self._ask_activity(is_there)):
+                raise WorkerError(deadlock_text(
+                    f'{self.pid} of {self.name}', self._deadlock_timeout,
+                    self._get_stacks()))
 
     def _handle(self, message: Message) -> None:
         self._has_answered = True
@@ -268,8 +290,11 @@ class Worker:
             self.leases.drop_segment(message.first)
         elif message.kind == Kind.MEASURED:
             self._measured = pickle.loads(message.payload)
-        elif message.kind == Kind.STACKS:
-            self._stacks = message.payload.decode()
+        elif message.kind == Kind.ACTIVITY:
+            self._activity = pickle.loads(message.payload)
+        elif message.kind == Kind.TRACE:
+            assert message.descriptor is not None
+            self._trace = Segment(message.descriptor, message.second)
         elif message.kind == Kind.UNLOADABLE:
             self._load_error = pipeline_error(message.payload)
             for epoch in self.epochs.values():
@@ -305,19 +330,34 @@ class Worker:
             f'the worker process {self.pid} of {self.name} ended {how} '
             f'before the epoch did. {hint}')
 
-    def _describe_stall(self) -> str:
-        self._stacks = ''
-        self._send(Message(Kind.ASK_STACKS, 0))
+    def _ask_activity(self, is_there: Callable[[], bool] = lambda: False,
+                      ) -> Activity | None:
+        """Return what the worker does, None if unknown or a condition is true.
+
+        Its pipeline may be in the middle of something.
+        """
+        self._activity = None
+        self._send(Message(Kind.ASK_ACTIVITY, 0))
         deadline = time.monotonic() + _PATIENCE
         with suppress(ChannelClosed):
-            while not self._stacks and time.monotonic() < deadline:
+            while time.monotonic() < deadline:
                 message = self._channel.receive(0.2)
                 if message is not None:
                     self._handle(message)
-        stacks = self._stacks or 'unknown, since it does not answer'
-        return (f'the worker process {self.pid} of {self.name} has '
-                f'sent nothing for {self.stalled} seconds (timeout). It is '
-                f'at:\n{stacks}')
+                if self._activity is not None or is_there():
+                    return self._activity
+        return None if self.pid is None else activity_seen_by_system(self.pid)
+
+    def _get_stacks(self) -> str:
+        """Return where the worker is, which was asked just before."""
+        if self._activity is not None:
+            return self._activity.stack
+        stacks = ''
+        if (self._process is not None and self._process.pid is not None
+                and self._process.exitcode is None
+                and self._trace is not None):
+            stacks = read_stacks(self._process.pid, self._trace)
+        return stacks or 'unknown, since it does not answer'
 
     def cut(self) -> None:
         """Interrupt a thread that waits for a batch."""

@@ -1,0 +1,222 @@
+"""A worker that waits for nothing that comes is told, and no other one."""
+import ctypes
+import math
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+from support.process_pipelines import Faulty, assert_same, build
+from support.waiting import wait_until
+
+from fuel import config
+from fuel.exceptions import WorkerError
+from fuel.transformers import BackgroundProcess, MultiProcessing
+from fuel.utils.waits import limited_wait
+from fuel.workers.deadlock import (
+    Activity,
+    DeadlockWatch,
+    activity_seen_by_system,
+)
+
+pytestmark = pytest.mark.timeout(60)
+
+LOCK = threading.Lock()
+
+
+def take_lock():
+    """Take a lock that somebody held when this process was forked."""
+    with LOCK:
+        pass
+
+
+def lock_interpreter():
+    """Wait without end, as a library does that keeps the interpreter."""
+    mutex = ctypes.create_string_buffer(64)
+    libc = ctypes.PyDLL(None)
+    libc.pthread_mutex_lock(mutex)
+    libc.pthread_mutex_lock(mutex)
+
+
+def wait_with_limit():
+    """Wait as Fuel's own requests do."""
+    with limited_wait():
+        time.sleep(0.9)
+
+
+def wait_for_child():
+    """Let another program do the work."""
+    subprocess.run(['sleep', '0.9'], check=True)
+
+
+def compute():
+    """Use a processor."""
+    end = time.process_time() + 0.9
+    while time.process_time() < end:
+        pass
+
+
+@pytest.fixture
+def ahead():
+    """Return a maker of streams whose workers are judged early."""
+    made = []
+
+    def make(fault, **kwargs):
+        made.append(MultiProcessing(
+            Faulty(build(), 1, fault), start_method='fork', **kwargs))
+        return made[-1].get_epoch_iterator()
+
+    config.deadlock_timeout = 0.3
+    yield make
+    del config.deadlock_timeout
+    for stream in made:
+        stream.close()
+
+
+def test_lock_that_was_held_at_the_fork_is_told_with_the_stack(ahead):
+    """The text names the remedies, and the setting."""
+    with LOCK:
+        epoch = ahead(take_lock)
+        next(epoch)
+        with pytest.raises(
+                WorkerError, match=r"(?s)used no processor time for 0\.3 s.*"
+                "start_method='forkserver'.*__main__.*"
+                'fuel.config.deadlock_timeout.*take_lock'):
+            next(epoch)
+
+
+def test_wait_that_keeps_the_interpreter_is_told_with_the_stack(ahead):
+    """No thread of the worker can answer, so the system is asked."""
+    epoch = ahead(lock_interpreter)
+    next(epoch)
+    with pytest.raises(
+            WorkerError, match='(?s)no processor time.*in lock_interpreter'):
+        next(epoch)
+
+
+@pytest.mark.full
+def test_wait_that_keeps_the_interpreter_shows_its_stack_at_timeout(ahead):
+    """Also where deadlocks are not looked for."""
+    config.deadlock_timeout = 'off'
+    epoch = ahead(lock_interpreter, timeout=0.5)
+    next(epoch)
+    with pytest.raises(
+            WorkerError, match=r'(?s)0\.5 seconds \(timeout\).*in lock_inter'):
+        next(epoch)
+
+
+@pytest.mark.parametrize('fault', [compute, wait_with_limit, wait_for_child])
+def test_worker_that_is_not_idle_is_waited_for(ahead, fault):
+    """It computes, or its wait ends by itself, or another process works."""
+    assert_same(build().get_epoch_iterator(), ahead(fault))
+
+
+@pytest.mark.parametrize('off', [0, None, 'off', False])
+def test_setting_turns_it_off(ahead, off):
+    """A worker may wait for the stall's timeout then."""
+    config.deadlock_timeout = off
+    assert config.deadlock_timeout == math.inf
+    assert_same(build().get_epoch_iterator(), ahead(
+        lambda: time.sleep(0.7), timeout=10))
+
+
+def test_worker_that_was_stopped_is_waited_for(ahead):
+    """What the system does not let run is not deadlocked."""
+    epoch = ahead(lambda: time.sleep(0.3))
+    worker = epoch.data_stream.worker_pids[0]
+    os.kill(worker, signal.SIGSTOP)
+    threading.Timer(
+        1, lambda: os.kill(worker, signal.SIGCONT)).start()
+    assert_same(build().get_epoch_iterator(), epoch)
+
+
+def test_full_queue_is_no_deadlock(ahead):
+    """A worker waits for its consumer as long as that takes."""
+    epoch = ahead(lambda: None, max_store=1)
+    found = []
+    for batch in epoch:
+        found.append(batch)
+        if len(found) < 3:
+            time.sleep(0.5)
+    assert_same(build().get_epoch_iterator(), found)
+
+
+@pytest.mark.usefixtures('ahead')
+def test_workers_of_workers_are_waited_for():
+    """The outer one is idle while the inner one computes."""
+    inner = MultiProcessing(Faulty(build(), 1, compute), start_method='fork')
+    with MultiProcessing(inner, start_method='fork') as outer:
+        assert_same(build().get_epoch_iterator(), outer.get_epoch_iterator())
+
+
+def test_time_for_which_the_consumer_was_stopped_does_not_count(
+        ahead, monkeypatch):
+    """Ctrl-Z and a lid that is closed stop both."""
+    config.deadlock_timeout = 2
+    now, skipped = time.monotonic, [0.]
+    monkeypatch.setattr(time, 'monotonic', lambda: now() + skipped[0])
+    epoch = ahead(lambda: time.sleep(1.9), timeout=10)
+    threading.Timer(1.2, lambda: skipped.insert(0, 3600.)).start()
+    assert_same(build().get_epoch_iterator(), epoch)
+
+
+@pytest.mark.usefixtures('ahead')
+def test_process_of_the_caller_is_judged_too():
+    """It is not Fuel that started it."""
+    with LOCK:
+        background = BackgroundProcess(Faulty(build(), 0, take_lock), 2)
+        child = os.fork()
+        if not child:
+            background.main()
+            os._exit(0)
+        with pytest.raises(WorkerError, match='(?s)None of Faulty.*take_lock'):
+            background.get_next_data()
+    background.close()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+IDLE = Activity('', 3, 1., may_wait=False)
+
+
+@pytest.mark.parametrize('before, now, deadlocked', [
+    (IDLE, IDLE, True),
+    (IDLE, IDLE._replace(seconds=1.0009), True),
+    (IDLE, IDLE._replace(seconds=1.0011), False),
+    (IDLE, IDLE._replace(steps=4), False),
+    (IDLE, IDLE._replace(may_wait=True), False),
+    (IDLE._replace(may_wait=True), IDLE, False),
+    (IDLE, None, False), (None, IDLE, False)])
+def test_two_looks_of_no_activity_make_a_deadlock(before, now, deadlocked):
+    """Of a worker that was free to act both times."""
+    watch = DeadlockWatch(10)
+    assert not watch.is_due(0.9)
+    assert watch.is_due(1)
+    assert not watch.look(1, before)
+    assert watch.look(11, now) is deadlocked
+
+
+def test_watch_looks_again_soon_if_it_could_not_judge():
+    """And after the limit if it could."""
+    watch = DeadlockWatch(10)
+    watch.look(1, None)
+    assert (watch.is_due(1.9), watch.is_due(2)) == (False, True)
+    watch.look(2, IDLE)
+    assert (watch.is_due(11.9), watch.is_due(12)) == (False, True)
+    assert not DeadlockWatch(math.inf).is_due(1e9)
+
+
+def test_activity_of_a_process_is_seen_from_outside():
+    """Its time, and whether it runs; nothing of one that does not exist."""
+    process = subprocess.Popen(['sleep', '20'])
+    try:
+        wait_until(lambda: not activity_seen_by_system(process.pid).may_wait)
+        assert activity_seen_by_system(process.pid).seconds < 1
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: activity_seen_by_system(process.pid).may_wait)
+    finally:
+        process.kill()
+        process.wait()
+    assert activity_seen_by_system(process.pid) is None
