@@ -2,12 +2,12 @@
 from __future__ import annotations
 
 import collections
-import sys
 import zlib
 from typing import Any
 
 from fuel.epochs.pipeline import child_streams
 from fuel.schemes.shard import Shard
+from fuel.utils.ranks import process_group
 
 # How often this process has shared a pipeline, by its description.
 counts: collections.Counter[str] = collections.Counter()
@@ -38,11 +38,7 @@ def check_agreement(stream: Any, shard: Shard) -> None:
 
 def _store() -> Any:
     """Return the store of PyTorch's process group, None if there is none."""
-    distributed = sys.modules.get('torch.distributed')
-    if distributed is None or not getattr(
-            distributed, 'is_initialized', bool)():
-        return None
-    module = getattr(distributed, 'distributed_c10d', None)
+    module = getattr(process_group(), 'distributed_c10d', None)
     find = getattr(module, '_get_default_store', None)
     return None if find is None else find()
 

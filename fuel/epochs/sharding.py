@@ -15,7 +15,7 @@ from fuel.epochs.planned import PlannedReader
 from fuel.epochs.process_group import check_agreement
 from fuel.epochs.share_reader import ShareReader, StageReads
 from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
-from fuel.schemes.shard import Shard, num_of_rank
+from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.typing import EpochReader
 from fuel.utils import rng_state
 from fuel.utils.overrides import covers, is_own
@@ -300,6 +300,8 @@ def begin_sharded(stream: Any, epoch: Epoch) -> None:
     """Prepare an epoch of a stream whose order ranks share, if they do."""
     shard = sharding_of(stream)
     if shard is not None:
+        if isinstance(shard, FoundShard):
+            shard.check_world()
         check_draws(stream)
         epoch.step = shard.step
 

@@ -76,6 +76,21 @@ class Shard(NamedTuple):
                      (self.rank + 1) * size // self.num_shards)
 
 
+class FoundShard(Shard):
+    """A share whose rank was found where the share was taken."""
+
+    def check_world(self) -> None:
+        """Refuse to read if this process is another rank now."""
+        found = find_rank()
+        if found.is_known and found[:2] != self[:2]:
+            raise ValueError(
+                f'the share was taken as rank {self.rank} of '
+                f'{self.num_shards}, but now this is rank {found.rank} of '
+                f'{found.num_ranks}, as {found.source} says: take the share '
+                'in each process after its ranks are known, such as where '
+                'the trainer asks for its loaders')
+
+
 def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
                   uneven: str = 'uneven') -> Shard:
     """Return a shard whose fields are checked."""
@@ -96,11 +111,12 @@ def checked_shard(rank: object, num_shards: object = None, by: str = 'batch',
     return Shard(rank, num_shards, by, uneven)
 
 
-def found_rank() -> tuple[int, int]:
-    """Return rank and number of ranks from the environment, and log them."""
+def found_shard(by: str = 'batch', uneven: str = 'uneven') -> FoundShard:
+    """Return the share of the rank that this process is, and log it."""
     found = find_rank()
     log.info('rank %d of %d, as %s says', *found)
-    return found.rank, found.num_ranks
+    return FoundShard(*checked_shard(
+        found.rank, found.num_ranks, by, uneven))
 
 
 def as_shard(shard: object) -> Shard | None:
@@ -108,7 +124,7 @@ def as_shard(shard: object) -> Shard | None:
     if shard is None:
         return None
     if shard == 'auto':
-        return checked_shard(*found_rank())
+        return found_shard()
     if not isinstance(shard, Sequence) or isinstance(shard, str) or (
             not 2 <= len(shard) <= len(Shard._fields)):
         raise TypeError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.epochs.sharding import shard_pipeline
-from fuel.schemes.shard import Shard, checked_shard, found_rank
+from fuel.schemes.shard import Shard, checked_shard, found_shard
 
 
 class Shardable:
@@ -31,8 +31,9 @@ class Shardable:
         ----------
         rank : int, Shard or str
             From 0 to below `num_shards`. With ``'auto'``, rank and number
-            are those of the launcher: torchrun, MPI, SLURM, Ray
-            Train or JAX.
+            are those of `torch.distributed` if it is initialised, or of the
+            launcher: torchrun, MPI, SLURM, Ray Train or JAX. An epoch that
+            begins where they are others is an error.
         num_shards : int, optional
             How many ranks share the order. It must be given with a rank.
         by : {'batch', 'example'}, optional
@@ -82,8 +83,9 @@ class Shardable:
         [[1, 6], [3, 5]]
         """
         if isinstance(rank, Shard):
-            return shard_pipeline(self, checked_shard(*rank))
+            checked_shard(*rank)
+            return shard_pipeline(self, rank)
         if rank == 'auto':
-            rank, num_shards = found_rank()
+            return shard_pipeline(self, found_shard(by, uneven))
         return shard_pipeline(
             self, checked_shard(rank, num_shards, by, uneven))

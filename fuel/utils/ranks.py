@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class FoundRank(NamedTuple):
@@ -14,6 +14,13 @@ class FoundRank(NamedTuple):
     num_ranks: int
     source: str
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anybody says so (bool)."""
+        return self.source != _NOBODY
+
+
+_NOBODY = 'nobody, so this is the only rank'
 
 # The variables of each launcher: its name, the rank, the number of ranks.
 # SLURM sets the number of tasks in a batch script too, where the script is
@@ -30,15 +37,20 @@ LAUNCHERS = (
 def find_rank() -> FoundRank:
     """Return the number of this process, and how many there are.
 
-    The variables of torchrun are looked at first, then those of MPI, then
-    those of SLURM, then Ray Train and JAX are asked, if they are imported.
-    Where none of them knows, this is the only process.
+    A process group of `torch.distributed` is asked first.  Then the
+    variables of torchrun are looked at, those of MPI and those of SLURM, and
+    then Ray Train and JAX are asked, if they are imported.  Where none of
+    them knows, this is the only process.
 
     Raises
     ------
     ValueError
         If a variable is no number, or a number outside the range.
     """
+    group = process_group()
+    if group is not None:
+        return _checked(group.get_rank(), group.get_world_size(),
+                        'torch.distributed')
     for launcher, rank, count in LAUNCHERS:
         if rank in os.environ and count in os.environ:
             return _checked(_number(rank), _number(count),
@@ -51,7 +63,14 @@ def find_rank() -> FoundRank:
         index: Callable[[], int] = jax.process_index
         total: Callable[[], int] = jax.process_count
         return _checked(index(), total(), 'jax.process_index()')
-    return FoundRank(0, 1, 'nobody, so this is the only rank')
+    return FoundRank(0, 1, _NOBODY)
+
+
+def process_group() -> Any:
+    """Return the module `torch.distributed` if it is initialised."""
+    module: Any = sys.modules.get('torch.distributed')
+    return (module if module is not None and module.is_available()
+            and module.is_initialized() else None)
 
 
 def _found_in_ray_train() -> FoundRank | None:

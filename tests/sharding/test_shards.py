@@ -14,12 +14,13 @@ from fuel.schemes import (
     ShuffledExampleScheme, ShuffledScheme)
 from fuel.streams import DataStream
 from fuel.transformers import (
-    Batch, Cache, Filter, Mapping, MarkPadding, Merge, MultiProcessing,
+    Batch, Cache, Cast, Filter, Mapping, MarkPadding, Merge, MultiProcessing,
     SeededTransformer, Transformer, Unpack)
 from fuel.transformers.image import RandomFixedSizeCrop
 from fuel.transformers.noise import GaussianNoise
 from fuel.transformers.sequences import BucketBatch
 from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.utils.ranks import FoundRank, find_rank
 
 LAUNCHERS = {
     'RANK', 'WORLD_SIZE', 'OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_SIZE',
@@ -169,6 +170,37 @@ class TestLaunchers:
         monkeypatch.setenv('WORLD_SIZE', '2')
         assert (0, 2) == batches().shard('auto').iteration_scheme.sharding[:2]
 
+    @pytest.mark.parametrize('build', [
+        lambda: batches().shard('auto'),
+        lambda: DataStream(pipelines.dataset(12), batch_size=2, shard='auto'),
+        lambda: Cast(batches(), 'float32').shard('auto')])
+    def test_epoch_of_another_rank_than_was_found_is_refused(
+            self, monkeypatch, build):
+        """As of a stream that is built before a trainer has set the rank."""
+        stream = build()
+        assert len(list(stream)) in (4, 6)
+        monkeypatch.setenv('RANK', '1')
+        monkeypatch.setenv('WORLD_SIZE', '2')
+        with pytest.raises(ValueError, match=(
+                'taken as rank 0 of 1, but now this is rank 1 of 2, as '
+                'torchrun .* says: take the share in each process after')):
+            list(stream)
+        stream = build()
+        assert len(list(stream)) in (2, 3)
+        # What nobody says is no contradiction.
+        monkeypatch.delenv('RANK')
+        assert len(list(stream)) in (2, 3)
+
+    def test_process_group_of_pytorch_is_asked_first(self, monkeypatch):
+        """Trainers initialise one whose rank no variable may tell."""
+        monkeypatch.setenv('RANK', '0')
+        monkeypatch.setenv('WORLD_SIZE', '2')
+        monkeypatch.setitem(
+            sys.modules, 'torch.distributed', types.SimpleNamespace(
+                is_available=lambda: True, is_initialized=lambda: True,
+                get_rank=lambda: 2, get_world_size=lambda: 3))
+        assert FoundRank(2, 3, 'torch.distributed') == find_rank()
+
     @pytest.mark.parametrize('rank, count, text', [
         ('one', '2', 'variable RANK must be an integer'),
         ('2', '2', 'rank 2 of 2, which is outside')])
@@ -195,7 +227,8 @@ def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
     store = Store()
     monkeypatch.setitem(sys.modules, 'torch.distributed',
                         types.SimpleNamespace(
-        is_initialized=lambda: True, distributed_c10d=types.SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True,
+        distributed_c10d=types.SimpleNamespace(
             _get_default_store=lambda: store)))
 
     def rank(*shard):

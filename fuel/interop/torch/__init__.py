@@ -3,9 +3,10 @@ from fuel.interop.extras import from_extra
 
 with from_extra('torch', 'torch'):
     from fuel.interop.torch.dataset import TorchDataset
-    from fuel.interop.torch.iterable import StreamIterable, as_iterable
+    from fuel.interop.torch.iterable import as_iterable
     from fuel.interop.torch.map_style import MapStyleDataset, as_map
     from fuel.interop.torch.stage import ToTorch, to_torch
+    from fuel.interop.torch.stream_iterable import StreamIterable
 
 __all__ = ['MapStyleDataset', 'StreamIterable', 'ToTorch', 'TorchDataset',
            'as_iterable', 'as_map', 'to_torch']

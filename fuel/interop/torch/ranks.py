@@ -3,44 +3,81 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import torch.distributed
-
 from fuel.epochs.sharding import sharding_of
-from fuel.schemes.shard import Shard, as_shard, checked_shard, found_rank
+from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
+from fuel.utils.ranks import find_rank
 
 #: Rank and number of ranks, ``'auto'``, or None.
 ShardLike: TypeAlias = 'tuple[int, int] | str | None'
 
 
-def share_of_rank(stream: StreamLike, shard: ShardLike, by: str,
-                  uneven: str | None) -> Any:
-    """Return the stream of this rank, or the stream itself if it is alone.
+class RankShare:
+    """A stream, of which this process reads its rank's part.
 
-    A stream that is sharded already stays as it is.
+    Trainers tell the rank late: where nobody does when the share is made, it
+    is found when the stream is wanted.  A rank that changes afterwards is an
+    error.  A stream that is sharded already stays as it is.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream
+    shard : tuple of int or 'auto', optional
+    by, uneven : str, optional
+        See :func:`~fuel.interop.torch.as_iterable`.
+
+    Attributes
+    ----------
+    whole : AbstractDataStream
+        The stream that is shared.
+    shard : Shard or None
+        What was taken of it; None: all, or nothing yet.
     """
-    if sharding_of(stream) is not None:
-        if shard not in (None, 'auto'):
-            raise ValueError(
-                f'{type(stream).__name__} is sharded already, as '
-                f'{tuple(sharding_of(stream) or ())}: leave shard out')
-        return stream
-    rank = _rank() if shard == 'auto' else as_shard(shard)
-    if rank is None or rank.num_shards == 1:
-        return stream
-    if uneven is None:
-        _check_even(stream, rank.num_shards, by)
-    sharded: Any = stream
-    return sharded.shard(*rank[:2], by=by, uneven=uneven or 'uneven')
 
+    def __init__(self, stream: StreamLike, shard: ShardLike = 'auto',
+                 by: str = 'batch', uneven: str | None = None) -> None:
+        self.whole = stream
+        self._by = by
+        self._uneven = uneven
+        self.shard: Shard | None = None
+        self._stream: Any = None
+        present = sharding_of(stream)
+        if present is not None:
+            if shard not in (None, 'auto'):
+                raise ValueError(
+                    f'{type(stream).__name__} is sharded already, as '
+                    f'{tuple(present)}: leave shard out')
+            self._stream, self.shard = stream, present
+        elif shard != 'auto':
+            self._take(as_shard(shard))
+        else:
+            self.find()
 
-def _rank() -> Shard:
-    """Return what `torch.distributed` knows, or the launcher's variables."""
-    if (torch.distributed.is_available()
-            and torch.distributed.is_initialized()):
-        return checked_shard(torch.distributed.get_rank(),
-                             torch.distributed.get_world_size())
-    return checked_shard(*found_rank())
+    def find(self) -> None:
+        """Take the share of this rank, if it is known by now."""
+        if self._stream is None and find_rank().is_known:
+            self._take(found_shard())
+
+    @property
+    def stream(self) -> Any:
+        """The stream of this rank (AbstractDataStream)."""
+        if self._stream is None:
+            self._take(found_shard())
+        return self._stream
+
+    def check_world(self) -> None:
+        """Refuse to read if the rank was another one."""
+        if isinstance(self.shard, FoundShard):
+            self.shard.check_world()
+
+    def _take(self, shard: Shard | None) -> None:
+        stream: Any = self.whole
+        if shard is not None and shard.num_shards > 1:
+            if self._uneven is None:
+                _check_even(stream, shard.num_shards, self._by)
+            stream = stream.shard(shard._replace(
+                by=self._by, uneven=self._uneven or 'uneven'))
+        self._stream, self.shard = stream, shard
 
 
 def _check_even(stream: Any, num_ranks: int, by: str) -> None:

@@ -120,6 +120,31 @@ def test_rank_is_that_of_the_launcher(monkeypatch):
         as_iterable(sharded, shard=(0, 2))
 
 
+@pytest.mark.parametrize('num_workers', [0, 2])
+def test_rank_that_is_told_late_is_found_by_the_iteration(
+        monkeypatch, num_workers):
+    """Trainers set it when they start, after their data were built."""
+    iterable = as_iterable(ordered())
+    monkeypatch.setenv('RANK', '1')
+    monkeypatch.setenv('WORLD_SIZE', '2')
+    loader = DataLoader(iterable, batch_size=None, num_workers=num_workers)
+    assert plain_epochs(ordered, 1)[0][1::2] == [
+        rows.tolist() for rows, _ in loader]
+    assert 'as_iterable(DataStream, shard=(1, 2))' == repr(iterable)
+
+
+@pytest.mark.parametrize('num_workers', [0, 1])
+def test_rank_that_changes_is_refused(monkeypatch, num_workers):
+    """Each would read what the other has read."""
+    iterable = as_iterable(shuffled())
+    assert 7 == len(iterable)
+    monkeypatch.setenv('RANK', '1')
+    monkeypatch.setenv('WORLD_SIZE', '7')
+    loader = DataLoader(iterable, batch_size=None, num_workers=num_workers)
+    with pytest.raises(ValueError, match='rank 0 of 1, but now .* 1 of 7'):
+        list(loader)
+
+
 def test_batches_that_cannot_be_shared_evenly_are_refused():
     """Rather than letting one rank wait for the others for ever."""
     with pytest.raises(ValueError, match=r'7 batches.*by 2 ranks.*"drop"'):

@@ -1,0 +1,354 @@
+"""Iterate over the epochs of a stream in the loaders of PyTorch."""
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing import context
+from typing import Any
+
+from torch.utils.data import IterableDataset, get_worker_info
+
+from fuel import config
+from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.state import FINISHED
+from fuel.exceptions import StateMismatchError
+from fuel.interop.torch.callers import refuse_to_collate
+from fuel.interop.torch.epoch_register import (
+    EpochRegister,
+    Session,
+    advance,
+)
+from fuel.interop.torch.ranks import RankShare
+from fuel.interop.torch.share import (
+    Share, ShareState, is_loader_state, is_share_state, read_loader_state,
+    read_share_state)
+from fuel.interop.torch.worker_batches import SharedBatches
+from fuel.interop.torch.slot_tensors import SlotSender, make_sender
+from fuel.interop.torch.tensors import as_tensors
+from fuel.iterator import as_dict as name_sources
+from fuel.transformers.source_names import as_names, check_known
+from fuel.typing import Batch, EpochIterator, State
+from fuel.utils.checks import positive
+from fuel.utils.forks import Step, at_fork, for_each
+
+
+class StreamIterable(IterableDataset[Any]):
+    """An iterable-style data set of PyTorch over a stream of Fuel.
+
+    :func:`as_iterable` makes it.  Each iteration is an epoch.  Workers of a
+    `DataLoader` take turns: of `n` workers, worker `w` makes the batches
+    ``w``, ``w + n``, and so on.  They agree on the epoch, whether they are
+    persistent or started anew for each.
+
+    Attributes
+    ----------
+    stream : AbstractDataStream
+    as_dict : bool
+    which_sources : tuple of str or None
+    joins_batches : bool
+
+    Notes
+    -----
+    torchdata's `StatefulDataLoader` saves and restores the position through
+    :meth:`state_dict` and :meth:`load_state_dict`.  With PyTorch's own
+    `DataLoader`, which may have batches in its queue, :meth:`state_after`
+    returns the position after the batches that were used.
+    """
+
+    def __init__(self, share: RankShare, as_dict: bool = False,
+                 which_sources: Sequence[str] | None = None,
+                 joins_batches: bool = False) -> None:
+        if which_sources is not None:
+            which_sources = as_names('which_sources', which_sources)
+            check_known('which_sources', which_sources, share.whole.sources)
+        self._rank = share
+        self.as_dict = as_dict
+        self.which_sources = which_sources
+        self.joins_batches = bool(joins_batches)
+        self._register = EpochRegister()
+        self._clear()
+        _iterables.add(self)
+
+    @property
+    def stream(self) -> Any:
+        """The stream, or this rank's part of it (AbstractDataStream)."""
+        return self._rank.stream
+
+    def find_rank(self) -> None:
+        """Take the part of this rank, if it is known by now.
+
+        Workers that are forked have it from their parent, as only that may
+        talk to the process group.
+        """
+        # What is wrong is raised by the iteration.
+        with suppress(ValueError):
+            self._rank.find()
+
+    def _clear(self) -> None:
+        # What belongs to this process.
+        self._share: Share | None = None
+        self._sender: SlotSender | None = None
+        self._resumed: ShareState | None = None
+        self._begun = 0
+        self._pid = os.getpid()
+
+    def _clear_after_fork(self) -> None:
+        if self._pid != os.getpid():
+            self._clear()
+
+    def __repr__(self) -> str:
+        arguments = [type(self._rank.whole).__name__]
+        arguments += ['as_dict=True'] * self.as_dict
+        if self.which_sources is not None:
+            arguments.append(f'which_sources={self.which_sources}')
+        arguments += ['joins_batches=True'] * self.joins_batches
+        shard = self._rank.shard
+        if shard is not None and shard.num_shards > 1:
+            arguments.append(f'shard={tuple(shard[:2])}')
+        return f'as_iterable({", ".join(arguments)})'
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.find_rank()
+        state = {**vars(self), '_share': None, '_sender': None,
+                 '_resumed': None, '_begun': 0}
+        # A worker that is not forked shares the register, a copy has its
+        # own.
+        state['_register'] = (
+            self._register.folder if context.get_spawning_popen() is not None
+            else self._register.read())
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        register = state['_register']
+        self._register = (EpochRegister.at(register)
+                          if isinstance(register, str)
+                          else EpochRegister(register))
+        self._clear()
+        _iterables.add(self)
+
+    def __len__(self) -> int:
+        """Return the number of items of an epoch, if it is known."""
+        return len(self.stream)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over an epoch, or this worker's part of it."""
+        self._clear_after_fork()
+        self._rank.check_world()
+        if not (self.stream.produces_examples or self.joins_batches):
+            refuse_to_collate()
+        info = get_worker_info()
+        if info is None:
+            self._share = Share(partial(
+                self._register.begin_here, self.stream), self._read)
+            return self._share
+        if info.num_workers > 1:
+            check_one_to_one(self.stream)
+        session = Session(info.seed - info.id, self._begun)
+        self._begun += 1
+        resumed, self._resumed = self._resumed, None
+        self._share = (self._begin(session, info.id, info.num_workers)
+                       if resumed is None
+                       else self._resume(session, resumed))
+        return self._share
+
+    def _begin(self, session: Session, worker: int, count: int) -> Share:
+        # At once, so that the register knows of every worker.
+        epoch = self._register.begin_share(self.stream, session, worker)
+        return Share(lambda: epoch, self._worker_reader(), worker, count)
+
+    def _resume(self, session: Session, state: ShareState) -> Share:
+        ended = state.stream if state.stream['epoch'] == FINISHED else None
+        epoch = self._register.resume_share(
+            self.stream, session, state.worker, state.stream)
+        return Share(lambda: epoch, self._worker_reader(), state.worker,
+                     state.num_workers, state.taken, ended)
+
+    def _read(self, iterator: EpochIterator[Batch]) -> Any:
+        return self._convert(next(iterator))
+
+    def _worker_reader(self) -> Callable[[EpochIterator[Batch]], Any]:
+        """Return what reads the items of an epoch in a worker."""
+        if self._sender is None and not self.stream.produces_examples:
+            self._sender = make_sender(config.shared_memory_bytes)
+        if self._sender is None:
+            # The loader makes batches of examples.
+            return self._read
+        batches = SharedBatches(
+            self.stream, self.stream.sources if self.which_sources is None
+            else self.which_sources, self._sender)
+        return lambda iterator: self._convert(batches.read(iterator))
+
+    def _convert(self, data: Batch) -> Any:
+        tensors = as_tensors(data, self.stream, self.which_sources)
+        return name_sources(self.stream, tensors) if self.as_dict else tensors
+
+    def state_dict(self) -> State:
+        """Return where this process stands, as plain data ready for JSON.
+
+        `StatefulDataLoader` calls it, in each worker.
+
+        Returns
+        -------
+        dict
+
+        Raises
+        ------
+        RuntimeError
+            If workers read the stream, and this is not one of them: they
+            may be ahead of what was used.
+        """
+        self._clear_after_fork()
+        if self._share is not None and (
+                self._share.has_begun or get_worker_info() is not None):
+            return self._share.state().as_dict()
+        if get_worker_info() is None and self._register.last is not None:
+            raise RuntimeError(
+                'the batches are made by workers of a DataLoader, which may '
+                'be ahead of what was used: save state_after(count), with '
+                'the number of batches that this pass of the loader has '
+                'delivered, or let torchdata.stateful_dataloader.'
+                'StatefulDataLoader save its state_dict()')
+        return ShareState(0, 0, 0, self.stream.state_dict()).as_dict()
+
+    def state_after(self, count: int | None = None) -> State:
+        """Return the stream's state after so many batches of this pass.
+
+        To be called in the process of the loader, where workers are ahead
+        of what was used.
+
+        Parameters
+        ----------
+        count : int, optional
+            How many batches the loader's iterator made last has delivered,
+            so from 1 in each epoch and after each resume.  None: all.
+
+        Returns
+        -------
+        dict
+            A state of the stream, which does not depend on the number of
+            workers: for :meth:`load_state_dict`, or that of a stream built
+            in the same way.
+
+        Raises
+        ------
+        ValueError
+            If no epoch has begun, this pass has fewer batches, or this
+            process itself has read another number of them.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from torch.utils.data import DataLoader
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> def build():
+        ...     return as_iterable(DataStream(
+        ...         IndexableDataset(numpy.arange(6)),
+        ...         iteration_scheme=ShuffledScheme(6, 2)))
+        >>> batches = build()
+        >>> loader = DataLoader(batches, batch_size=None, num_workers=2)
+        >>> for step, (data,) in enumerate(loader, 1):
+        ...     state = batches.state_after(step)
+        ...     print(data)
+        ...     break
+        tensor([2, 1])
+        >>> restored = build()
+        >>> restored.load_state_dict(state)
+        >>> for data, in DataLoader(restored, batch_size=None):
+        ...     print(data)
+        tensor([4, 0])
+        tensor([3, 5])
+        """
+        if count is not None:
+            count = positive('count', count)
+        share = self._share
+        if share is not None and share.has_begun:
+            return self._state_here(share, count)
+        epoch = self._register.last
+        if epoch is None:
+            raise ValueError(
+                'no epoch has begun, so no batches can have been delivered')
+        return self._advanced(epoch['state'], count)
+
+    def _state_here(self, share: Share, count: int | None) -> State:
+        """Return the state of an epoch that this process reads."""
+        state: State = share.iterator.state_dict()
+        is_over = state['epoch'] == FINISHED
+        if count != (None if is_over else share.taken):
+            raise ValueError(
+                f'this process has read {share.taken} batches of the epoch '
+                f'itself{" and its end" * is_over}, so the state after '
+                f'{"its end" if count is None else count} is not at hand')
+        return state
+
+    def _advanced(self, state: State, count: int | None) -> State:
+        """Return a state of the stream some items further on."""
+        self.stream.load_state_dict(state)
+        iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
+        advance(iterator, count)
+        return iterator.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state with the next iteration.
+
+        Parameters
+        ----------
+        state : dict
+            A state of the stream, from :meth:`state_after` or its own
+            `state_dict`; what :meth:`state_dict` returned; or the state of
+            a whole `StatefulDataLoader`.  All but those of single workers
+            may go on with another number of workers.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another pipeline or damaged, or of one of
+            several workers where there are not as many.
+        """
+        self._clear_after_fork()
+        if is_loader_state(state):
+            share, count = read_loader_state(state)
+            self._load(share.stream, count)
+        elif is_share_state(state):
+            self._load_share(read_share_state(state))
+        else:
+            self._load(dict(state))
+
+    def _load_share(self, state: ShareState) -> None:
+        info = get_worker_info()
+        here = (0, 0) if info is None else (info.id, info.num_workers)
+        if (state.worker, state.num_workers) != here:
+            raise StateMismatchError(
+                f'the state was saved by {_as_worker(*state[:2])}, but this '
+                f'is {_as_worker(*here)}: use as many workers as then, or '
+                'give the state of the whole loader to load_state_dict() of '
+                'as_iterable(), which goes on with any number')
+        if info is None:
+            self._load(state.stream)
+        else:
+            self.stream.load_state_dict(state.stream)
+            self._resumed = state
+
+    def _load(self, state: State, count: int = 0) -> None:
+        self.stream.load_state_dict(state)
+        if count:
+            state = self._advanced(state, count)
+            self.stream.load_state_dict(state)
+        self._share = None
+        self._register.load(state)
+
+
+def _as_worker(worker: int, count: int) -> str:
+    if not count:
+        return 'a process without workers'
+    return f'worker {worker} of {count}'
+
+
+_iterables: weakref.WeakSet[StreamIterable] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, before=for_each(
+    _iterables, StreamIterable.find_rank))
