@@ -110,7 +110,8 @@ def test_readme_shows_the_measured_ratios():
 @pytest.fixture
 def clone(tmp_path):
     """Return what a fresh clone holds."""
-    place = tmp_path / 'clone'
+    # Named as the package: beside it, Python finds the folder first.
+    place = tmp_path / 'fuel'
     place.mkdir()
     for name in CLONED:
         if (ROOT / name).is_dir():
@@ -131,9 +132,9 @@ def test_every_command_of_readme_and_quickstart_works(clone, own_home):
     bare = {'HOME': str(own_home), 'PATH': os.pathsep.join(
         [str(own_home / 'venv' / 'bin'), os.environ['PATH']])}
 
-    def run(command):
+    def run(command, folder=clone):
         done = subprocess.run(
-            command, shell=True, cwd=clone, env=bare, text=True, check=False,
+            command, shell=True, cwd=folder, env=bare, text=True, check=False,
             capture_output=True, timeout=1500)
         assert 0 == done.returncode, command + done.stdout + done.stderr
         return done.stdout
@@ -145,8 +146,9 @@ def test_every_command_of_readme_and_quickstart_works(clone, own_home):
             assert '150\n' == run(shown[shown.index('Try next:') + 1])
     assert (clone / 'docs' / '_build' / 'index.html').exists()
     assert 'Making' not in run('bin/quickstart')
-    assert f'{clone / "fuel" / "__init__.py"}\n' == run(
-        'python -c "import fuel.datasets; print(fuel.__file__)"')
+    for folder in (clone, clone.parent, own_home):
+        assert f'{clone / "fuel" / "__init__.py"}\n' == run(
+            'python -c "import fuel.datasets; print(fuel.__file__)"', folder)
     assert {'.quickstart'} == {name for name in set(os.listdir(clone)) - before
                                if not name.startswith('.venv')
                                and not name.endswith('.egg-info')
