@@ -432,6 +432,7 @@ def test_file_is_created_or_loaded(tmp_path):
     assert 'abc' == cache_or_load_file(path, creator, load)
     assert 1 == len(seen)
     assert [path] == list(path.parent.iterdir())
+    assert path is cache_or_load_file(path, creator, lambda given: given)
 
 
 def test_creator_that_fails_leaves_nothing(tmp_path):

@@ -10,7 +10,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.chainer_sets import Failing, Slow, global_order
+from support.chainer_sets import Failing, Sampler, Slow
 from support.chainer_snapshots import restore, snapshot
 from support.processes import run_python
 
@@ -116,6 +116,13 @@ def test_iterator_has_the_attributes_of_the_interface(kind):
         iterator.finalize()
         assert [3, 4, 5] == iterator.next()
         assert 'over 7 examples' in repr(iterator)
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_iterator_is_reset_to_its_first_batch(kind):
+    """With nothing left of the sweep before."""
+    with KINDS[kind](list(range(7)), 3, shuffle=False) as iterator:
+        iterator.next()
         iterator.reset()
         assert (0, None) == (iterator.epoch, iterator.previous_epoch_detail)
         assert [0, 1, 2] == iterator.next()
@@ -396,13 +403,113 @@ def test_killed_worker_loses_no_batch():
     iterator.finalize()
 
 
-def test_sampler_that_a_worker_cannot_repeat_is_refused():
-    """Rather than give examples twice, silently."""
-    with MultiprocessIterator(list(range(50)), 50, n_processes=1,
-                              order_sampler=global_order) as iterator:
+SAMPLERS = {
+    'generator': lambda: ShuffleOrderSampler(numpy.random.RandomState(3)),
+    'module': lambda: ShuffleOrderSampler(numpy.random),
+    'bound method': lambda: Sampler().drawn,
+    'in place': lambda: Sampler().in_place,
+    'plain': lambda: Sampler.backwards,
+}
+
+
+@pytest.mark.parametrize('kind', ['threads', 'processes'])
+@pytest.mark.parametrize('sampler', SAMPLERS)
+@pytest.mark.parametrize('n, size, repeat', [
+    (7, 3, True), (7, 3, False), (3, 8, True), (4, 2, True), (3, 8, False)])
+def test_any_sampler_gives_the_batches_of_a_serial_iterator(
+        kind, sampler, n, size, repeat):
+    """It is called once a sweep, whatever it holds, or copied."""
+    found = []
+    for each in ('serial', kind):
+        numpy.random.seed(5)
+        with KINDS[each](list(range(n)), size, repeat,
+                         order_sampler=SAMPLERS[sampler]()) as iterator:
+            found.append([(next(iterator, None), iterator.epoch_detail,
+                           iterator.is_new_epoch) for _ in range(6)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_sampler_is_called_when_its_sweep_begins(kind):
+    """So it may follow what training changes, such as a curriculum."""
+    sampler = Sampler()
+    sampler.largest = 2
+    with KINDS[kind](list(range(6)), 3,
+                     order_sampler=sampler.easy_first) as iterator:
+        assert [0, 1, 0] == iterator.next()
+        sampler.largest = 100
+        assert [[1, 0, 1], [0, 1, 0]] == [iterator.next(), iterator.next()]
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_error_of_a_sampler_loses_no_batch(kind):
+    """It is called again for the batch that needed it."""
+    calls = []
+
+    def turn():
+        calls.append(1)
+        if len(calls) == 2:
+            raise OSError('no order today')
+
+    numpy.random.seed(5)
+    with KINDS[kind](list(range(4)), 3,
+                     order_sampler=Sampler(turn).in_place) as iterator:
+        first = iterator.next()
+        with pytest.raises(OSError, match='no order today'):
+            iterator.next()
+        assert .75 == iterator.epoch_detail
+        assert [0, 1, 2, 3] == sorted(first + iterator.next()[:1])
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_snapshot_resumes_with_a_sampler_that_draws_globally(kind):
+    """If the user sees to the global generator: it was drawn in time."""
+    def make():
+        return KINDS[kind](list(range(7)), 3,
+                           order_sampler=Sampler().drawn)
+
+    numpy.random.seed(5)
+    with make() as iterator:
+        for _ in range(4):
+            saved, state = snapshot(iterator), numpy.random.get_state()
+            expected = draw(iterator, 4)
+            with make() as resumed:
+                restore(resumed, saved)
+                numpy.random.set_state(state)
+                assert expected == draw(resumed, 4)
+
+
+def test_generator_of_a_sampler_that_others_draw_from_is_an_error():
+    """Batches were made in advance in another order."""
+    with MultiprocessIterator(list(range(50)), 50,
+                              n_processes=1) as iterator:
+        iterator.next()
+        iterator.order_sampler.random_state.rand()
         with pytest.raises(RuntimeError, match='gave another order'):
-            for _ in range(3):
+            for _ in range(2):
                 iterator.next()
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_size_of_batches_may_change(kind):
+    """From the next batch on."""
+    with KINDS[kind](list(range(7)), 2, shuffle=False) as iterator:
+        assert [0, 1] == iterator.next()
+        iterator.batch_size = 4
+        assert [2, 3, 4, 5] == iterator.next()
+        assert 4 == iterator.batch_size
+
+
+def test_finalized_processes_are_not_reset():
+    """As by Chainer, which does not support it."""
+    iterator = MultiprocessIterator([1], 1)
+    iterator.reset()
+    other = copy.copy(iterator)
+    iterator.finalize()
+    with pytest.raises(NotImplementedError, match='finalized'):
+        iterator.reset()
+    other.reset()
+    other.finalize()
 
 
 def test_slow_data_set_is_warned_of():

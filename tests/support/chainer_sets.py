@@ -2,7 +2,6 @@
 
 They live in a module of their own, so that other processes can import it.
 """
-import os
 import time
 
 import numpy
@@ -52,7 +51,37 @@ class Slow(DatasetMixin):
         return i
 
 
-def global_order(order, position):
-    """Return an order that no copy of a position can know."""
-    return numpy.random.RandomState(os.getpid() % 2 ** 32).permutation(
-        len(order))
+class Sampler:
+    """Draws orders as users' own samplers do.
+
+    `turn`: called before each order.
+    """
+
+    def __init__(self, turn=None):
+        # Neither deep copies nor pickles take a module.
+        self.numpy = numpy
+        self.turn = turn
+        self.largest = 100
+        self.order = None
+
+    def in_place(self, order, position):
+        """Shuffle one array again and again, with the global generator."""
+        if self.turn is not None:
+            self.turn()
+        if self.order is None:
+            self.order = order
+        self.numpy.random.shuffle(self.order)
+        return self.order
+
+    def drawn(self, order, position):
+        """Draw a new array from the global generator."""
+        return self.numpy.random.permutation(len(order))
+
+    def easy_first(self, order, position):
+        """Return examples up to a number that others raise."""
+        return order % self.largest
+
+    @staticmethod
+    def backwards(order, position):
+        """Turn an order, which depends on nothing else."""
+        return order[::-1]

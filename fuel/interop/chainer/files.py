@@ -4,7 +4,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fuel.downloaders.base import default_downloader
 from fuel.utils.atomic_files import new_path
@@ -107,7 +107,7 @@ def cached_download(url: str) -> str:
 
 def cache_or_load_file(path: str | os.PathLike[str],
                        creator: Callable[[str], Content],
-                       loader: Callable[[str], Content]) -> Content:
+                       loader: Callable[[Any], Content]) -> Content:
     """Load a file, or create it if it does not exist.
 
     Parameters
@@ -118,7 +118,7 @@ def cache_or_load_file(path: str | os.PathLike[str],
         Takes a temporary path at which nothing is yet; writes the file there
         and returns its content.
     loader : callable
-        Takes the path of the file and returns its content.
+        Takes `path`, as it was given, and returns the content of the file.
 
     Returns
     -------
@@ -149,7 +149,6 @@ def cache_or_load_file(path: str | os.PathLike[str],
     >>> cache_or_load_file('cached.txt', create, load)
     'loaded squares'
     """
-    path = os.fspath(path)
     if os.path.exists(path):
         return loader(path)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy
@@ -46,7 +47,9 @@ class ThreadedBatches(Iterator[Any]):
 
     def __next__(self) -> tuple[list[Example], NDArray[Any]]:
         pending = self._begin() if self._pending is None else self._pending
-        self._pending = None if self._sweeps.is_over else self._begin()
+        self._pending = None
+        with suppress(StopIteration):
+            self._pending = self._begin()
         return pending.wait(), pending.indices
 
     def _begin(self) -> PendingBatch:

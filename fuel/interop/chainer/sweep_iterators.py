@@ -1,7 +1,6 @@
 """Iterators over the sweeps of a data set, made where or when wanted."""
 from __future__ import annotations
 
-import copy
 import operator
 import time
 import warnings
@@ -23,6 +22,7 @@ from fuel.interop.chainer.sweeps import (
     ShuffleOrderSampler,
     Sweeps,
     SweepScheme,
+    copy_of_sampler,
 )
 from fuel.streams import DataStream
 from fuel.transformers import MultiProcessing
@@ -55,15 +55,16 @@ class SweepIterator(Iterator):
         if order_sampler is None and shuffle is not False:
             order_sampler = ShuffleOrderSampler()
         self.dataset = dataset
-        self.batch_size = positive('batch_size', batch_size)
-        self.order_sampler = order_sampler
         self._sweeps = Sweeps(
-            len(dataset), self.batch_size, bool(repeat), order_sampler)
+            len(dataset), positive('batch_size', batch_size), bool(repeat),
+            order_sampler)
         if repeat and not self._sweeps.size:
             raise ValueError(
                 'a data set without examples cannot be repeated: pass '
                 'repeat=False')
 
+    order_sampler: Sampler | None = _of_sweeps(
+        'sampler', 'Returns the order of each sweep (callable), or None.')
     repeat: bool = _of_sweeps(
         'repeat', 'Whether another sweep follows (bool).')
     epoch: int = _of_sweeps(
@@ -80,6 +81,16 @@ class SweepIterator(Iterator):
         'is_new_epoch', 'Whether the last batch completed a sweep (bool).')
 
     @property
+    def batch_size(self) -> int:
+        """How many examples a batch has (int)."""
+        return self._sweeps.batch_size
+
+    @batch_size.setter
+    def batch_size(self, batch_size: int) -> None:
+        self._sweeps.batch_size = positive('batch_size', batch_size)
+        self._drop_prefetched()
+
+    @property
     def shuffle(self) -> bool:
         """Whether the order is shuffled, or chosen by a sampler (bool)."""
         return self.order_sampler is not None
@@ -90,8 +101,11 @@ class SweepIterator(Iterator):
 
     def reset(self) -> None:
         """Go to the beginning of a first sweep, with a new order."""
-        self.finalize()
+        self._drop_prefetched()
         self._sweeps.reset()
+
+    def _drop_prefetched(self) -> None:
+        """Forget batches that are made before they are needed."""
 
     def serialize(self, serializer: Serializer) -> None:
         """Write the position into a snapshot, or take it from there.
@@ -111,13 +125,12 @@ class SweepIterator(Iterator):
             If the snapshot is damaged, or of another data set.
         """
         if self._sweeps.serialize(serializer):
-            self.finalize()
+            self._drop_prefetched()
 
     def __copy__(self) -> Any:
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__getstate__())
-        other._sweeps = copy.deepcopy(self._sweeps)
-        other.order_sampler = other._sweeps.sampler
+        other._sweeps = self._sweeps.copy()
         return other
 
     def __getstate__(self) -> dict[str, Any]:
@@ -184,7 +197,7 @@ class PrefetchingIterator(SweepIterator):
                  order_sampler: Sampler | None = None) -> None:
         # The two positions draw from generators of their own.
         super().__init__(dataset, batch_size, repeat, shuffle,
-                         copy.deepcopy(order_sampler))
+                         copy_of_sampler(order_sampler))
 
     @abstractmethod
     def _open(self) -> Iterates[Read]:
@@ -193,28 +206,37 @@ class PrefetchingIterator(SweepIterator):
     def __next__(self) -> list[Example]:
         if self._sweeps.is_over:
             raise StopIteration
-        if self._batches is None:
+        read = self._read()
+        if read is None:
+            self._drop_prefetched()
+            self._sweeps.prepare()
             self._batches = self._open()
+            read = self._read()
+        assert read is not None, 'the batches ended before the sweeps'
+        examples, indices = read
+        if not numpy.array_equal(indices, self._sweeps.advance()):
+            self._drop_prefetched()
+            raise RuntimeError(
+                f'order_sampler {self.order_sampler!r:.200} gave another '
+                'order where batches are prefetched: its generator must not '
+                'be seeded or drawn from elsewhere')
+        return examples
+
+    def _read(self) -> Read | None:
+        """Return the next batch, None if nothing makes it."""
         try:
-            examples, indices = next(self._batches)
+            return None if self._batches is None else next(
+                self._batches, None)
         except WorkerError:
-            self.finalize()
+            self._drop_prefetched()
             raise
         except Exception:
             # The batch is left out, here as there.
             self._sweeps.advance()
             raise
         except BaseException:
-            self.finalize()
+            self._drop_prefetched()
             raise
-        if not numpy.array_equal(indices, self._sweeps.advance()):
-            self.finalize()
-            raise RuntimeError(
-                f'order_sampler {self.order_sampler!r:.200} gave another '
-                'order where batches are prefetched: it must depend on its '
-                'arguments and on generators in its attributes alone, not '
-                'on numpy.random; see ShuffleOrderSampler')
-        return examples
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), '_batches': None}
@@ -248,11 +270,14 @@ class MultithreadIterator(PrefetchingIterator):
 
     def _open(self) -> Iterates[Read]:
         return ThreadedBatches(
-            self.dataset, copy.deepcopy(self._sweeps), self.n_threads)
+            self.dataset, self._sweeps.ahead(), self.n_threads)
+
+    def _drop_prefetched(self) -> None:
+        self._batches = None
 
     def finalize(self) -> None:
         """Drop the batch that was prefetched."""
-        self._batches = None
+        self._drop_prefetched()
 
 
 class TimeoutWarning(RuntimeWarning):
@@ -266,7 +291,7 @@ class MultiprocessIterator(PrefetchingIterator):
     ----------
     dataset, batch_size, repeat, shuffle, order_sampler
         See :class:`SerialIterator`. If processes are not forked, the data set
-        and the sampler must pickle.
+        must pickle.
     n_processes : int, optional
         How many processes. Defaults to ``config.num_threads``, which is the
         number of cores.
@@ -317,6 +342,7 @@ class MultiprocessIterator(PrefetchingIterator):
         self.maxtasksperchild = maxtasksperchild
 
     _stream: MultiProcessing | None = None
+    _is_finalized = False
 
     def _open(self) -> Iterates[Read]:
         waiting = self.n_prefetch + self.n_processes
@@ -341,12 +367,31 @@ class MultiprocessIterator(PrefetchingIterator):
                 f'{self.dataset_timeout}', TimeoutWarning, stacklevel=2)
         return batch
 
-    def finalize(self) -> None:
-        """End the processes, and drop what they prefetched."""
+    def _drop_prefetched(self) -> None:
         self._batches = None
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.close()
 
+    def finalize(self) -> None:
+        """End the processes, and drop what they prefetched."""
+        self._drop_prefetched()
+        self._is_finalized = True
+
+    def reset(self) -> None:
+        """Go to the beginning of a first sweep, with a new order.
+
+        Raises
+        ------
+        NotImplementedError
+            After :meth:`finalize`, as Chainer does.
+        """
+        if self._is_finalized:
+            raise NotImplementedError(
+                'a MultiprocessIterator that was finalized cannot be reset: '
+                'make another one, or reset before finalize()')
+        super().reset()
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), '_stream': None}
+        return {**super().__getstate__(), '_stream': None,
+                '_is_finalized': False}

@@ -4,6 +4,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy
@@ -19,6 +20,7 @@ from fuel.schemes import IterationScheme
 from fuel.schemes.base import default_rng, load_no_state, no_state
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import RandomGenerator
+from fuel.utils import rng_state
 
 #: Takes the order of a sweep and a position in it; returns the next order.
 Sampler: TypeAlias = Callable[[NDArray[Any], int], Any]
@@ -71,12 +73,35 @@ class ShuffleOrderSampler(OrderSampler):
         return order
 
 
+def copy_of_sampler(sampler: Sampler | None) -> Sampler | None:
+    """Return a sampler that draws the same orders, or the sampler itself.
+
+    Only one that shuffles with a generator of its own is known to depend on
+    nothing else: any other function may read what changes.
+    """
+    return copy.deepcopy(sampler) if _is_copied(sampler) else sampler
+
+
+def _is_copied(sampler: Sampler | None) -> bool:
+    return (isinstance(sampler, ShuffleOrderSampler)
+            and type(sampler).__call__ is ShuffleOrderSampler.__call__
+            and rng_state.is_generator(sampler.random_state))
+
+
+def no_order(current_order: NDArray[Any], current_position: int) -> Any:
+    """End a position that runs ahead: the next order is not drawn yet."""
+    raise StopIteration
+
+
 class Sweeps:
     """The position of an iterator: sweep, place in it, and its order.
 
     `repeat`: whether a sweep follows the first.
     `sampler`: None for the order of the data set.
     """
+
+    # Orders of the next sweeps, where they were drawn before their time.
+    _drawn: tuple[NDArray[Any], ...] = ()
 
     def __init__(self, num_examples: int, batch_size: int, repeat: bool,
                  sampler: Sampler | None) -> None:
@@ -92,6 +117,7 @@ class Sweeps:
         self.is_new_epoch = False
         self.previous_epoch_detail: float | None = None
         self.order: NDArray[Any] | None = None
+        self._drawn = ()
         if self.sampler is not None:
             self.order = self._checked(self.sampler(
                 numpy.arange(self.num_examples), 0), None)
@@ -111,10 +137,55 @@ class Sweeps:
         """Whether there is no batch left (bool)."""
         return not self.size or (not self.repeat and self.epoch > 0)
 
+    def copy(self) -> Sweeps:
+        """Return a position that goes on by itself."""
+        other = copy.copy(self)
+        other.sampler = copy_of_sampler(self.sampler)
+        return other
+
+    def ahead(self) -> Sweeps:
+        """Return a position that may run ahead, as far as the order is known.
+
+        A sampler that cannot be copied is called by one position alone, when
+        the next sweep begins: the other ends before the batch that needs it.
+        """
+        other = self.copy()
+        if self.sampler is not None and not _is_copied(self.sampler):
+            other.sampler = no_order
+        return other
+
+    def prepare(self) -> None:
+        """Draw the orders that the next batch needs, for who runs ahead."""
+        sampler = self.sampler
+        if sampler is None or self._drawn or _is_copied(sampler):
+            return
+        drawn = []
+
+        def draw(order: NDArray[Any], position: int) -> NDArray[Any]:
+            # A sampler may return one array again and again.
+            drawn.append(numpy.array(sampler(order, position)))
+            return drawn[-1]
+
+        trial = copy.copy(self)
+        trial.sampler = draw
+        trial.advance()
+        self._drawn = tuple(drawn)
+
     def advance(self) -> NDArray[Any]:
-        """Return the indices of the next batch; StopIteration at the end."""
+        """Return the indices of the next batch; StopIteration at the end.
+
+        After an error the position is where it was.
+        """
         if self.is_over:
             raise StopIteration
+        before = dict(vars(self))
+        try:
+            return self._advance()
+        except BaseException:
+            vars(self).update(before)
+            raise
+
+    def _advance(self) -> NDArray[Any]:
         self.previous_epoch_detail = self.epoch_detail
         first, before, left = self.position, self.epoch, self.batch_size
         parts = []
@@ -138,7 +209,16 @@ class Sweeps:
         self.position = 0
         if self.order is not None and self.sampler is not None:
             self.order = self._checked(
-                self.sampler(self.order.copy(), position), len(self.order))
+                self._next_order(self.sampler, self.order, position),
+                len(self.order))
+
+    def _next_order(self, sampler: Sampler, order: NDArray[Any],
+                    position: int) -> Any:
+        if self._drawn:
+            drawn, *rest = self._drawn
+            self._drawn = tuple(rest)
+            return drawn
+        return sampler(order.copy(), position)
 
     def _checked(self, order: Any, size: int | None) -> NDArray[Any]:
         """Return an order that a sampler returned, checked and copied."""
@@ -180,6 +260,8 @@ class Sweeps:
             taken.position, taken.epoch) and (
             self.order is None or taken.order is None
             or numpy.array_equal(self.order, taken.order))
+        if is_drawn_anew or not is_same:
+            taken._drawn = ()
         vars(self).update(vars(taken))
         return is_drawn_anew or not is_same
 
@@ -220,11 +302,11 @@ class SweepScheme(IterationScheme):
     requests_examples = False
 
     def __init__(self, sweeps: Sweeps) -> None:
-        self.sweeps = copy.deepcopy(sweeps)
+        self.sweeps = sweeps.ahead()
 
     def get_request_iterator(self) -> SweepRequests:
-        """Return an iterator over the batches of all sweeps to come."""
-        return SweepRequests(copy.deepcopy(self.sweeps))
+        """Return an iterator over the batches of the sweeps to come."""
+        return SweepRequests(self.sweeps.ahead())
 
     state_dict = no_state
     load_state_dict = load_no_state
@@ -244,7 +326,6 @@ class SweepRequests(RequestIterator):
 
     def advance(self, count: int) -> None:
         """Skip requests without making them."""
-        for _ in range(count):
-            if self.sweeps.is_over:
-                return
-            next(self)
+        with suppress(StopIteration):
+            for _ in range(count):
+                next(self)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.chainer_sets import Sampler
 from support.chainer_towers import build as build_tower
 from support.chainer_towers import towers
 
@@ -122,7 +123,8 @@ def test_tower_of_data_sets_is_indexed_as_chainer_s_is(tower, data):
     assert outcome(lambda: theirs[index]) == outcome(lambda: ours[index])
     if tower[0] not in ('TupleDataset', 'DictDataset', 'list'):
         # There Chainer returns columns.
-        index = data.draw(st.lists(number, max_size=4))
+        index = data.draw(st.lists(number.filter(lambda i: i < n),
+                                   max_size=4 if n else 0))
         assert outcome(lambda: theirs[index]) == outcome(lambda: ours[index])
 
 
@@ -137,6 +139,38 @@ def test_tower_of_data_sets_is_read_as_chainer_s_is(tower, size, name):
 
     theirs, ours = LIBRARIES
     assert outcome(lambda: read(theirs)) == outcome(lambda: read(ours))
+
+
+@pytest.mark.parametrize('name', [
+    'SerialIterator', 'MultithreadIterator', 'MultiprocessIterator'])
+@pytest.mark.parametrize('sampler', [
+    lambda module: module.ShuffleOrderSampler(numpy.random),
+    lambda module: Sampler().drawn, lambda module: Sampler.backwards])
+def test_order_of_a_sampler_is_that_of_chainer(name, sampler):
+    """Also of one that no copy can be made of."""
+    found = []
+    for module in LIBRARIES:
+        numpy.random.seed(5)
+        with getattr(module, name)(
+                list(range(5)), 3, order_sampler=sampler(module)) as iterator:
+            found.append([iterator.next() for _ in range(5)])
+    assert found[0] == found[1]
+
+
+def test_chainer_s_loaders_take_the_cache_of_files(tmp_path, monkeypatch):
+    """A file is written at the first call, and loaded at the second."""
+    words = tmp_path / 'words'
+    words.write_text('a b a\n')
+    for name, replacement in (
+            ('cache_or_load_file', bridge.cache_or_load_file),
+            ('cached_download', lambda url: str(words)),
+            ('get_dataset_directory', lambda name: str(tmp_path))):
+        monkeypatch.setattr(chainer.dataset.download, name, replacement)
+    for _ in range(2):
+        assert {'a': 0, 'b': 1, '<eos>': 2} == (
+            chainer.datasets.get_ptb_words_vocabulary())
+        assert [[0, 1, 0, 2]] * 3 == [
+            part.tolist() for part in chainer.datasets.get_ptb_words()]
 
 
 @given(st.integers(0, 20), st.integers(1, 6), st.integers(0, 99))
