@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 import multiprocessing
+# To wait for a process needs it, and the collector may end a worker in the
+# middle of any import, also of this one.
+import multiprocessing.connection
 import multiprocessing.context
 import multiprocessing.process
 import multiprocessing.util

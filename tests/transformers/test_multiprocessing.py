@@ -635,6 +635,36 @@ def test_interpreter_exit_leaves_no_worker(end):
     _wait_for_end(worker)
 
 
+@pytest.mark.parametrize('method', METHODS)
+def test_worker_ends_while_a_module_is_imported(method):
+    """The collector may run in the middle of an import of what ends it."""
+    process = _run("""
+        import gc, sys
+        from support.process_pipelines import build
+        from fuel.transformers import MultiProcessing
+        def leave(frame, event, argument):
+            if frame.f_code.co_filename.endswith(
+                    'multiprocessing/connection.py'):
+                held.clear()
+                gc.collect()
+        if __name__ == '__main__':
+            stream = MultiProcessing(build(), start_method=sys.argv[1])
+            held = [stream, stream.get_epoch_iterator()]
+            print(*stream.worker_pids, flush=True)
+            del stream
+            loaded = set(sys.modules)
+            sys.settrace(leave)
+            import multiprocessing.connection
+            sys.settrace(None)
+            held.clear()
+            gc.collect()
+            print(set(sys.modules) - loaded, flush=True)
+            sys.stdin.read()
+    """, method, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    _wait_for_end(int(process.stdout.readline()))
+    assert process.communicate(timeout=30) == ('set()\n', '')
+
+
 @pytest.mark.parametrize('kind', ['worker', 'workers', 'server'])
 def test_daemon_thread_that_waits_at_exit_says_nothing(kind):
     """What it waits for goes away; that is no error, and no hang."""
