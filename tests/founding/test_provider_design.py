@@ -1,4 +1,5 @@
 """The design of PaddlePaddle's data provider, point by point."""
+import functools
 import itertools
 
 import numpy
@@ -9,6 +10,8 @@ from fuel.interop.paddle import (
     ProviderDataset,
     as_provider,
     buffered,
+    firstn,
+    make_minibatch_generator,
     minibatches,
     to_feed,
     train,
@@ -120,6 +123,64 @@ def test_custom_provider_is_a_generator_in_a_lambda(tmp_path):
     for _ in range(2):
         assert [0, 1, 2, 3, 4] == [
             label for _, label in stream.get_epoch_iterator()]
+
+
+def test_parameter_with_a_default_keeps_it(tmp_path):
+    """A provider over several files binds the path of each in a lambda."""
+    def provider(path):
+        with open(path) as lines:
+            for line in lines:
+                yield [int(line)]
+
+    for number in range(3):
+        path = tmp_path / f'{number}.txt'
+        path.write_text(f'{number}0\n{number}1\n')
+        for bound in (lambda path=path: provider(path),
+                      functools.partial(provider, path),
+                      functools.partial(provider, path=path)):
+            seen = []
+            train(bound, ['number'], 3, 2,
+                  lambda batch, mapping, seen=seen: seen.append(batch))
+            assert [[[10 * number], [10 * number + 1]]] * 2 == seen
+
+
+def test_iterable_is_anything_that_a_loop_takes():
+    """Also an object with indices alone."""
+    class Entries:
+        def __getitem__(self, index):
+            return ([0, 1], [2, 3], [4, 5])[index]
+
+    assert [[[0, 1], [2, 3]], [[4, 5]]] == list(minibatches(Entries, 2))
+    seen = []
+    train(Entries, ['a', 'b'], 2, 1,
+          lambda batch, mapping: seen.append(to_feed(batch, mapping)['b']))
+    assert [[1, 3], [5]] == [column.tolist() for column in seen]
+    assert [(0, 1), (2, 3), (4, 5)] == list(DataStream(
+        ProviderDataset(Entries, ('a', 'b'))).get_epoch_iterator())
+    assert [[0, 1], [2, 3], [4, 5]] == list(firstn(Entries, 9)())
+
+
+def test_training_loop_of_the_document_runs():
+    """With its names, and a loop of one's own."""
+    shapes = []
+
+    def do_forward_backward(mini_batch, mapping):
+        feed = to_feed(mini_batch, mapping)
+        shapes.append((feed['image'].shape, feed['label'].shape))
+
+    provider, mapping = as_provider(mnist()), ['image', 'label']
+    for pass_idx in range(2):
+        for mini_batch in make_minibatch_generator(provider(pass_idx), 4):
+            do_forward_backward(mini_batch, mapping)
+    assert [((4, 784), (4,)), ((2, 784), (2,))] * 2 == shapes
+
+
+@pytest.mark.parametrize('reader, text', [
+    (5, 'must be an iterable.* got 5'), (mnist, 'when it is called')])
+def test_reader_that_is_no_iterable_is_refused(reader, text):
+    """A provider is called before."""
+    with pytest.raises(TypeError, match=text):
+        next(make_minibatch_generator(reader, 2))
 
 
 def test_provider_is_called_once_for_each_pass():

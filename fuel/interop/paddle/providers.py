@@ -146,6 +146,19 @@ def _as_column(source: str, part: Any) -> Column:
     return array.tolist()
 
 
+def iterator_of(entries: Iterable[Any], expected: str) -> Iterator[Any]:
+    """Return an iterator over anything that a ``for`` loop takes.
+
+    That includes objects that have ``__getitem__`` alone.
+
+    `expected`: the beginning of the error for other objects.
+    """
+    try:
+        return iter(entries)
+    except TypeError as error:
+        raise TypeError(f'{expected}, got {entries!r:.100}') from error
+
+
 class Passes:
     """An iterable that calls a provider for each pass."""
 
@@ -160,17 +173,16 @@ class Passes:
 
     def __iter__(self) -> Iterator[Any]:
         entries = self.provider()
-        if not isinstance(entries, Iterable):
-            raise TypeError(
-                'a data provider must return an iterable, but '
-                f'{self.provider!r:.100} returned {entries!r:.100}')
-        if isinstance(entries, Iterator) and entries is self._last:
+        iterator = iterator_of(
+            entries, 'a data provider must return an iterable, but of '
+            f'{self.provider!r:.100} came another object')
+        if iterator is entries and entries is self._last:
             raise ValueError(
                 f'the data provider {self.provider!r:.100} returned the '
                 'iterator that an earlier pass has read: it must make a new '
                 'one at each call')
         self._last = entries
-        return iter(entries)
+        return iterator
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), '_last': None}

@@ -1,19 +1,52 @@
 """The call that trains: columns, layers, batches and passes."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy
 
-from fuel.interop.paddle.providers import Column, Passes, Provider
+from fuel.interop.paddle.providers import (
+    Column,
+    Passes,
+    Provider,
+    iterator_of,
+)
 from fuel.utils.arguments import signature_of
 from fuel.utils.checks import not_negative, positive
 
 Entry: TypeAlias = Sequence[Column]
 #: Names of layers, in the order of the columns, or the column of each.
 LayerMapping: TypeAlias = 'Sequence[str] | Mapping[str, int]'
+
+
+def make_minibatch_generator(reader: Iterable[Entry], minibatch_size: int,
+                             ) -> Iterator[list[Entry]]:
+    """Yield the entries of an iterable in lists.
+
+    Parameters
+    ----------
+    reader : iterable
+        What a data provider returned: anything that a ``for`` loop takes.
+    minibatch_size : int
+        How many entries a list has; the last may have fewer.
+
+    Yields
+    ------
+    list
+
+    Examples
+    --------
+    >>> list(make_minibatch_generator([[1], [2], [3]], 2))
+    [[[1], [2]], [[3]]]
+    """
+    positive('minibatch_size', minibatch_size)
+    entries = iterator_of(reader, 'reader must be an iterable, such as a '
+                          'provider returns when it is called')
+    while batch := list(islice(entries, minibatch_size)):
+        yield batch
 
 
 def minibatches(provider: Provider, batch_size: int,
@@ -23,8 +56,8 @@ def minibatches(provider: Provider, batch_size: int,
     Parameters
     ----------
     provider : callable
-        Returns an iterable of entries. One that takes an argument gets
-        `pass_index`.
+        Returns an iterable of entries. One that cannot be called without an
+        argument gets `pass_index`.
     batch_size : int
         How many entries a list has; the last may have fewer.
     pass_index : int, optional
@@ -40,9 +73,8 @@ def minibatches(provider: Provider, batch_size: int,
     [[[1], [2]], [[3]]]
     """
     positive('batch_size', batch_size)
-    entries = iter(Passes(_bound(provider, pass_index)))
-    while batch := list(islice(entries, batch_size)):
-        yield batch
+    yield from make_minibatch_generator(
+        Passes(_bound(provider, pass_index)), batch_size)
 
 
 def train(provider: Provider, mapping: LayerMapping, batch_size: int,
@@ -54,7 +86,8 @@ def train(provider: Provider, mapping: LayerMapping, batch_size: int,
     ----------
     provider : callable
         Returns the entries of a pass, each a list of columns. It may be
-        endless; then there is one pass.
+        endless; then there is one pass. A required parameter gets the number
+        of the pass, one with a default does not.
     mapping : list of str or dict of str to int
         The layer that each column is for, in order; or the number of the
         column of each layer.
@@ -149,12 +182,23 @@ def _check_columns(batch: Sequence[Entry], mapping: LayerMapping,
 
 
 def _bound(provider: Provider, pass_index: int | None) -> Provider:
-    """Return a provider that gets the number of the pass if it takes it."""
+    """Return a provider that gets the number of the pass if it needs it.
+
+    A parameter with a default is somebody else's, such as the path of a
+    ``lambda path=path: ...``.
+    """
     if pass_index is None or not callable(provider):
         return provider
     try:
-        signature_of(provider).bind(pass_index)
+        signature = signature_of(provider)
     except (TypeError, ValueError):
         return provider
-    takes_index: Callable[[int], Any] = provider  # type: ignore[assignment]
-    return lambda: takes_index(pass_index)
+    with suppress(TypeError):
+        signature.bind()
+        return provider
+    with suppress(TypeError):
+        signature.bind(pass_index)
+        takes_index: Callable[[int], Any] = (
+            provider)  # type: ignore[assignment]
+        return lambda: takes_index(pass_index)
+    return provider
