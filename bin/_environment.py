@@ -218,6 +218,8 @@ def built_in_place(version):
 def install(python, options, extras, wheel=None, editable=False):
     """Install the package from a wheel, or build it away from the checkout,
     or, if it is editable, in the checkout."""
+    # Older releases of pip would warn of requirements without pyproject.toml.
+    options = ['--use-pep517', *options]
     if editable:
         pip(python, 'install', *options, '-e', f'{ROOT}[{",".join(extras)}]')
         return

@@ -28,16 +28,20 @@ NUM_HELD_OUT = 50
 BATCH_SIZE = 10
 NUM_EPOCHS = 60
 LEARNING_RATE = 0.2
+# The original file has two flowers wrong, which scikit-learn corrects.
+AS_DISTRIBUTED = {34: (4.9, 3.1, 1.5, 0.1), 37: (4.9, 3.1, 1.5, 0.1)}
 NEEDED_ACCURACY = 0.93
 
 
 def write_raw_file(path):
-    """Write scikit-learn's copy of the measurements as ``iris.data``."""
+    """Write the file ``iris.data`` as the original is, bit for bit."""
     iris = load_iris()
+    for place, flower in AS_DISTRIBUTED.items():
+        iris.data[place] = flower
     names = [f'Iris-{name}' for name in iris.target_names]
     lines = [','.join([*(f'{value:.1f}' for value in row), names[target]])
              for row, target in zip(iris.data, iris.target, strict=True)]
-    # Like the original, the file ends with an empty line.
+    # The file ends with an empty line.
     path.write_bytes(('\n'.join(lines) + '\n\n').encode('ascii'))
 
 

@@ -87,7 +87,7 @@ def test_environment_of_a_bridge_shares_the_wheel_of_the_tests(environment):
             '.venv-test-chainer', ['test'], before=needed, share_wheel=True)
     assert [['install', 'numpy<1.24'],
             ['install', '--no-build-isolation', 'chainer == 7'],
-            ['install', f'{wheel}[test]']] == [
+            ['install', '--use-pep517', f'{wheel}[test]']] == [
         command[command.index('install'):]
         for command in environment.commands if 'install' in command]
     assert not (python.parents[1] / environment.DISTRIBUTIONS).exists()
