@@ -99,7 +99,7 @@ class Epoch(EpochPosition):
             return
         self.position += count * self.step
         if self.request_iterator is not None:
-            self.request_iterator.advance(count * self.request_iterator.step)
+            self.request_iterator.skip(count)
 
     def advance(self, stream: Any) -> Any:
         """Return the next data of the epoch."""

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import lock_of
 from fuel.schemes.row_requests import RowRequests, marks
-from fuel.schemes.shard import (Rows, Shard, place_of_rank,
-                                rows_of_rank)
+from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
 from fuel.typing import Batch, StreamLike
 
 if TYPE_CHECKING:
@@ -75,6 +74,9 @@ class PlannedReader:
         self.shard = shard
         self._repeats = False
         self._is_over = False
+        # The batch that ranks split which was read last, and the rank's rows.
+        self.number = -1
+        self._rows: Rows | None = None
 
     @property
     def epoch(self) -> Any:
@@ -108,33 +110,42 @@ class PlannedReader:
         return self.plan.read(place)
 
     def _read_rows(self) -> Batch:
-        while True:
+        step = Round(self.shard)
+        rows = self._deal(step)
+        if rows is None:
+            self._end(self.epoch.requested)
+        try:
+            batch = self.plan.read_rows(
+                self.number, rows.rows, rows.total - rows.real)
+        finally:
+            # Behind it, since a mixture may not go back.
+            self._deal(step)
+        if step.left:
+            self._end(self.epoch.requested)
+        return batch
+
+    def _deal(self, step: Round) -> Rows | None:
+        """Return the rank's rows of the batches that a step has left, up to
+        the one that they are of; None if none has any."""
+        while step.left and self.epoch.requested < self.plan.num_items:
             item = self.epoch.requested
-            if item >= self.plan.num_items:
-                self._end(item)
+            real = self.plan.rows(item)
+            assert real is not None
+            rows = step.deal(real, self.plan.full_size(item),
+                             item + 1 == self.plan.num_items)
             self._count(1)
-            found = self.rows_at(item)
-            if found is not None and not found.is_empty():
-                return self.plan.read_rows(
-                    item, found.rows, found.total - found.real)
-            # The loop that calls counts those that are delivered.
-            if self.epoch.request_iterator is None:
-                self.epoch.position += 1
+            if rows is not None:
+                self.number, self._rows = item, rows
+                return rows
+        return None
 
     def rows_at(self, item: int) -> Rows | None:
-        """Return which rows of a batch are the rank's, None if it is left
-        out or no batch."""
-        if not self.shard.splits:
-            return None
-        real = self.plan.rows(item)
-        assert real is not None
-        return rows_of_rank(real, self.plan.full_size(item), self.shard)
+        """Return which rows of a batch were read, None if none were."""
+        return self._rows if item == self.number else None
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the item read last repeat some."""
-        rows = (self.rows_at(self.epoch.requested - 1)
-                if self.shard.splits else None)
-        return marks(count, self._repeats, rows)
+        return marks(count, self._repeats, self._rows)
 
     def _count(self, count: int) -> None:
         requests = self.epoch.request_iterator
@@ -162,13 +173,11 @@ class PlannedReader:
             self._count(count * self.shard.num_shards)
             return
         with self._bound():
-            while count and epoch.requested < self.plan.num_items:
-                found = self.rows_at(epoch.requested)
-                is_own = found is not None and not found.is_empty()
-                self._count(1)
-                if is_own or epoch.request_iterator is None:
-                    epoch.position += 1
-                count -= is_own
+            for _ in range(count):
+                step = Round(self.shard)
+                rows = self._deal(step)
+                self._deal(step)
+                epoch.position += rows is not None and not step.left
 
     def close(self) -> None:
         """Release nothing."""
@@ -249,13 +258,12 @@ def rows_at(iterator: DataIterator, number: int) -> Rows | None:
     return found
 
 
-def number_read(iterator: DataIterator) -> int | None:
-    """Return the number of the batch read last, of those that ranks split.
-
-    A rank leaves out batches of which it has no row, also between others.
-    """
-    split, owner = _owner_of(iterator, 'rows_at')
-    return None if owner is None else int(split.epoch.requested) - 1
+def numbers_read(iterator: DataIterator) -> tuple[int, int] | None:
+    """Return the number of the batch read last, of those that ranks split,
+    and that of the one which the next step begins with."""
+    split, owner = _owner_of(iterator, 'number')
+    return None if owner is None else (
+        owner.number, int(split.epoch.requested))
 
 
 def padding_of(iterator: DataIterator, count: int | None) -> Any:

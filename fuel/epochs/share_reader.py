@@ -5,7 +5,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from fuel.epochs.runtime import lock_of
-from fuel.schemes.shard import Shard
+from fuel.schemes.shard import Shard, place_of_rank
 from fuel.typing import Batch, EpochReader, StreamLike
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ class ShareReader:
             if self.found == shard.rank:
                 self.own.append(item)
             self.found += 1
-        own, is_whole = self.own, self.found == shard.num_shards
+        own, place = self.own, place_of_rank(0, self.found, shard)
         self.own, self.found = [], 0
-        if not own or not (is_whole or shard.uneven == 'uneven'):
+        if place is None:
             raise StopIteration
         return own[0]
 

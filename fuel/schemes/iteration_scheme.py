@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuel.describe.pipeline import one_line
-from fuel.schemes.shard import (Shard, checked_shard, num_of_rank,
-                                rows_of_rank)
+from fuel.schemes.shard import Round, Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
 from fuel.typing import State
 from fuel.utils.arguments import NamedArguments
@@ -214,5 +213,4 @@ def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
     last = examples - (total - 1) * size
     if last >= size or not total:
         return total
-    rows = rows_of_rank(last, size, shard)
-    return total - (rows is None or rows.is_empty())
+    return total - (Round(shard).deal(last, size, True) is None)

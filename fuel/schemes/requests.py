@@ -90,6 +90,10 @@ class RequestIterator(RequestPosition, Iterator[Any]):
         """Leave out the next `count` requests, in constant time."""
         self.position = int(min(self.position + count, self.num_requests))
 
+    def skip(self, count: int) -> None:
+        """Leave out as many requests as the next `count` steps make."""
+        self.advance(count * self.step)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), 'position': self.position}
 

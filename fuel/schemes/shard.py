@@ -24,10 +24,6 @@ class Rows(NamedTuple):
     total: int
     real: int
 
-    def is_empty(self) -> bool:
-        """Return whether there are none."""
-        return bool(self.rows.start >= self.rows.stop)
-
 
 class Shard(NamedTuple):
     """The share of an order that one of several ranks takes.
@@ -69,11 +65,6 @@ class Shard(NamedTuple):
     def offset(self) -> int:
         """Which of those items is the rank's (int)."""
         return 0 if self.splits else self.rank
-
-    def part(self, size: int) -> slice:
-        """Return the rows of a batch of a size that are the rank's."""
-        return slice(self.rank * size // self.num_shards,
-                     (self.rank + 1) * size // self.num_shards)
 
 
 class FoundShard(Shard):
@@ -148,21 +139,44 @@ def place_of_rank(first: int, total: float, shard: Shard) -> int | None:
     return place % int(total) if shard.uneven == 'pad' else None
 
 
-def rows_of_rank(real: int, full: int, shard: Shard) -> Rows | None:
-    """Return which rows of a batch of `real` examples are the rank's.
+class Round:
+    """Deals the batches of one step to the ranks that split them.
 
-    None if these are fewer than a `full` batch has, and it is left out.
+    A batch is split over all ranks that have none yet. If it has no row for
+    each of them, it goes to some, and the next batch to the others. So all
+    ranks make the same steps, each with rows of one batch.
+
+    `left`: how many ranks have none yet.
     """
-    if real < full and shard.uneven == 'drop':
-        return None
-    total = max(real, full) if shard.uneven == 'pad' else real
-    return Rows(shard.part(total), total, real)
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.left = shard.num_shards
+
+    def deal(self, real: int, full: int, is_last: bool) -> Rows | None:
+        """Return which rows of the next batch are the rank's, None if none.
+
+        `real`: how many examples the batch has.
+        `full`: how many it has if it is not short.
+        `is_last`: whether the epoch ends with it.
+        """
+        uneven = self.shard.uneven
+        if is_last and real < full and uneven == 'drop':
+            return None
+        total = max(real, full) if uneven == 'pad' else real
+        place = self.shard.rank - self.shard.num_shards + self.left
+        ranks = self.left
+        if total < ranks and not is_last:
+            # As many as fit the size of a next batch that is not short.
+            ranks = min(total, max(1, ranks * total // (total + full)))
+        self.left -= ranks
+        if not 0 <= place < ranks:
+            return None
+        rows = slice(place * total // ranks, (place + 1) * total // ranks)
+        return Rows(rows, total, real) if rows.start < rows.stop else None
 
 
 def num_of_rank(total: int, shard: Shard) -> int:
     """Return how many of all batches a rank gets that takes every n-th."""
-    if shard.uneven == 'drop':
-        return total // shard.num_shards
-    if shard.uneven == 'pad':
-        return -(-total // shard.num_shards)
-    return max(0, -(-(total - shard.rank) // shard.num_shards))
+    rounds, rest = divmod(total, shard.num_shards)
+    return rounds + (place_of_rank(0, rest, shard) is not None)

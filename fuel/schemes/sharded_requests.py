@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy
@@ -14,8 +15,7 @@ import numpy
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests
 from fuel.schemes.row_requests import ChosenRequests, as_rows, marks
-from fuel.schemes.shard import (Rows, Shard, place_of_rank,
-                                rows_of_rank)
+from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
 from fuel.typing import Request
 
 
@@ -165,7 +165,11 @@ class ShardedIndexRequests(ShardedRequests, IndexRequests):
 
 
 class SplitRequests(RankRequests):
-    """A rank's part of each batch of an order."""
+    """A rank's part of each batch of an order.
+
+    Where any request is known by its number, only the last is short. Of
+    others, the one behind a short one is read to see whether there is any.
+    """
 
     def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
         self._share(requests, shard)
@@ -174,44 +178,82 @@ class SplitRequests(RankRequests):
             self.requests, 'batch_size', None) or shard.num_shards
         if shard.uneven == 'pad':
             self._most = self._size
-        # Of the request made last, unless any is known by its number.
-        self._last: Rows | None = None
+        # The request behind the next one of an order that is read in order.
+        self._ahead: list[Any] = []
+        # Of such an order: which request was dealt last, and its rows.
+        self._number = -1
+        self._rows: Rows | None = None
 
     @property
     def batch_size(self) -> int:
-        """Number of indices of a request at most."""
+        """Number of indices of a request at most, unless one is short."""
         return -(-self._size // self.shard.num_shards)
 
+    @property
+    def number(self) -> int:
+        """The number of the batch whose rows were requested last (int)."""
+        return self.position - 1 if self.is_random_access else self._number
+
     def _next(self, compact: bool) -> Any:
-        while True:
-            if self.is_random_access:
-                whole = self._whole_at(self.position, compact)
-                if whole is None:
-                    raise StopIteration
-                self.position += 1
-            else:
-                whole = self._take()
-                self.position = self.requests.position
-            request, self._last = self._cut(whole)
-            if request is not None:
-                return request
+        if not self.is_random_access:
+            return self._take_rows()
+        request = self._at(self.position, compact)
+        if request is None:
+            self.position = max(self.position, int(self.num_requests))
+            raise StopIteration
+        self.position += 1
+        return request
+
+    def _take_rows(self) -> Any:
+        """Return the rank's part of a request of the next step."""
+        step, part = Round(self.shard), None
+        while step.left:
+            try:
+                whole = self._ahead.pop() if self._ahead else self._take()
+            except StopIteration:
+                break
+            number, self.position = self.position, self.position + 1
+            indices = as_rows(whole)
+            if len(indices) < self._size:
+                self._look_ahead()
+            rows = step.deal(len(indices), self._size, bool(
+                len(indices) < self._size and not self._ahead))
+            if rows is not None:
+                self._number, self._rows = number, rows
+                part = self._part(indices, rows)
+        if part is None or step.left:
+            raise StopIteration
+        return part
+
+    def _look_ahead(self) -> None:
+        try:
+            self._ahead = [self._take()]
+        except StopIteration:
+            self._ahead = []
+
+    def skip(self, count: int) -> None:
+        """Leave out the requests of the next steps."""
+        if self.is_random_access:
+            self.advance(count)
+            return
+        for _ in islice(self, count):
+            pass
 
     def rows_at(self, position: int) -> Rows | None:
         """Return the rank's rows of a request: of any, or of the last."""
         if self.is_random_access:
-            return self._cut(self._whole_at(position, True))[1]
-        return self._last
+            return self._deal(self._whole_at(position, True), position)
+        return self._rows if position == self._number else None
 
-    def _cut(self, whole: Request) -> tuple[Any, Rows | None]:
-        """Return the rank's part of a request, None if it has none."""
-        indices = as_rows(whole)
-        rows = rows_of_rank(len(indices), self._size, self.shard)
-        if rows is None:
-            return None, None
+    def _deal(self, whole: Request, position: int) -> Rows | None:
+        return Round(self.shard).deal(
+            len(as_rows(whole)), self._size,
+            position + 1 == self.num_requests)
+
+    def _part(self, indices: Any, rows: Rows) -> Any:
         if rows.total > rows.real:
             indices = self._padded(indices)
-        part = rows.rows
-        return indices[part] if part.start < part.stop else None, rows
+        return indices[rows.rows]
 
     def _padded(self, indices: Any) -> Any:
         """Return indices with those from the start of the epoch behind."""
@@ -230,11 +272,12 @@ class SplitRequests(RankRequests):
 
     def _at(self, position: int, compact: bool) -> Any:
         whole = self._whole_at(position, compact)
-        return None if whole is None else self._cut(whole)[0]
+        rows = None if whole is None else self._deal(whole, position)
+        return None if rows is None else self._part(as_rows(whole), rows)
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the request made last repeat some."""
-        return marks(count, False, self.rows_at(self.position - 1))
+        return marks(count, False, self.rows_at(self.number))
 
 
 def sharded_requests(requests: Iterator[Any], shard: Shard,

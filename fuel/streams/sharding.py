@@ -40,7 +40,8 @@ class Shardable:
             Whether a rank takes every n-th batch (of a stream of examples,
             every n-th example), the default, or its part of each batch, so
             that the batches of all ranks together are the same for any
-            number of them.
+            number of them. A batch of fewer examples than ranks, if it is
+            not the last, goes to some, and the next one to the others.
         uneven : {'uneven', 'drop', 'pad'}, optional
             What happens at the end of an epoch that cannot be shared evenly.
             ``'uneven'``, the default, gives some ranks one batch less, or

@@ -10,6 +10,7 @@ import numpy
 from fuel.epochs.pipeline import is_skippable, skip
 from fuel.epochs.planned import items_of
 from fuel.epochs.sharding import can_seek
+from fuel.schemes.shard import place_of_rank
 from fuel.transformers.base import length_of
 from fuel.transformers.mixture_position import Counts, Mixture
 from fuel.typing import Batch
@@ -69,9 +70,9 @@ class MixtureReader:
         data = self._take(point)
         shard = getattr(self._mixture.requests, 'shard', None)
         if shard is not None and shard.uneven == 'drop':
-            end = position - shard.rank + shard.num_shards
-            self.skip_to(end)
-            if self._mixture.position() < end:
+            first = position - shard.rank
+            self.skip_to(first + shard.num_shards)
+            if place_of_rank(first, self._mixture.position(), shard) is None:
                 raise StopIteration
         return data
 

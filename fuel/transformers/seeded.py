@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.config_parser import config
-from fuel.epochs.planned import number_read, rows_at
+from fuel.epochs.planned import numbers_read, rows_at
 from fuel.epochs.sharding import sharding_of
 from fuel.schemes.shard import Rows
 from fuel.transformers.base import Transformer, length_of
@@ -111,18 +111,21 @@ class SeededTransformer(Transformer):
             raise
         except Exception:
             # Other ranks and workers count it, whether it fails or not.
-            self._item = self._present() + self._step
+            self._item = self._numbers()[1]
             raise
-        self._item = self._present() + self._step
+        self._item = self._numbers()[1]
         return data
 
-    def _present(self) -> int:
-        """Return the number of the present item, among a rank's own unless
-        ranks split each batch."""
+    def _numbers(self, count: int = 1) -> tuple[int, int]:
+        """Return the numbers of the present item and of the next one behind
+        `count`, among a rank's own unless ranks split each batch."""
         child = self.child_epoch_iterator
-        number = (number_read(child) if self._splits
-                  and hasattr(child, 'epoch') else None)
-        return self._item if number is None else number
+        found = (numbers_read(child) if self._splits
+                 and hasattr(child, 'epoch') else None)
+        return found or (self._item, self._item + count * self._step)
+
+    def _present(self) -> int:
+        return self._numbers()[0]
 
     @property
     def one_to_one(self) -> bool:
@@ -132,8 +135,8 @@ class SeededTransformer(Transformer):
 
     def skip(self, count: int) -> None:
         """Skip items, and what would be drawn for them."""
-        self._item += count * self._step
         super().skip(count)
+        self._item = self._numbers(count)[1]
 
     def _length(self) -> int | None:
         if self.iteration_scheme is not None:

@@ -2,10 +2,16 @@
 
 The oracle is the order itself, read by one stream that is not sharded.
 """
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import sharded_pipelines as pipelines
+
+from fuel.schemes import IterationScheme
+from fuel.streams import DataStream
+from fuel.transformers import Mix, MultiProcessing
 
 CASES = {
     'name': st.sampled_from(sorted(pipelines.PIPELINES)),
@@ -39,7 +45,7 @@ def check(name, count, size, before, after, epoch, step, by, uneven):
 
     if by == 'example':
         check_split(build, order, following, before, after, epoch, step,
-                    uneven, 5 if name == 'Cache' else size)
+                    uneven, pipelines.full_size(name, size))
     else:
         check_dealt(build, order, following, before, after, epoch, step,
                     uneven, name in pipelines.NOISY)
@@ -102,41 +108,75 @@ def check_dealt(build, order, following, before, after, epoch, step, uneven,
 
 
 def check_split(build, order, following, before, after, epoch, step, uneven,
-                size):
-    """Each batch of all ranks together is the one of the plain order."""
+                size=None):
+    """Batches are split over ranks which are in step, and go on so.
+
+    `size`: how many rows a whole batch has; None if that is not known.
+    """
     got = [pipelines.rows(stream) for stream in streams(
         build, before, epoch, by='example', uneven=uneven)]
-    if uneven == 'uneven':
-        assert [shares(order, rank, before) for rank in range(before)] == got
-    elif uneven == 'drop':
-        whole = [batch for batch in order if len(batch) == size]
-        assert [shares(whole, rank, before) for rank in range(before)] == got
-    else:
+    if uneven == 'pad':
         joined = [sum(parts, []) for parts in zip(*got, strict=True)]
-        assert [size] * len(order) == list(map(len, joined))
+        assert [max(len(batch), size or before)
+                for batch in order] == list(map(len, joined))
         assert order == [padded[:len(batch)] for padded, batch in zip(
             joined, order, strict=True)]
-    step = min(step, max(0, len(order) - 1))
-    if any(len(batch) < before for batch in order[:step]):
-        # Ranks without a row of it are a batch ahead.
-        return
-    seen, state = saved(
-        build, before, epoch, step, pipelines.rows, by='example')
-    assert [shares(order[:step], rank, before)
-            for rank in range(before)] == seen
+    else:
+        check_steps(got, order, uneven, size or before)
+    how = {'by': 'example', 'uneven': 'uneven'}
+    # Short batches make a step of their own only where they are padded.
+    step = min(step, *[len(pipelines.rows(stream)) for stream in streams(
+        build, before, epoch, **how)])
+    seen, state = saved(build, before, epoch, step, pipelines.rows, **how)
+    place = check_steps(seen, order, 'stopped')
     rests = [(pipelines.rows(stream), pipelines.rows(stream))
-             for stream in streams(build, after, state=state, by='example')]
-    for expected, place in ((order[step:], 0), (following, 1)):
-        assert [shares(expected, rank, after or 1)
-                for rank in range(after or 1)] == [
-                    pair[place] for pair in rests]
+             for stream in streams(build, after, state=state, **how)]
+    for expected, parts in zip(
+            (order[place:], following), zip(*rests, strict=True),
+            strict=True):
+        check_steps(parts, expected, 'uneven')
 
 
-def shares(batches, rank, count):
-    """Return a rank's rows of each batch of which it has any."""
-    parts = [batch[rank * len(batch) // count:
-                   (rank + 1) * len(batch) // count] for batch in batches]
-    return [part for part in parts if part]
+def check_steps(got, order, uneven, size=0):
+    """Each step deals whole batches, of which a rank has rows of one.
+
+    Returns how many batches were dealt.
+    """
+    count, place = len(got), 0
+    steps = list(itertools.zip_longest(*got, fillvalue=[]))
+    for number, parts in enumerate(steps):
+        rows, first = sum(parts, []), place
+        while sum(map(len, order[first:place])) < len(rows) and (
+                place < len(order)):
+            place += 1
+        batches = order[first:place]
+        assert rows == sum(batches, [])
+        if uneven != 'uneven' or number + 1 < len(steps):
+            assert all(parts)
+        assert all(any(is_part(part, batch) for batch in batches)
+                   for part in parts)
+        assert all(len(batch) < count for batch in batches[:-1])
+        if len(batches) == 1 and len(rows) >= count:
+            assert share(rows, count) == list(parts)
+    if uneven == 'uneven':
+        assert place == len(order)
+    elif uneven == 'drop' and place < len(order):
+        *left, last = order[place:]
+        assert len(last) < size
+        assert all(len(batch) < count for batch in left)
+    return place
+
+
+def is_part(rows, batch):
+    """Tell whether rows follow each other in a batch."""
+    return any(rows == batch[start:start + len(rows)]
+               for start in range(len(batch)))
+
+
+def share(rows, count):
+    """Return each rank's part of a batch."""
+    return [rows[rank * len(rows) // count:(rank + 1) * len(rows) // count]
+            for rank in range(count)]
 
 
 @given(**CASES)
@@ -155,13 +195,101 @@ def test_each_item_comes_once_in_ten_thousand_cases(**case):
     check(**case)
 
 
-@pytest.mark.parametrize('count, size, before, after', [
-    (2, 1, 1, 2), (4, 3, 3, 2), (7, 4, 4, 0)])
-def test_batches_between_of_which_a_rank_has_no_row_are_counted(
-        count, size, before, after):
-    """What is drawn behind a mixture is that of the plain order."""
-    check('Mix of batches', count, size, before, after, 0, 0, 'example',
-          'uneven')
+class Sizes(IterationScheme):
+    """A scheme of a user's, with batches of given sizes."""
+
+    requests_examples = False
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+
+    def get_request_iterator(self):
+        """Return an iterator over lists, and over the empty ones."""
+        ends = list(itertools.accumulate(self.sizes))
+        return iter([list(range(end - size, end)) for end, size in zip(
+            ends, self.sizes, strict=True)])
+
+    def state_dict(self):
+        """Return what there is."""
+        return {}
+
+    def load_state_dict(self, state):
+        """Take it up."""
+
+
+def plain_sizes(sizes):
+    """Return a stream of batches of given sizes."""
+    return DataStream(pipelines.dataset(sum(sizes)),
+                      iteration_scheme=Sizes(sizes))
+
+
+def of_sizes(sizes):
+    """Return a noisy stream of batches of given sizes."""
+    return pipelines.noisy(plain_sizes(sizes))
+
+
+def mixed_batches(parts, **how):
+    """Return a noisy mixture of batches, of streams of their own sizes."""
+    return pipelines.noisy(Mix([
+        pipelines.noisy(pipelines.batches(count, size))
+        for count, size in parts], seed=len(parts), **how))
+
+
+RANKS = {'before': st.integers(1, 5), 'after': st.integers(0, 5),
+         'step': st.integers(0, 12),
+         'uneven': st.sampled_from(['uneven', 'drop', 'pad'])}
+
+
+@given(sizes=st.lists(st.integers(0, 6), min_size=1, max_size=9), **RANKS)
+@settings(max_examples=60)
+def test_short_batches_between_others_keep_ranks_in_step(
+        sizes, before, after, step, uneven):
+    """Batches of any size, also with fewer rows than ranks, and with none."""
+    whole = list(filter(None, sizes)) or [1]
+    if uneven == 'pad' or not any(sizes):
+        sizes = whole
+    # A stream that is not sharded refuses an empty request, and draws are
+    # those of a batch by its number.
+    make = of_sizes if sizes == whole else plain_sizes
+    plain = make(whole)
+    orders = pipelines.rows(plain), pipelines.rows(plain)
+    check_split(lambda: make(sizes), *orders, before,
+                after if sizes == whole else after or 1, 0, step, uneven)
+
+
+@given(parts=st.lists(st.tuples(st.integers(1, 9), st.integers(1, 6)),
+                      min_size=1, max_size=3),
+       stop=st.sampled_from(['first', 'last', 'forever']),
+       most=st.integers(1, 12), epoch=st.integers(0, 1), **RANKS)
+@settings(max_examples=60)
+def test_mixtures_of_short_batches_keep_ranks_in_step(
+        parts, stop, most, epoch, before, after, step, uneven):
+    """Where a stream ends, or begins anew, its last batch may be short."""
+    parts = [(count, max(size, before, after)) for count, size in parts]
+    if stop == 'forever' and uneven == 'pad':
+        stop = 'last'
+    if uneven != 'uneven' or stop == 'first':
+        size = max(size for _, size in parts)
+        parts = [(count, size) for count, _ in parts]
+    else:
+        size = None
+
+    def build():
+        return mixed_batches(parts, stop=stop, epoch_size=most)
+
+    plain = build()
+    orders = [pipelines.rows(plain) for _ in range(epoch + 2)]
+    check_split(build, *orders[epoch:], before, after, epoch, step, uneven,
+                size)
+
+
+def test_workers_deal_short_batches_as_one_process_does():
+    """Each leaves out the steps of the other."""
+    sizes = [3, 1, 4, 1, 1, 5, 2, 1]
+    plain = of_sizes(sizes)
+    check_split(lambda: MultiProcessing(of_sizes(sizes), num_workers=2),
+                pipelines.rows(plain), pipelines.rows(plain), 3, 2, 0, 2,
+                'uneven')
 
 
 def test_ranks_save_the_same_state_of_a_mixture_that_has_ended():

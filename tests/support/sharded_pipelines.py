@@ -81,7 +81,8 @@ PIPELINES = {
     'BlockShuffledScheme': (lambda n, b: batches(n, b, blocks), True),
     'ComputedShuffledScheme': (
         lambda n, b: batches(n, b, ComputedShuffledScheme), True),
-    'ConcatenatedScheme': (lambda n, b: batches(n, b, twice), False),
+    'ConcatenatedScheme': (
+        lambda n, b: noisy(batches(n, b, twice)), True),
     'examples': (lambda n, b: examples(n), False),
     'stages': (lambda n, b: Rename(
         noisy(halves(batches(n, b))), {'x': 'z'}), True),
@@ -135,14 +136,19 @@ PIPELINES = {
 ONLY_FORWARD = {'Mix for ever', 'Batch of Mix for ever', 'Mix in order',
                 'IterableDataset'}
 # Those that draw anew for what is repeated.
-NOISY = {'stages', 'images', 'Batch', 'Unpack', 'Cache', 'ShuffleBuffer',
-         'Merge', 'Chain', 'Mix', 'Mix to the last', 'Mix of batches',
-         'Batch of Mix'}
+NOISY = {'ConcatenatedScheme', 'stages', 'images', 'Batch', 'Unpack', 'Cache',
+         'ShuffleBuffer', 'Merge', 'Chain', 'Mix', 'Mix to the last',
+         'Mix of batches', 'Batch of Mix'}
 
 
 def build(name, count, size):
     """Return a new pipeline."""
     return PIPELINES[name][0](count, size)
+
+
+def full_size(name, size):
+    """Return how many examples a whole batch has, None if not known."""
+    return {'Cache': 5, 'ConcatenatedScheme': None}.get(name, size)
 
 
 def frozen(item):
