@@ -261,7 +261,7 @@ def test_short_batches_between_others_keep_ranks_in_step(
                       min_size=1, max_size=3),
        stop=st.sampled_from(['first', 'last', 'forever']),
        most=st.integers(1, 12), epoch=st.integers(0, 1), **RANKS)
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_mixtures_of_short_batches_keep_ranks_in_step(
         parts, stop, most, epoch, before, after, step, uneven):
     """Where a stream ends, or begins anew, its last batch may be short."""
