@@ -260,6 +260,18 @@ def test_unequal_shapes_are_filled_up_if_asked():
     assert numpy.isnan(concat_examples(floats, padding=float('nan'))[0, 1])
 
 
+@pytest.mark.parametrize('padding', [
+    .1, numpy.float64(.1), numpy.float32(.1), numpy.array(.1), 1 / 3, 1e-60,
+    -1, True, float('inf')])
+@pytest.mark.parametrize('dtype', ['float16', 'float32', 'complex64'])
+def test_padding_is_rounded_to_the_type_of_the_arrays(dtype, padding):
+    """A number that is written with more digits is one of that type."""
+    batch = concat_examples(
+        [numpy.zeros(1, dtype), numpy.zeros(2, dtype)], padding=padding)
+    assert dtype == batch.dtype
+    assert batch[0, 1] == numpy.array(padding).astype(dtype)
+
+
 @pytest.mark.parametrize('batch, padding, error, text', [
     ([], None, ValueError, 'the batch is empty'),
     (['a', 'b'], None, TypeError, "example 0 is 'a'"),
@@ -269,6 +281,14 @@ def test_unequal_shapes_are_filled_up_if_asked():
     ([numpy.zeros(1, 'u1'), numpy.zeros(2, 'u1')], -1, ValueError,
      'padding -1 is no uint8'),
     ([numpy.zeros(1, int), numpy.zeros(2, int)], .5, ValueError, 'is no int'),
+    ([numpy.zeros(1, 'u1'), numpy.zeros(2, 'u1')], float('nan'), ValueError,
+     'padding nan is no uint8'),
+    ([numpy.zeros(1, 'f4'), numpy.zeros(2, 'f4')], 1e60, ValueError,
+     r'padding 1e\+60 is no float32'),
+    ([numpy.zeros(1, 'f4'), numpy.zeros(2, 'f4')], 1j, ValueError, 'is no fl'),
+    ([numpy.zeros(1, 'f4'), numpy.zeros(2, 'f4')], 'x', ValueError, 'is no f'),
+    ([numpy.zeros(1, 'f4'), numpy.zeros(2, 'f4')], [1, 2], ValueError,
+     'is no float32'),
     ([(1, 2), (3,)], None, ValueError, r'number 1 is \(3,\)'),
     ([{'a': 1}, {'b': 1}], None, ValueError, 'number 1 is'),
     ([(1, 2), 3], None, ValueError, 'number 1 is 3'),

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -172,9 +171,8 @@ def _stacked(parts: Sequence[Any], padding: Any, name: str) -> Any:
 
 def _padded(arrays: list[Any], padding: Any, name: str) -> Any:
     dtype = numpy.result_type(*arrays)
-    filler = numpy.asarray(padding).astype(dtype)
-    if filler != padding and not (
-            dtype.kind in 'fc' and math.isnan(padding)):
+    filler = _as_filler(padding, dtype)
+    if filler is None:
         raise ValueError(f'padding {padding!r} is no {dtype}, which {name} '
                          'of the examples is')
     shape = numpy.max([array.shape for array in arrays], axis=0)
@@ -182,6 +180,22 @@ def _padded(arrays: list[Any], padding: Any, name: str) -> Any:
     for row, array in zip(batch, arrays, strict=True):
         row[tuple(map(slice, array.shape))] = array
     return batch
+
+
+def _as_filler(padding: Any, dtype: numpy.dtype[Any]) -> Any:
+    """Return a number as one of a type, None if it is none.
+
+    A floating one is rounded; a finite one stays finite.
+    """
+    number = numpy.asarray(padding)
+    if number.ndim or number.dtype.kind not in 'biufc' or (
+            number.dtype.kind == 'c' and dtype.kind != 'c'):
+        return None
+    with numpy.errstate(over='ignore', invalid='ignore'):
+        filler = number.astype(dtype)
+    fits = (numpy.isfinite(filler) == numpy.isfinite(number)
+            if dtype.kind in 'fc' else filler == number)
+    return filler if fits else None
 
 
 def to_device(device: Device, x: Any) -> Any:
