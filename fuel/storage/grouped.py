@@ -20,6 +20,8 @@ from fuel.utils.forks import Step, at_fork, for_each
 
 #: Returns the rows of a group, by its number.
 ReadGroup: TypeAlias = Callable[[int], NDArray[Any]]
+#: Raises an error if what stores some rows has changed since it was opened.
+CheckRows: TypeAlias = Callable[[NDArray[numpy.intp]], None]
 
 # What an object in an array takes beside its data, about.
 OBJECT_BYTES = 64
@@ -35,16 +37,19 @@ class GroupedReader(Reader):
     `lengths`: number of rows in each group.
     `read_group`: decodes a group. The array may be read-only, and a view.
     `budget`: bytes for what is decoded.
+    `check`: called with rows that were read, before they are returned.
     """
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any], lengths: Sequence[int],
-                 read_group: ReadGroup, budget: int) -> None:
+                 read_group: ReadGroup, budget: int,
+                 check: CheckRows | None = None) -> None:
         super().__init__(path, name, shape, dtype)
         self._starts = numpy.concatenate(
             [[0], numpy.cumsum(lengths, dtype=numpy.intp)]).astype(numpy.intp)
         self._read_group = read_group
         self._budget = budget
+        self._check = check
         self._used = 0
         self._groups: OrderedDict[int, NDArray[Any]] = OrderedDict()
         # All rows, of which the groups that are missing are to be decoded.
@@ -115,19 +120,25 @@ class GroupedReader(Reader):
             return numpy.empty((0, *self.shape[1:]), self.dtype)
         self._check_rows(int(rows.min()), int(rows.max()))
         with self._lock:
-            resident = self._resident_rows()
-            if resident is not None and self._missing is None:
-                return own_objects(take(resident, rows))
-            groups = numpy.searchsorted(self._starts, rows, side='right') - 1
-            if resident is not None and self._missing is not None:
-                self._fill(resident, self._missing, groups)
-                return own_objects(take(resident, rows))
-            batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
-            for group in numpy.unique(groups).tolist():
-                places = numpy.flatnonzero(groups == group)
-                batch[places] = self._group(group)[
-                    rows[places] - self._starts[group]]
+            batch = self._copy(rows)
+        if self._check is not None:
+            self._check(rows)
         return own_objects(batch)
+
+    def _copy(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
+        resident = self._resident_rows()
+        if resident is not None and self._missing is None:
+            return take(resident, rows)
+        groups = numpy.searchsorted(self._starts, rows, side='right') - 1
+        if resident is not None and self._missing is not None:
+            self._fill(resident, self._missing, groups)
+            return take(resident, rows)
+        batch = numpy.empty((len(rows), *self.shape[1:]), self.dtype)
+        for group in numpy.unique(groups).tolist():
+            places = numpy.flatnonzero(groups == group)
+            batch[places] = self._group(group)[
+                rows[places] - self._starts[group]]
+        return batch
 
     def _read_range(self, start: int, stop: int) -> NDArray[Any]:
         return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))

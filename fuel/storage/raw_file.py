@@ -97,7 +97,40 @@ def _explained(path: str) -> Iterator[None]:
         raise with_advice(error, path) from error
 
 
-class RawFile:
+class FileWatch:
+    """A watch on an open file, which should not change.
+
+    `descriptor`: the caller's, who keeps it open.
+    `size`: bytes.
+    `identity`: device, inode, size and time of the last change: equal for two
+        handles of one file in one state.
+    """
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self._state = file_state(descriptor)
+        self.size = self._state[0]
+        self.identity = identity_of(os.fstat(descriptor))
+
+    def check(self) -> None:
+        """Raise an error if the file is not what it was when opened: asked
+        after bytes were read and before they are returned."""
+        state = file_state(self._descriptor)
+        if state == self._state:
+            return
+        if state[0] != self.size:
+            raise DamagedFileError(
+                f'{self.path} had {self.size} bytes when it was opened and '
+                f'has {state[0]} now: it was cut or overwritten while in '
+                f'use; restore it and open the data set again')
+        raise DamagedFileError(
+            f'{self.path} was written to while it was in use, so old and '
+            f'new rows would be mixed: open the data set again (to replace '
+            f'a file in use, rename the new one onto it)')
+
+
+class RawFile(FileWatch):
     """The bytes of an open file, with a watch on it.
 
     An HDF5 file is found through HDF5's own descriptor, so it is the same
@@ -106,23 +139,17 @@ class RawFile:
     replaced (a new one was renamed onto it) goes on being read as it was.
 
     `descriptor`: copied; the caller's may be closed.
-    `size`: bytes.
-    `identity`: device, inode, size and time of the last change: equal for two
-        handles of one file in one state.
     """
 
     is_remote = False
 
     def __init__(self, path: str, descriptor: int) -> None:
-        self.path = path
         with _explained(path):
-            self._descriptor = os.dup(descriptor)
+            copied = os.dup(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
-        weakref.finalize(self, os.close, self._descriptor)
+        weakref.finalize(self, os.close, copied)
         self._memory: mmap.mmap | None = None
-        self._state = file_state(self._descriptor)
-        self.size = self._state[0]
-        self.identity = identity_of(os.fstat(self._descriptor))
+        super().__init__(path, copied)
 
     @property
     def memory(self) -> mmap.mmap:
@@ -163,22 +190,6 @@ class RawFile:
         data = self.read(address, len(buffer))
         buffer[:len(data)] = data
         return len(data)
-
-    def check(self) -> None:
-        """Raise an error if the file is not what it was when opened: asked
-        after bytes were read and before they are returned."""
-        state = file_state(self._descriptor)
-        if state == self._state:
-            return
-        if state[0] != self.size:
-            raise DamagedFileError(
-                f'{self.path} had {self.size} bytes when it was opened and '
-                f'has {state[0]} now: it was cut or overwritten while in '
-                f'use; restore it and open the data set again')
-        raise DamagedFileError(
-            f'{self.path} was written to while it was in use, so old and '
-            f'new rows would be mixed: open the data set again (to replace '
-            f'a file in use, rename the new one onto it)')
 
     def watch(self, rows: MappedRows) -> None:
         """Let rows of this file's map be checked as :meth:`check` does."""

@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy
 import pyarrow
+import pyarrow.compute
 from numpy.typing import NDArray
+from pyarrow import types
 
 OBJECT = numpy.dtype(object)
+# The zones whose times NumPy's are.
+UTC = (None, 'UTC', 'Etc/UTC', '+00:00')
 
 
 def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
@@ -17,12 +21,13 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
     What NumPy has no type for, such as text and lists of different lengths,
     are objects.
     """
-    types = pyarrow.types
-    if types.is_dictionary(arrow):
+    if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
         return type_of(arrow.value_type)
     if isinstance(arrow, pyarrow.FixedShapeTensorType):
-        dtype, shape = type_of(arrow.value_type)
-        return dtype, (*arrow.shape, *shape)
+        dtype, _ = type_of(arrow.value_type)
+        return dtype, tuple(numpy.array(arrow.shape)[_axes(arrow)].tolist())
+    if isinstance(arrow, pyarrow.Bool8Type):
+        return numpy.dtype(bool), ()
     if isinstance(arrow, pyarrow.BaseExtensionType):
         return type_of(arrow.storage_type)
     if types.is_fixed_size_list(arrow):
@@ -30,7 +35,8 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
         return ((OBJECT, ()) if dtype.hasobject
                 else (dtype, (arrow.list_size, *shape)))
     if types.is_timestamp(arrow):
-        return numpy.dtype(f'datetime64[{arrow.unit}]'), ()
+        return (numpy.dtype(f'datetime64[{arrow.unit}]')
+                if arrow.tz in UTC else OBJECT), ()
     if types.is_duration(arrow):
         return numpy.dtype(f'timedelta64[{arrow.unit}]'), ()
     if types.is_date(arrow):
@@ -41,49 +47,138 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
     return OBJECT, ()
 
 
+def common_type(one: pyarrow.DataType,
+                other: pyarrow.DataType) -> pyarrow.DataType | None:
+    """Return the type of a column that has these in two files.
+
+    Types with the same rows are one; numbers take the smaller type that holds
+    each of both exactly; a column of nulls takes any.
+
+    Returns: None if there is no such type.
+    """
+    one, other = _plain(one), _plain(other)
+    if one == other or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    if not all(types.is_integer(each) or types.is_floating(each)
+               for each in (one, other)):
+        return None
+    found = pyarrow.from_numpy_dtype(numpy.result_type(
+        type_of(one)[0], type_of(other)[0]))
+    if types.is_floating(found) and any(
+            types.is_integer(each) and each.bit_width == 64
+            for each in (one, other)):
+        return None
+    return found
+
+
+def _plain(arrow: pyarrow.DataType) -> pyarrow.DataType:
+    """Return the plainest type with the same rows."""
+    if types.is_dictionary(arrow) or types.is_run_end_encoded(arrow):
+        return _plain(arrow.value_type)
+    if types.is_large_string(arrow) or types.is_string_view(arrow):
+        return pyarrow.string()
+    if types.is_large_binary(arrow) or types.is_binary_view(arrow):
+        return pyarrow.binary()
+    if _is_list(arrow):
+        return pyarrow.list_(_plain(arrow.value_type))
+    if isinstance(arrow, pyarrow.Bool8Type):
+        return pyarrow.bool_()
+    return arrow
+
+
+def _is_list(arrow: pyarrow.DataType) -> bool:
+    """Return whether a type is that of lists of different lengths."""
+    return bool(types.is_list(arrow) or types.is_large_list(arrow)
+                or types.is_list_view(arrow)
+                or types.is_large_list_view(arrow))
+
+
+def _axes(tensor: pyarrow.FixedShapeTensorType) -> list[int]:
+    """Return the place in memory of each axis of a tensor."""
+    return tensor.permutation or list(range(len(tensor.shape)))
+
+
 def rows_of(column: Any, name: str) -> NDArray[Any]:
     """Return the rows of a column, without a copy where that can be.
 
     Raises: ValueError if there are nulls in a column of a type that has none
-        in NumPy.
+        in NumPy, or tensors whose order of axes is not known.
     """
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = (column.chunk(0) if column.num_chunks == 1
-                  else column.combine_chunks())
     arrow = column.type
-    if pyarrow.types.is_dictionary(arrow):
-        return rows_of(column.dictionary_decode(), name)
-    if isinstance(column, pyarrow.ExtensionArray):
-        rows = rows_of(column.storage, name)
-        return rows.reshape(len(column), *type_of(arrow)[1])
     dtype, shape = type_of(arrow)
-    if shape:
+    if isinstance(column, pyarrow.ChunkedArray):
+        chunks = [rows_of(chunk, name) for chunk in column.chunks]
+        if len(chunks) == 1:
+            return chunks[0]
+        return numpy.concatenate([numpy.empty((0, *shape), dtype), *chunks])
+    if dtype.kind in 'iub' or shape:
         _check_nulls(column, name)
+    if types.is_dictionary(arrow):
+        return _of_dictionary(column, name)
+    if types.is_run_end_encoded(arrow):
+        return rows_of(pyarrow.compute.run_end_decode(column), name)
+    if dtype == OBJECT:
+        return _objects(column, name)
+    if isinstance(arrow, pyarrow.FixedShapeTensorType):
+        _check_permutation(arrow, name)
+        rows = rows_of(column.storage, name).reshape(
+            len(column), *arrow.shape)
+        return rows.transpose(0, *[1 + axis for axis in _axes(arrow)])
+    if isinstance(arrow, pyarrow.BaseExtensionType):
+        return rows_of(column.storage, name).astype(dtype, copy=False)
+    if shape:
         return rows_of(column.flatten(), name).reshape(len(column), *shape)
-    if dtype != OBJECT:
-        if dtype.kind in 'iub':
-            _check_nulls(column, name)
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        return values.astype(dtype, copy=False)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values.astype(dtype, copy=False)
+
+
+def _of_dictionary(column: Any, name: str) -> NDArray[Any]:
+    """Return what the numbers of a dictionary stand for."""
+    values = rows_of(column.dictionary, name)
+    places = column.indices
+    if places.null_count:
+        null = rows_of(pyarrow.nulls(1, column.type.value_type), name)
+        places = numpy.where(
+            places.is_null(), len(values), places.fill_null(0))
+        values = numpy.concatenate([values, null])
+    rows: NDArray[Any] = values[numpy.asarray(places)]
+    return rows
+
+
+def _objects(column: Any, name: str) -> NDArray[Any]:
+    """Return an array of objects; of lists of numbers one array each."""
     rows = numpy.empty(len(column), object)
-    is_list = pyarrow.types.is_list(arrow) or pyarrow.types.is_large_list(
-        arrow)
-    if is_list and type_of(arrow.value_type)[0] != OBJECT:
-        return _ragged(column, rows, name)
-    for place, value in enumerate(column.to_pylist()):
-        rows[place] = value
+    arrow = column.type
+    if not _is_list(arrow) or type_of(arrow.value_type)[0] == OBJECT:
+        for place, value in enumerate(column.to_pylist()):
+            rows[place] = value
+        return rows
+    values = rows_of(column.flatten(), name)
+    stops = numpy.cumsum(column.value_lengths().fill_null(0))
+    start = 0
+    for place, is_there in enumerate(column.is_valid().to_pylist()):
+        if is_there:
+            rows[place] = values[start:stops[place]]
+        start = stops[place]
     return rows
 
 
-def _ragged(column: Any, rows: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return lists of numbers as one array for each row."""
-    values = rows_of(column.values, name)
-    offsets = column.offsets.to_numpy()
-    is_there = column.is_valid().to_numpy(zero_copy_only=False)
-    for place in range(len(rows)):
-        if is_there[place]:
-            rows[place] = values[offsets[place]:offsets[place + 1]]
-    return rows
+def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
+                       name: str) -> None:
+    """Refuse an order of axes of which it is not known what it means.
+
+    The format lists the place in memory of each axis; PyArrow lists the axis
+    at each place, when it makes tensors of NumPy's arrays.
+    """
+    axes = _axes(arrow)
+    if [axes[axis] for axis in axes] != sorted(axes):
+        raise ValueError(
+            f'column {name!r} has tensors with the permutation {axes}, which '
+            'PyArrow writes with another meaning than the format defines: '
+            'write them without one, as of numpy.ascontiguousarray(tensors), '
+            'or leave the column out with sources=')
 
 
 def _check_nulls(column: Any, name: str) -> None:

@@ -2,28 +2,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 import pyarrow
+from numpy.typing import NDArray
 
 from fuel.datasets.rows_dataset import RowsDataset
-from fuel.interop.arrow.columns import type_of
-from fuel.interop.arrow.files import (
-    Part,
-    Tables,
-    as_table,
-    open_part,
-    paths_of,
-    read_across,
-    stacked,
-    table_part,
-)
+from fuel.interop.arrow.files import Tables, as_table, paths_of
+from fuel.interop.arrow.parts import Column, Part, TablePart, open_part
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.grouped import GroupedReader
-from fuel.suggestions import did_you_mean
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
+
+
+#: Columns by source, or names of columns.
+Columns: TypeAlias = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
 @do_not_pickle_attributes('readers')
@@ -36,10 +31,10 @@ class ArrowDataset(RowsDataset):
         A Parquet or Arrow (IPC, Feather) file; several files, or a folder of
         them, one after the other; or a table: of PyArrow, a data frame of
         pandas, a data set of Hugging Face, or anything that exports Arrow.
-    columns : dict, optional
-        Maps sources to a column or a list of columns, by name. Several
-        columns, of numbers, become the second axis of a batch. Defaults to a
-        source for each column, under its name.
+    columns : list of str or dict, optional
+        The columns that become sources, under their names; or a dict from
+        sources to a column or a list of columns, by name. Several columns,
+        of numbers, become the second axis of a batch. Defaults to all.
     which_sets, splits
         As for :class:`~fuel.datasets.npy.NPYDataset`.
     cache_bytes : int, optional
@@ -86,7 +81,7 @@ class ArrowDataset(RowsDataset):
     """
 
     def __init__(self, data: Tables,
-                 columns: Mapping[str, str | Sequence[str]] | None = None,
+                 columns: Columns | None = None,
                  which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None, **kwargs: Any) -> None:
@@ -100,63 +95,59 @@ class ArrowDataset(RowsDataset):
 
     def load(self) -> None:
         """Open the files."""
-        parts = ([table_part(self._table)] if self._paths is None
-                 else [open_part(path) for path in self._paths])
-        schema = parts[0].schema
-        columns = ({name: name for name in schema.names}
-                   if self.columns is None else self.columns)
+        parts = ([TablePart(self._table)] if self._paths is None
+                 else [open_part(*each) for each in self._paths])
+        columns = ({name: name for name in parts[0].names}
+                   if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
         self.readers = {
-            source: self._reader(
-                parts, source, named, self.cache_bytes // len(columns))
+            source: _reader(parts, source, named,
+                            self.cache_bytes // len(columns))
             for source, named in columns.items()}
-
-    def _reader(self, parts: Sequence[Part], source: str,
-                named: str | Sequence[str], budget: int) -> GroupedReader:
-        """Return the reader of a source of one or several columns."""
-        names = [named] if isinstance(named, str) else list(named)
-        types = [_type_in(parts, name) for name in names]
-        groups = [read_across(parts, name) for name in names]
-        lengths, read = groups[0]
-        dtype, shape = types[0]
-        if not isinstance(named, str):
-            if any(other.kind not in 'biuf' or axes or sizes != lengths
-                   for (other, axes), (sizes, _) in zip(
-                       types, groups, strict=True)):
-                raise ValueError(
-                    f'the columns {names} of source {source!r} cannot be one '
-                    'array: they must be plain numbers, in equal chunks '
-                    '(table.combine_chunks() makes one)')
-            dtype = numpy.result_type(*[other for other, _ in types])
-            read = stacked([one for _, one in groups], dtype)
-            shape = (len(names),)
-        return GroupedReader(
-            parts[0].path, source, (sum(lengths), *shape), dtype, lengths,
-            read, budget)
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""
-        where = ['a table in memory'] if self._paths is None else (
-            self._paths[:3])
+        where = ['a table in memory'] if self._paths is None else [
+            each.path for each in self._paths[:3]]
         return [*where, *super().details()]
 
 
-def _type_in(parts: Sequence[Part], name: str) -> Any:
-    """Return the type of a column, the same in all files."""
-    for part in parts:
-        names = part.schema.names
-        if name not in names:
-            hint = did_you_mean(name, names, '{} ')
-            raise ValueError(f'{part.path} has no column {name!r}: {hint}the '
-                             f'columns are {", ".join(names)}')
-        found, expected = (each.schema.field(name).type
-                           for each in (part, parts[0]))
-        if found != expected:
+def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
+    """Return columns by source."""
+    if isinstance(columns, Mapping):
+        return columns
+    names = [columns] if isinstance(columns, str) else columns
+    found = {name: name for name in names}
+    if len(found) < len(names):
+        raise ValueError(f'a column is there twice: {", ".join(names)}')
+    return found
+
+
+def _reader(parts: Sequence[Part], source: str, named: str | Sequence[str],
+            budget: int) -> GroupedReader:
+    """Return the reader of a source of one or several columns."""
+    names = [named] if isinstance(named, str) else list(named)
+    columns = [Column(parts, name) for name in names]
+    first = columns[0]
+    read, dtype, shape = first.read, first.dtype, first.shape
+    if not isinstance(named, str):
+        if any(each.dtype.kind not in 'biuf' or each.shape
+               or each.lengths != first.lengths for each in columns):
             raise ValueError(
-                f'column {name!r} is {found} in {part.path}, but {expected} '
-                f'in {parts[0].path}: write the files with one schema')
-    return type_of(parts[0].schema.field(name).type)
+                f'the columns {names} of source {source!r} cannot be one '
+                'array: they must be plain numbers, in equal chunks '
+                '(table.combine_chunks() makes one)')
+        dtype = numpy.result_type(*[each.dtype for each in columns])
+        shape = (len(names),)
+
+        def read(group: int) -> NDArray[Any]:
+            return numpy.stack([each.read(group) for each in columns],
+                               1).astype(dtype, copy=False)
+
+    return GroupedReader(
+        parts[0].path, source, (sum(first.lengths), *shape), dtype,
+        first.lengths, read, budget, first.check)
 
 
 def from_pandas(frame: Any, **kwargs: Any) -> ArrowDataset:

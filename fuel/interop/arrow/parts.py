@@ -1,0 +1,340 @@
+"""The files of a table, and tables in memory, as record batches."""
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from fuel.exceptions import DamagedFileError
+from fuel.interop.arrow.columns import common_type, rows_of, type_of
+from fuel.interop.arrow.messages import (
+    BATCH, DICTIONARY, MAX_ROWS, Message, messages)
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.raw_file import FileWatch, raw_file_at
+from fuel.storage.reader import own_objects
+from fuel.suggestions import did_you_mean
+from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
+
+# What a file of the random-access format begins with, padded.
+FILE_MAGIC = b'ARROW1\0\0'
+
+
+class Part(ABC):
+    """A file of a table, or a table in memory.
+
+    `path`: for errors.
+    `schema`, `names`: of the columns, those of `constants` among them.
+    `constants`: the values of columns that are the same in all rows, which
+        the names of folders tell.
+    """
+
+    def __init__(self, path: str, schema: pyarrow.Schema,
+                 constants: Mapping[str, pyarrow.Scalar] | None = None,
+                 ) -> None:
+        self.path = path
+        self.constants = constants or {}
+        self.names = schema.names
+        for name, value in self.constants.items():
+            if name in self.names:
+                raise ValueError(
+                    f'{path}: the column {name!r} is both in the file and in '
+                    f'the name of a folder: rename one, or pass a list of '
+                    f'the files, of which the folders are not looked at')
+            schema = schema.append(pyarrow.field(name, value.type))
+        self.schema = schema
+        self.names = [*self.names, *self.constants]
+        # Groups of columns of which the bytes were checked.
+        self._is_valid: set[tuple[str, int]] = set()
+
+    @abstractmethod
+    def lengths(self, name: str) -> Sequence[int]:
+        """Return the rows of the groups in which a column is read."""
+
+    @abstractmethod
+    def column(self, name: str, group: int) -> Any:
+        """Return a group of a column, as Arrow has it."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise an error if the bytes were changed since they were opened."""
+
+    def rows(self, name: str, group: int,
+             arrow: pyarrow.DataType) -> NDArray[Any]:
+        """Return a group of a column as NumPy has it.
+
+        PyArrow believes what a file says of its offsets and lengths: bytes
+        that are used before they are checked may end the process.
+
+        `arrow`: the type of the column in all files.
+        """
+        with self.naming(name):
+            if name in self.constants:
+                column = pyarrow.repeat(
+                    self.constants[name], self.lengths(name)[group])
+            else:
+                column = self.column(name, group)
+            if (name, group) not in self._is_valid:
+                column.validate(full=True)
+                self._is_valid.add((name, group))
+        if pyarrow.types.is_null(column.type):
+            column = pyarrow.nulls(len(column), arrow)
+        return rows_of(column, name).astype(type_of(arrow)[0], copy=False)
+
+    @contextmanager
+    def naming(self, column: str) -> Iterator[None]:
+        """Turn errors of PyArrow into one that names file and column."""
+        try:
+            with damage(self.path, f', column {column!r}'):
+                yield
+        except DamagedFileError:
+            # What was changed while it was read may look like anything.
+            self.check()
+            raise
+
+
+class TablePart(Part):
+    """A table in memory, whose groups are its chunks."""
+
+    def __init__(self, table: pyarrow.Table) -> None:
+        super().__init__('the table', table.schema)
+        self._table = table
+
+    def lengths(self, name: str) -> Sequence[int]:
+        """See :meth:`Part.lengths`."""
+        return [len(chunk) for chunk in self._table.column(name).chunks]
+
+    def column(self, name: str, group: int) -> Any:
+        """See :meth:`Part.column`."""
+        return self._table.column(name).chunk(group)
+
+    def check(self) -> None:
+        """Do nothing: who changes a table in memory changes the data."""
+
+
+class FilePart(Part):
+    """A file, whose groups are the same for all columns.
+
+    `watch`: of the file.
+    `counts`: the rows of each group.
+    """
+
+    def __init__(self, watch: FileWatch | FileBytes, schema: pyarrow.Schema,
+                 counts: Sequence[int],
+                 constants: Mapping[str, pyarrow.Scalar]) -> None:
+        super().__init__(watch.path, schema, constants)
+        self.watch = watch
+        self._counts = counts
+        if min(counts, default=0) < 0 or sum(counts) > MAX_ROWS:
+            raise DamagedFileError(
+                f'{self.path} should have {sum(counts)} rows: the file is '
+                f'damaged: restore it from its origin')
+
+    def check(self) -> None:
+        """See :meth:`Part.check`."""
+        self.watch.check()
+
+    def lengths(self, name: str) -> Sequence[int]:
+        """See :meth:`Part.lengths`."""
+        return self._counts
+
+
+class ParquetPart(FilePart):
+    """A Parquet file, read by row group."""
+
+    def __init__(self, path: str,
+                 constants: Mapping[str, pyarrow.Scalar]) -> None:
+        # Not mapped: a file that is cut would end the process. What is read
+        # is read by its place, so forked children share no position.
+        source = pyarrow.OSFile(path)
+        watch = FileWatch(path, source.fileno())
+        self._file = file = pyarrow.parquet.ParquetFile(
+            source, page_checksum_verification=True)
+        counts = [file.metadata.row_group(group).num_rows
+                  for group in range(file.num_row_groups)]
+        super().__init__(watch, file.schema_arrow, counts, constants)
+
+    def column(self, name: str, group: int) -> Any:
+        """See :meth:`Part.column`."""
+        return self._file.read_row_group(group, columns=[name]).column(name)
+
+
+class IPCFilePart(FilePart):
+    """An Arrow file of the format for random access."""
+
+    def __init__(self, path: str,
+                 constants: Mapping[str, pyarrow.Scalar]) -> None:
+        self._source = pyarrow.OSFile(path)
+        watch = FileWatch(path, self._source.fileno())
+        with pyarrow.ipc.open_file(self._source) as reader:
+            schema = reader.schema
+            num_batches = reader.num_record_batches
+        file = raw_file_at(path)
+        found = list(messages(file, len(FILE_MAGIC)))
+        counts = [each.num_rows for each in found if each.kind == BATCH]
+        head = file.read(found[0].start, found[0].stop - found[0].start)
+        # The schema and the batches are in the file twice.
+        if (file.identity != watch.identity or len(counts) != num_batches
+                or pyarrow.ipc.read_schema(pyarrow.py_buffer(head)) != schema):
+            raise DamagedFileError(
+                f'{path}: its beginning and its end tell of different '
+                f'columns or batches: the file is damaged, or was changed '
+                f'while it was being opened')
+        super().__init__(watch, schema, counts, constants)
+        self._reader = functools.cache(self._open)
+
+    def _open(self, name: str) -> pyarrow.ipc.RecordBatchFileReader:
+        """Return what reads one column only."""
+        return pyarrow.ipc.open_file(
+            self._source, options=pyarrow.ipc.IpcReadOptions(
+                included_fields=[self.names.index(name)]))
+
+    def column(self, name: str, group: int) -> Any:
+        """See :meth:`Part.column`."""
+        return self._reader(name).get_batch(group).column(name)
+
+
+class IPCStreamPart(FilePart):
+    """An Arrow file of the format for streams.
+
+    A batch is read as a short stream: the schema, the dictionaries before the
+    batch, and the batch.
+    """
+
+    def __init__(self, path: str,
+                 constants: Mapping[str, pyarrow.Scalar]) -> None:
+        self._file = file = raw_file_at(path)
+        found = list(messages(file, 0))
+        *_, last, end = found
+        if end.stop != file.size or last.kind == DICTIONARY:
+            raise DamagedFileError(
+                f'{path}: the mark of its end is at byte {end.start} of '
+                f'{file.size}, after no batch: the file is damaged')
+        # Of each batch: what has to be read before it.
+        self._before: list[list[Message]] = []
+        before: list[Message] = []
+        self._batches = [each for each in found if each.kind == BATCH]
+        for each in found:
+            if each.kind == BATCH:
+                self._before.append(before)
+            else:
+                before = [*before, each]
+        with self._stream(found[:1]) as reader:
+            schema = reader.schema
+        super().__init__(file, schema, [
+            each.num_rows for each in self._batches], constants)
+        # The next column is likely to be read of the same batch.
+        self._batch = functools.lru_cache(1)(self._read)
+
+    def _stream(self, parts: Sequence[Message],
+                ) -> pyarrow.ipc.RecordBatchStreamReader:
+        return pyarrow.ipc.open_stream(pyarrow.py_buffer(b''.join(
+            self._file.read(each.start, each.stop - each.start)
+            for each in parts)))
+
+    def _read(self, group: int) -> pyarrow.RecordBatch:
+        with self._stream(
+                [*self._before[group], self._batches[group]]) as reader:
+            return reader.read_next_batch()
+
+    def column(self, name: str, group: int) -> Any:
+        """See :meth:`Part.column`."""
+        return self._batch(group).column(name)
+
+    def rows(self, name: str, group: int,
+             arrow: pyarrow.DataType) -> NDArray[Any]:
+        """See :meth:`Part.rows`. Views would keep all columns in memory."""
+        return own_objects(numpy.array(super().rows(name, group, arrow)))
+
+
+def open_part(path: str,
+              constants: Mapping[str, pyarrow.Scalar] | None = None) -> Part:
+    """Open a file of any format, recognized by its first bytes."""
+    with open(path, 'rb') as file:
+        magic = file.read(6)
+    kind = (ParquetPart if magic[:4] == b'PAR1' else
+            IPCFilePart if magic == FILE_MAGIC[:6] else IPCStreamPart)
+    with damage(path):
+        return kind(path, constants or {})
+
+
+class Column:
+    """A column of several files, as if of one.
+
+    `arrow`: its type in Arrow.
+    `dtype`, `shape`: of its elements, and of an example.
+    `lengths`: the rows of the groups of all files.
+    """
+
+    def __init__(self, parts: Sequence[Part], name: str) -> None:
+        self._name = name
+        self._parts = parts
+        self.arrow = _type_in(parts, name)
+        self.dtype, self.shape = type_of(self.arrow)
+        lengths = [part.lengths(name) for part in parts]
+        self.lengths = [rows for each in lengths for rows in each]
+        self._groups = [(part, group)
+                        for part, each in zip(parts, lengths, strict=True)
+                        for group in range(len(each))]
+        # The row after the last of each part.
+        self._stops = numpy.cumsum([sum(each) for each in lengths])
+
+    def read(self, group: int) -> NDArray[Any]:
+        """Return the rows of a group."""
+        part, number = self._groups[group]
+        return part.rows(self._name, number, self.arrow)
+
+    def check(self, rows: NDArray[numpy.intp]) -> None:
+        """Raise an error if a file of some rows was changed."""
+        parts = self._parts
+        if len(parts) > 1:
+            parts = [parts[place] for place in numpy.unique(
+                numpy.searchsorted(self._stops, rows, side='right'))]
+        for part in parts:
+            part.check()
+
+
+def _type_in(parts: Sequence[Part], name: str) -> pyarrow.DataType:
+    """Return the type that a column has in all files."""
+    expected = None
+    for part in parts:
+        names = part.names
+        if name not in names:
+            hint = did_you_mean(name, names, '{} ')
+            raise ValueError(f'{part.path} has no column {name!r}: {hint}the '
+                             f'columns are {", ".join(names)}')
+        if names.count(name) > 1:
+            raise ValueError(f'{part.path} has {names.count(name)} columns '
+                             f'{name!r}: rename them')
+        found = part.schema.field(name).type
+        common = found if expected is None else common_type(expected, found)
+        if common is None:
+            raise ValueError(
+                f'column {name!r} is {found} in {part.path}, but {expected} '
+                f'in files before it, such as {parts[0].path}, and no type '
+                f'holds both exactly: write the files with one schema')
+        expected = common
+    return expected
+
+
+@contextmanager
+def damage(path: str, what: str = '') -> Iterator[None]:
+    """Turn the errors of PyArrow into one that names the file."""
+    try:
+        yield
+    except (DamagedFileError, FileNotFoundError):
+        raise
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if is_lack_of_descriptors(error):
+            raise with_advice(error, path) from error
+        raise DamagedFileError(
+            f'{path}{what} cannot be read as a Parquet or Arrow file: '
+            f'{error!s:.300}; it is of another kind, or damaged: restore it '
+            f'from its origin') from error

@@ -1,0 +1,71 @@
+"""Folders of tables: which files are read, and what their folders tell."""
+import pickle
+
+import pyarrow
+import pyarrow.dataset
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from fuel.interop.arrow import ArrowDataset
+
+
+def write(path, values, module=pyarrow.parquet):
+    """Write a column 'v', and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (module.write_feather if module is pyarrow.feather
+     else module.write_table)(pyarrow.table({'v': values}), str(path))
+
+
+def test_columns_of_the_folders_are_sources(tmp_path):
+    """With the types and values that PyArrow finds."""
+    write(tmp_path / 'year=2020' / 'kind=a%20b' / 'x.parquet', [1, 2])
+    write(tmp_path / 'year=2021' / 'kind=c' / 'x.parquet', [3])
+    write(tmp_path / 'year=2021' / 'kind=__HIVE_DEFAULT_PARTITION__'
+          / 'x.feather', [4], pyarrow.feather)
+    dataset = pickle.loads(pickle.dumps(ArrowDataset(tmp_path)))
+    assert ('v', 'year', 'kind') == dataset.sources
+    values, years, kinds = dataset.get_data(None, slice(0, 4))
+    assert [1, 2, 4, 3] == values.tolist()
+    assert ('int32', [2020, 2020, 2021, 2021]) == (
+        years.dtype, years.tolist())
+    assert ['a b', 'a b', None, 'c'] == kinds.tolist()
+    (tmp_path / 'year=2021' / 'kind=__HIVE_DEFAULT_PARTITION__'
+     / 'x.feather').unlink()
+    expected = pyarrow.dataset.dataset(
+        tmp_path, partitioning='hive').to_table()
+    found = ArrowDataset(tmp_path).get_data(None, slice(0, 3))
+    assert expected.to_pydict() == dict(zip(
+        dataset.sources, [part.tolist() for part in found], strict=True))
+    with pytest.raises(ValueError, match="'kind'.*1 nulls|plain numbers"):
+        ArrowDataset(tmp_path, {'both': ['v', 'kind']})
+
+
+@pytest.mark.parametrize('ignored', [
+    '_temporary/0/x.parquet', '.hidden/x.parquet', 'a/_x.parquet',
+    'a/.x.parquet', '_delta_log/x.parquet', 'a/notes.txt'])
+def test_files_that_the_library_ignores_are_not_read(ignored, tmp_path):
+    """Left behind by a writer that was ended, or hidden."""
+    write(tmp_path / 'a' / 'x.parquet', [1])
+    write(tmp_path / ignored, [2])
+    assert [1] == ArrowDataset(tmp_path).get_data(
+        None, slice(0, 1))[0].tolist()
+    assert 1 == ArrowDataset(tmp_path).num_examples
+
+
+def test_folder_of_ignored_files_has_none(tmp_path):
+    """An error, as of an empty folder; named alone, such a file is read."""
+    path = tmp_path / '_temporary' / 'x.parquet'
+    write(path, [1])
+    with pytest.raises(FileNotFoundError, match='no file that ends in'):
+        ArrowDataset(tmp_path)
+    assert 1 == ArrowDataset(path).num_examples
+
+
+def test_column_in_the_file_and_in_its_folder_is_refused(tmp_path):
+    """Nothing tells which of the two holds."""
+    path = tmp_path / 'v=3' / 'x.parquet'
+    write(path, [1])
+    with pytest.raises(ValueError, match="'v' is both in the file"):
+        ArrowDataset(tmp_path)
+    assert 1 == ArrowDataset([path]).num_examples
