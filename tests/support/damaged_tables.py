@@ -110,8 +110,9 @@ def main(folder, kind, seed, count):
         try:
             read = structure(path)
         except (DamagedFileError, ValueError) as error:
-            assert (str(path) in str(error)
-                    or 'nulls, which its type' in str(error)), error
+            if not (str(path) in str(error)
+                    or 'nulls, which its type' in str(error)):
+                raise
             found['refused'] += 1
             continue
         assert damaged == content or what != 'cut', number

@@ -36,11 +36,10 @@ def compare(data, kind, folder):
     try:
         numbers, found = dataset.get_data(None, rows)
     except ValueError as error:
-        assert "column 'x'" in str(error)
-        assert 'nulls, which its type does not have' in str(error)
         # Whatever group it is in.
-        assert nulls
-        return
+        if nulls and "'x'" in str(error) and 'nulls, which' in str(error):
+            return
+        raise
     assert rows == numbers.tolist()
     reader = dataset.readers['x']
     assert (reader.dtype, (len(rows), *reader.shape[1:])) == (

@@ -256,7 +256,7 @@ def test_damaged_row_group_is_reported_when_it_is_read(tmp_path):
         file.write(b'\xff' * 30)
     dataset = ArrowDataset(path, sources=('number',))
     dataset.get_data(None, [0, 29])
-    with pytest.raises(DamagedFileError, match="column 'number' cannot be read"):
+    with pytest.raises(DamagedFileError, match="'number' cannot be read"):
         dataset.get_data(None, [15])
 
 
