@@ -85,6 +85,9 @@ class ServerDataStream(RemoteStream):
             ...
     """
 
+    unsaved_arguments = (
+        'curve', 'host', 'hwm', 'port', 'rank', 'reconnect', 'timeout')
+
     def __init__(self, sources: Sequence[str],
                  produces_examples: bool | None = None,
                  host: str = 'localhost', port: int = 5557, hwm: int = 10,

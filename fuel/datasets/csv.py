@@ -100,6 +100,7 @@ class CSVDataset(SplitDataset):
     """
 
     records: CSVFile
+    unsaved_arguments = ('path',)
 
     def __init__(self, path: Any, columns: Mapping[str, Any] | None = None,
                  dtypes: Mapping[str, Any] | None = None,

@@ -85,6 +85,7 @@ class Dataset(Readable, NamedArguments):
     provides_sources: Any = None
     default_transformers: Any = ()
     axis_labels: Any = None
+    unsaved_arguments: tuple[str, ...] = ('axis_labels', 'sources')
 
     def __init__(self, sources: Any = None, axis_labels: Any = None,
                  **unknown: Never) -> None:

@@ -57,6 +57,7 @@ class IndexableDataset(Dataset):
     indexables: list[Any]
     read_hooks = ('get_data', 'sources', '_get_indexable')
     takes_requests = True
+    unsaved_arguments = ('indexables',)
 
     def __init__(self, indexables: Any, start: int | None = None,
                  stop: int | None = None, **kwargs: Any) -> None:

@@ -106,6 +106,7 @@ class IterableDataset(Dataset):
 
     example_iteration_scheme = None
     takes_requests = False
+    unsaved_arguments = ('iterables',)
 
     def __init__(self, iterables: Any, **kwargs: Any) -> None:
         self.provides_sources, self.iterables = as_named(iterables)

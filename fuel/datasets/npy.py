@@ -74,6 +74,8 @@ class NPYDataset(RowsDataset):
     >>> folder.cleanup()
     """
 
+    unsaved_arguments = ('path',)
+
     def __init__(self, path: Any, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  storage_options: StorageOptions | None = None,

@@ -114,6 +114,7 @@ class TextFile(Dataset):
     provides_sources = ('features',)
     example_iteration_scheme = None
     takes_requests = False
+    unsaved_arguments = ('files',)
 
     def __init__(self, files: Paths, dictionary: Dictionary | None = None,
                  bos_token: str | None = '<S>',  # noqa: S107 (no password)

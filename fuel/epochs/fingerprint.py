@@ -21,17 +21,17 @@ from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard
 from fuel.typing import State
 from fuel.utils import rng_state
-from fuel.utils.arguments import parameters_of
+from fuel.utils.arguments import NamedArguments, parameters_of
 from fuel.utils.overrides import is_own
 
 FORMAT = 3
 
-# Arguments that decide neither values nor their order, or are described
-# apart: data and streams by their numbers and names, generators by states.
-_LEFT_OUT = frozenset({
+# Arguments of users' classes that states did not hold before. They are now
+# held if they are None too, so that a state without them is known to be old.
+ABSENT_IN_OLD_STATES = frozenset({
     'args', 'kwargs', 'data_stream', 'data_streams', 'dataset',
-    'iteration_scheme', 'axis_labels', 'sources', 'produces_examples', 'rng',
-    'indexables', 'iterables', 'path', 'paths', 'file_or_path', 'files',
+    'iteration_scheme', 'axis_labels', 'produces_examples', 'indexables',
+    'iterables', 'path', 'paths', 'file_or_path', 'files',
     'driver', 'load_in_memory', 'sort_indices', 'cache_bytes', 'cache_size',
     'prefetch', 'num_threads', 'num_workers', 'max_store', 'max_bytes',
     'start_method', 'timeout', 'host', 'port', 'hwm', 'curve', 'reconnect',
@@ -161,7 +161,8 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
     described[title] = name_of(cls)
     for name, *_ in _kept_arguments(cls):
         value = next(values)
-        if value is not None:
+        if value is not None or (
+                name in ABSENT_IN_OLD_STATES and not is_own(cls)):
             described[prefix + name] = describe(value)
     kind = next(values)
     if kind is not None:
@@ -192,7 +193,12 @@ def _kept_arguments(cls: type) -> tuple[tuple[str, str, str, bool], ...]:
 @functools.lru_cache(512)
 def _arguments(cls: type) -> tuple[str, ...]:
     """Return the names of the arguments that a state must fit."""
-    return tuple(sorted(parameters_of(cls).keys() - _LEFT_OUT))
+    # A generator is described by its kind, and its state is saved.
+    left_out = {'rng'}
+    for base in cls.__mro__:
+        if issubclass(base, NamedArguments):
+            left_out.update(base.unsaved_arguments)
+    return tuple(sorted(parameters_of(cls).keys() - left_out))
 
 
 def describe(value: Any) -> Any:

@@ -6,7 +6,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fuel.epochs.encoded import as_text
-from fuel.epochs.fingerprint import FORMAT, fingerprint
+from fuel.epochs.fingerprint import (
+    ABSENT_IN_OLD_STATES,
+    FORMAT,
+    fingerprint,
+)
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.sealing import checksum
 from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING
@@ -105,13 +109,26 @@ def _check_fingerprint(stream: object, state: State) -> None:
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
+        owner, _, name = str(key).rpartition(' ')
+        if key not in saved and name in ABSENT_IN_OLD_STATES:
+            continue
         if not is_same(saved.get(key), present.get(key)):
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
                 f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
                 f'here it is {present.get(key)!r:.200} (stage '
                 f'{type(stream).__name__}): build the stream as it was when '
-                'the state was saved')
+                'the state was saved' + _declaration(
+                    name, present.get(owner or 'class')))
+
+
+def _declaration(name: str, owner: object) -> str:
+    """Return what to declare on a user's class if an argument is free."""
+    if not isinstance(owner, str) or owner.startswith('fuel.') or (
+            name in ('class', 'num_examples', 'rng', 'sources')):
+        return ''
+    return (f'; or, if {name} decides neither the values nor their order, '
+            f'name it in unsaved_arguments of {owner}')
 
 
 def _check_shard(stream: object, saved: object, present: object) -> None:

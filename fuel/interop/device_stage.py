@@ -65,6 +65,7 @@ class DeviceStage(AgnosticTransformer):
     _held: tuple[int, Any] = (_NOTHING, None)
     _position: Any = None
     dtype: str | dict[str, str] | None = None
+    unsaved_arguments: tuple[str, ...] = ('copies',)
 
     def __init__(self, data_stream: StreamLike, copies: bool,
                  which_sources: Sequence[str] | None = None) -> None:

@@ -90,6 +90,7 @@ class ExamplesDataset(IndexedDataset):
 
     # The method of data sets that returns several examples at once.
     fetch_method = '__getitems__'
+    unsaved_arguments: tuple[str, ...] = ('dataset',)
 
     def __init__(self, dataset: Indexed, names: Sequence[str] | None = None,
                  sources: Sources | None = None,

@@ -116,6 +116,8 @@ class ShardedScheme(IterationScheme):
     sharding : Shard
     """
 
+    unsaved_arguments = ('sharding',)
+
     def __init__(self, scheme: Any, sharding: Shard) -> None:
         _check_shardable(scheme, sharding)
         self.scheme = scheme

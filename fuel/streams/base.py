@@ -63,6 +63,9 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
     iteration_scheme: Any = None
     axis_labels: Any = None
     _produces_examples: bool | None = None
+    unsaved_arguments: tuple[str, ...] = (
+        'axis_labels', 'data_stream', 'data_streams', 'dataset',
+        'iteration_scheme', 'produces_examples', 'sources')
 
     def __init__(self, iteration_scheme: SchemeLike | None = None,
                  axis_labels: AxisLabels | None = None,

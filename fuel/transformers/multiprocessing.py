@@ -86,6 +86,8 @@ class MultiProcessing(WorkerStage):
     [([1, 2],), ([3],)]
     """
 
+    unsaved_arguments = ('max_bytes', 'max_store', 'start_method', 'timeout')
+
     def __init__(self, data_stream: StreamLike, max_store: int = 100, *,
                  num_workers: int = 1,
                  start_method: str | None = None,

@@ -24,6 +24,8 @@ from fuel.workers.team import Team, WorkerSession
 class WorkerStage(RemoteStream, Transformer):
     """A stage whose data stream is read by a team of workers."""
 
+    unsaved_arguments: tuple[str, ...] = ('num_workers',)
+
     def __init__(self, data_stream: StreamLike, num_workers: int,
                  **kwargs: Any) -> None:
         positive('num_workers', num_workers)

@@ -100,9 +100,14 @@ class NamedArguments:
     instead_of : dict
         Class attribute: what to write instead of a keyword that other classes
         take, with ``{}`` for the name of the class.
+    unsaved_arguments : tuple of str
+        Class attribute: arguments that a saved state need not fit, beside
+        those that the bases name. They decide neither the values nor their
+        order: where data lie, how fast they come.
     """
 
     instead_of: Mapping[str, str] = {}
+    unsaved_arguments: tuple[str, ...] = ()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Return a new object, if its class takes the keywords."""

@@ -3,6 +3,7 @@ import copy
 import functools
 import json
 import random
+from inspect import Signature
 
 import h5py
 import numpy
@@ -26,6 +27,7 @@ from fuel.transformers.image import RandomHorizontalFlip
 from fuel.transformers.noise import SaltAndPepper
 from fuel.transformers.sequences import Window
 from fuel.transformers.shuffling import ShuffleBuffer
+from fuel.utils.arguments import signature_of
 
 
 def double(data):
@@ -273,6 +275,67 @@ def test_state_of_a_pipeline_with_other_arguments_is_refused(
     saved().load_state_dict(json.loads(json.dumps(state)))
     with pytest.raises(StateMismatchError, match=text):
         loaded().load_state_dict(state)
+
+
+# Names of arguments of Fuel's own classes that decide no value there.
+NAMES_OF_FREE_ARGUMENTS = [
+    'subset', 'path', 'device', 'rank', 'timeout', 'prefetch', 'files',
+    'copies', 'kwargs']
+
+
+def stage_with(name, value, declared=()):
+    """Return a user's stage with an argument of a name, which it keeps."""
+    class Stage(Mapping):
+        unsaved_arguments = declared
+
+    def construct(self, data_stream, value):
+        Mapping.__init__(self, data_stream, double)
+        setattr(self, name, value)
+    parameters = list(signature_of(construct).parameters.values())
+    construct.__signature__ = Signature([
+        *parameters[:-1], parameters[-1].replace(name=name)])
+    Stage.__init__ = construct
+    return Stage(STREAMS['shuffled'](), value)
+
+
+@pytest.mark.parametrize('name', NAMES_OF_FREE_ARGUMENTS)
+@pytest.mark.parametrize('saved, loaded', [(1, 2), (None, 2), (1, None)])
+def test_state_of_a_users_stage_fits_whatever_its_arguments_are_called(
+        name, saved, loaded):
+    """Only what its class declares need not fit."""
+    state = stage_with(name, saved).state_dict()
+    stage_with(name, saved).load_state_dict(state)
+    with pytest.raises(StateMismatchError, match=(
+            f'{name} was {saved}, but here it is {loaded} .* unsaved_arg')):
+        stage_with(name, loaded).load_state_dict(state)
+    state = stage_with(name, saved, (name,)).state_dict()
+    stage_with(name, loaded, (name,)).load_state_dict(state)
+
+
+class Share(SequentialScheme):
+    """A scheme of a user's."""
+
+    def __init__(self, rank):
+        super().__init__(range(rank, 12, 2), 2)
+        self.rank = rank
+
+
+def test_state_of_a_users_scheme_fits_whatever_its_arguments_are_called():
+    """As that of a stage."""
+    state = numbers(Share(0)).state_dict()
+    numbers(Share(0)).load_state_dict(state)
+    with pytest.raises(StateMismatchError, match='scheme rank was 0, but he'):
+        numbers(Share(1)).load_state_dict(state)
+
+
+def test_old_state_without_arguments_of_a_users_stage_is_accepted():
+    """States did not hold those that are called as some of Fuel's."""
+    state = stage_with('device', 1).state_dict()
+    del state['stream']['device'], state['crc']
+    stage_with('device', 2).load_state_dict(state)
+    del state['stream']['mapping']
+    with pytest.raises(StateMismatchError, match='mapping was None'):
+        stage_with('device', 2).load_state_dict(state)
 
 
 @pytest.mark.parametrize('arguments', [

@@ -145,6 +145,9 @@ class H5PYDataset(SelectedRows):
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
+    unsaved_arguments = (
+        'cache_bytes', 'driver', 'file_or_path', 'load_in_memory',
+        'sort_indices', 'subset')
 
     def __init__(self, file_or_path: Any, which_sets: Sequence[str],
                  subset: Any = None, load_in_memory: bool = False,

@@ -78,6 +78,7 @@ class PytablesDataset(Dataset):
     #: The group of nodes; pickles made before there was one have the root.
     data_node = '/'
     takes_requests = True
+    unsaved_arguments = ('path',)
 
     def __init__(self, path: str, sources: Sequence[str], start: int = 0,
                  stop: int | None = None, data_node: str = _DEFAULT_NODE,

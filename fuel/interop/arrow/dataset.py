@@ -80,6 +80,8 @@ class ArrowDataset(RowsDataset):
     (array([3., 1.]), array(['c', 'a'], dtype=object))
     """
 
+    unsaved_arguments = ('cache_bytes',)
+
     def __init__(self, data: Tables,
                  columns: Columns | None = None,
                  which_sets: Sequence[str] | None = None,

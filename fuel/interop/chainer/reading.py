@@ -21,6 +21,7 @@ class ExampleBatches(Dataset):
     """Lists of examples of Chainer's data sets, with their indices."""
 
     provides_sources = ('examples', 'indices')
+    unsaved_arguments = ('dataset',)
 
     def __init__(self, dataset: ExampleSet) -> None:
         super().__init__()

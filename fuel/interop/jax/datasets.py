@@ -162,6 +162,7 @@ class GrainIterable(Dataset):
 
     example_iteration_scheme = None
     takes_requests = False
+    unsaved_arguments = ('dataset',)
 
     def __init__(self, dataset: Any, names: Sequence[str] | None = None,
                  sources: Sources | None = None,

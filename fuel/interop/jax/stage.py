@@ -108,6 +108,8 @@ class ToJax(DeviceStage):
     resumed on one.  A batch that was copied in advance counts as not read.
     """
 
+    unsaved_arguments = ('sharding',)
+
     def __init__(self, data_stream: StreamLike,
                  sharding: Place | Mapping[str, Place] | None = None,
                  dtype: DTypeLike | Mapping[str, DTypeLike] | None = None,

@@ -52,6 +52,8 @@ class RayDataset(IndexedDataset):
     (array([7, 2]),)
     """
 
+    unsaved_arguments = ('dataset',)
+
     def __init__(self, dataset: Any, sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
         computed = _computed_in_order(dataset)

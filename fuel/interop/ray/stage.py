@@ -104,6 +104,8 @@ class RayWorkers(WorkerStage):
     [([1, 2],), ([3],)]
     """
 
+    unsaved_arguments = ('max_bytes', 'max_store', 'timeout')
+
     def __init__(self, data_stream: StreamLike, num_workers: int = 1, *,
                  resources: Mapping[str, float] | None = None,
                  max_store: int = 100, max_bytes: int | None = None,

@@ -93,6 +93,8 @@ class ToTorch(DeviceStage):
     without.  A batch that was copied in advance counts as not read.
     """
 
+    unsaved_arguments = ('device', 'pin_memory')
+
     def __init__(self, data_stream: StreamLike,
                  device: str | int | torch.device | None = None,
                  pin_memory: bool = False,

@@ -66,6 +66,8 @@ class ZarrDataset(RowsDataset):
     (array([7, 2]), array([49,  4]))
     """
 
+    unsaved_arguments = ('cache_bytes',)
+
     def __init__(self, store: Store, which_sets: Sequence[str] | None = None,
                  splits: Mapping[str, Any] | None = None,
                  cache_bytes: int | None = None, **kwargs: Any) -> None:

@@ -39,6 +39,8 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
     Subclasses implement :meth:`_transform`, or the methods that call it.
     """
 
+    unsaved_arguments = ('num_threads',)
+
     def __init__(self, data_stream: StreamLike, num_threads: int | None = None,
                  **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', data_stream.produces_examples)
