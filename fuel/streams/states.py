@@ -177,7 +177,9 @@ class Resumable:
         """Take up what :meth:`get_leftover` returned.
 
         Called when the child's iterator has been put back to where it stood
-        *before* the batch that the left-overs came from.
+        *before* the batch that the left-overs came from. It reads that
+        again, so that the child stands where it stood: if no item follows,
+        the child's next epoch may go on there.
         """
         raise NotImplementedError(
             f'{type(self).__name__} has get_leftover() but no '

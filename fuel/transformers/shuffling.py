@@ -97,10 +97,7 @@ class ShuffleBuffer(SeededTransformer):
         self._refuse(request)
         held = self._held
         while not held.is_first_known(self.buffer_size):
-            try:
-                self._read(held)
-            except StopIteration:
-                held.is_over = True
+            self._read(held)
         example = held.pop()
         self._item += 1
         return example
@@ -109,8 +106,12 @@ class ShuffleBuffer(SeededTransformer):
         """Read an example, and draw when it will come out."""
         if held.next % max(1, self.buffer_size // POSITIONS) == 0:
             held.add_position(position_of(self.child_epoch_iterator))
-        example = self._pull()
-        held.push(self._when(held, held.next), example)
+        try:
+            example = self._pull()
+        except StopIteration:
+            held.is_over = True
+        else:
+            held.push(self._when(held, held.next), example)
 
     def _when(self, held: _Held, place: int) -> float:
         """Return when an example comes out: they do in this order.
@@ -147,10 +148,12 @@ class ShuffleBuffer(SeededTransformer):
         return {**super().get_leftover(), 'last': held.last, 'first': first}
 
     def set_leftover(self, leftover: dict[str, Any]) -> None:
-        """Go on from there; what was delivered will be left out."""
+        """Fill the buffer again; what was delivered is left out."""
         super().set_leftover(leftover)
-        self._held = _held_from(leftover)
-        self._held.add_position(position_of(self.child_epoch_iterator))
+        self._held = held = _held_from(leftover)
+        held.add_position(position_of(self.child_epoch_iterator))
+        while not held.is_last_known(self.buffer_size):
+            self._read(held)
 
     @property
     def can_plan(self) -> bool:
@@ -190,11 +193,18 @@ class _Held:
     def is_first_known(self, size: int) -> bool:
         """Return whether nothing that is still to be read can come before
         what is held, in a buffer of a size."""
-        if self.is_over:
-            return True
+        return self.is_over or (
+            bool(self.heap) and self._is_known(self.heap[0][0], size))
+
+    def is_last_known(self, size: int) -> bool:
+        """Return whether as much was read as the example that was delivered
+        last needed; the stream that is read stands there."""
+        return (self.is_over or self.last is None
+                or self._is_known(self.last[0], size))
+
+    def _is_known(self, when: float, size: int) -> bool:
         # At equal moments the earlier example comes first.
-        return (self.next >= size and bool(self.heap)
-                and self.heap[0][0] <= self.next - size + 1)
+        return self.next >= size and when <= self.next - size + 1
 
     def push(self, when: float, example: object) -> None:
         """Hold the next example, unless it was delivered before."""
