@@ -1,24 +1,31 @@
 """Rows of arrays in NumPy's own files."""
 from __future__ import annotations
 
+import lzma
 import math
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.exceptions import DamagedFileError
+from fuel.exceptions import DamagedFileError, FuelError
 from fuel.kernels import native
 from fuel.storage.mapped import MappedReader
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import Reader
+from fuel.utils.hdf5_errors import is_lack_of_descriptors
 from fuel.utils.npy_header import read_npy_header
 
+# What `zipfile` was seen to raise for an archive with some bytes changed.
+OF_ARCHIVES = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError,
+               OSError, NotImplementedError, RuntimeError, struct.error)
 # Of an entry of a ZIP archive, up to its name.
 LOCAL_HEADER = struct.Struct('<4s22xHH')
 
@@ -42,16 +49,29 @@ def open_npz(path: str) -> dict[str, Reader]:
     """
     file = raw_file_at(path)
     readers: dict[str, Reader] = {}
-    try:
-        with file.open() as stream, zipfile.ZipFile(stream) as archive:
-            for entry in archive.infolist():
-                if entry.filename.endswith('.npy'):
-                    name = entry.filename.removesuffix('.npy')
+    with (_naming(f'{path} is no whole .npz file'), file.open() as stream,
+          zipfile.ZipFile(stream) as archive):
+        for entry in archive.infolist():
+            if entry.filename.endswith('.npy'):
+                name = entry.filename.removesuffix('.npy')
+                with _naming(f'{path}, source {name!r}'):
                     readers[name] = _entry(file, archive, entry, name)
-    except zipfile.BadZipFile as error:
-        raise DamagedFileError(
-            f'{path} is no whole .npz file: {error}') from error
     return readers
+
+
+@contextmanager
+def _naming(where: str) -> Iterator[None]:
+    """Turn what `zipfile` raises for damage into an error that names it."""
+    try:
+        yield
+    except FuelError:
+        raise
+    except OF_ARCHIVES as error:
+        if is_lack_of_descriptors(error):
+            raise
+        raise DamagedFileError(
+            f'{where}: {error}; it is damaged: restore it from its origin'
+        ) from error
 
 
 def _entry(file: FileBytes, archive: zipfile.ZipFile,
@@ -60,18 +80,24 @@ def _entry(file: FileBytes, archive: zipfile.ZipFile,
     where = f'{file.path}, source {name!r}'
     with archive.open(entry) as stream:
         if entry.compress_type != zipfile.ZIP_STORED:
-            try:
-                return ArrayReader(
-                    file.path, name, _read_all(stream, where))
-            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-                raise DamagedFileError(f'{where}: {error}') from error
+            return ArrayReader(file.path, name, _read_all(stream, where))
         head = file.read(entry.header_offset, LOCAL_HEADER.size)
         signature, *lengths = LOCAL_HEADER.unpack(head)
         if signature != b'PK\x03\x04':
             raise DamagedFileError(f'{where}: its entry does not begin where '
                                    f'the archive says')
         start = entry.header_offset + LOCAL_HEADER.size + sum(lengths)
-        return _reader(file, name, stream, start, where)
+        reader = _reader(file, name, stream, start, where)
+        nbytes = math.prod(reader.shape) * reader.dtype.itemsize
+        _check_size(stream.tell() + nbytes, entry.file_size, where)
+        return reader
+
+
+def _check_size(found: int, expected: int, where: str) -> None:
+    if found != expected:
+        raise DamagedFileError(
+            f'{where}: its header tells of {found} bytes, the archive of '
+            f'{expected}: it is damaged')
 
 
 def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
@@ -143,7 +169,7 @@ def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
         target[done:done + len(part)] = part
         done += len(part)
     # To the end, where the checksum is looked at.
-    stream.read(1)
+    _check_size(done, done + len(stream.read(1)), where)
     return numpy.ascontiguousarray(array)
 
 

@@ -1,6 +1,9 @@
 """Data sets in ``.npy`` and ``.npz`` files."""
 import os
 import pickle
+import random
+import zipfile
+from pathlib import Path
 
 import numpy
 import pytest
@@ -282,3 +285,44 @@ def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
         file.truncate(4000)
     with pytest.raises(DamagedFileError, match='x.npy'):
         list(epoch)
+
+
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+def test_any_damage_of_an_archive_is_an_error_that_names_it(save, tmp_path):
+    """In its directory, headers, checksums and content."""
+    path = str(tmp_path / 'data.npz')
+    save(path, a=numpy.arange(60).reshape(20, 3), b=numpy.arange(20.))
+    content = Path(path).read_bytes()
+    draw, refused = random.Random(0), 0
+    for number in range(250):
+        place = draw.choice([draw.randrange(len(content)),
+                             len(content) - 1 - draw.randrange(200)])
+        damaged = bytearray(content)
+        if number % 10:
+            damaged[place] ^= 1 << draw.randrange(8)
+        else:
+            del damaged[place:]
+        Path(path).write_bytes(damaged)
+        try:
+            NPYDataset(path).get_data(None, slice(0, 20))
+        except (DamagedFileError, ValueError) as error:
+            if path not in str(error):
+                raise
+            refused += 1
+    assert refused > 100
+
+
+@pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])
+@pytest.mark.parametrize('length', [b'18', b'22'])
+def test_array_of_another_length_than_its_entry_is_refused(
+        save, length, tmp_path):
+    """Its header may be damaged where the rest is whole."""
+    path = tmp_path / 'data.npz'
+    save(path, a=numpy.arange(20))
+    with zipfile.ZipFile(path) as archive:
+        kind = archive.infolist()[0].compress_type
+        content = archive.read('a.npy').replace(b'(20,)', b'(%b,)' % length)
+    with zipfile.ZipFile(path, 'w', kind) as archive:
+        archive.writestr('a.npy', content)
+    with pytest.raises(DamagedFileError, match="source 'a'"):
+        NPYDataset(str(path))
