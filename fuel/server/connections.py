@@ -20,7 +20,7 @@ class ClientConnection:
     `key`: its public key, if connections are encrypted.
     `join`: number of its present membership; 0 if it is in no epoch.
     `is_local`: whether it has proved to be on this host.
-    `is_gone`: whether the connection was found cut.
+    `gone_since`: when the connection was found cut; 0 if it was not.
     """
 
     # Less is not worth a slot (bytes).
@@ -35,7 +35,7 @@ class ClientConnection:
         self.join = 0
         self.key = b''
         self.is_local = False
-        self.is_gone = False
+        self.gone_since = 0.0
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''

@@ -1,13 +1,18 @@
-"""The socket on which a server listens."""
+"""The socket on which a server listens, and the relay in front of it."""
 from __future__ import annotations
 
 import errno
 import os
+import secrets
+import socket
+import sys
+import threading
 import time
 from typing import Any
 
 import zmq
 
+from fuel.kernels.relay import Relay
 from fuel.server.rejected import RejectedPeers
 from fuel.wire.messages import HEARTBEAT
 from fuel.wire.wakeup import WakeUp
@@ -16,10 +21,23 @@ from fuel.wire.wakeup import WakeUp
 _BUSY = 2.0
 # Messages, besides batches, that may wait for a peer, or for the server.
 _MOST_WAITING = 200
+# Bytes of clients that may wait for the server: the longest message and more.
+_MOST_UNREAD = 1 << 24
+# Clients at a time, if there are descriptors for them: so many each, beside
+# those that the process needs for other things.
+_MOST_CLIENTS = 1000
+_DESCRIPTORS = 4
+_RESERVED = 256
 
 
 class Listener:
-    """A bound ROUTER socket, with encryption and a count of rejected peers.
+    """A ROUTER socket, with encryption and a count of rejected peers.
+
+    Clients are connected to a relay, which passes on what they send to the
+    socket of this process as far as the server reads it.  The socket itself
+    must not listen at the port: libzmq 4.3.5 aborts the process when a peer
+    is gone whose messages fill its queue, and an endless queue takes all
+    memory while a stage holds the interpreter.
 
     `address`: such as ``'tcp://127.0.0.1:5557'``.
     """
@@ -34,18 +52,24 @@ class Listener:
         self._context: zmq.Context[Any] = zmq.Context()
         self.router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
         self.rejected = RejectedPeers(self.router, counts)
+        self._relay: Relay | None = None
+        self._thread: threading.Thread | None = None
         try:
             self._configure(largest, hwm)
-            self._bind(host, port)
+            with self._bind(host, port) as listening:
+                self._start_relay(listening)
         except BaseException:
             self.close(linger=0)
-            self._context.term()
+            self.end()
             raise
 
     def _configure(self, largest: int, hwm: int) -> None:
         router = self.router
         router.linger = 1000
         router.router_mandatory = 1
+        # A name that two peers give themselves is the later one's: what the
+        # other one sent would never be read.
+        router.router_handover = 1
         # Messages to, and from, one peer: far more than a client leaves
         # unread, of which `hwm` are batches.
         router.sndhwm = router.rcvhwm = _MOST_WAITING + 2 * hwm
@@ -55,13 +79,13 @@ class Listener:
         if self.keys is not None:
             self.keys.protect(self._context, router)
 
-    def _bind(self, host: str, port: int) -> None:
+    def _bind(self, host: str, port: int) -> socket.socket:
+        """Return a TCP socket that listens, once the port is free."""
         deadline = time.monotonic() + _BUSY
         while True:
             try:
-                self.router.bind(f'tcp://{host}:{port or "*"}')
-                break
-            except zmq.ZMQError as error:
+                return self._listen(host, port)
+            except (OSError, zmq.ZMQError) as error:
                 if error.errno == errno.EADDRINUSE \
                         and time.monotonic() <= deadline:
                     time.sleep(0.05)
@@ -72,8 +96,46 @@ class Listener:
                 raise zmq.ZMQError(
                     error.errno, f'cannot listen at tcp://{host}:'
                     f'{port or "*"}: {error.strerror}{why}') from None
-        self.endpoint = self.router.getsockopt_string(zmq.LAST_ENDPOINT)
-        self.address = self.endpoint.replace('//0.0.0.0:', '//*:')
+
+    def _listen(self, host: str, port: int) -> socket.socket:
+        # Names of interfaces are known to libzmq.
+        with self._context.socket(zmq.ROUTER) as resolver:
+            resolver.bind(f'tcp://{host}:*')
+            found = resolver.getsockopt_string(zmq.LAST_ENDPOINT)
+        interface = found.rpartition(':')[0]
+        listening = socket.socket()
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((interface.removeprefix('tcp://'), port))
+            listening.listen(_MOST_CLIENTS)
+        except BaseException:
+            listening.close()
+            raise
+        self.address = (f'{interface}:{listening.getsockname()[1]}'
+                        ).replace('//0.0.0.0:', '//*:')
+        return listening
+
+    def _start_relay(self, listening: socket.socket) -> None:
+        """Bind the router where only the relay finds it, and connect both."""
+        router = self.router
+        router.backlog = _MOST_CLIENTS
+        if sys.platform == 'linux':
+            # No file that stays when the process is killed, so anybody may
+            # connect: but only this process is accepted.
+            name = f'fuel-{secrets.token_hex(16)}'
+            router.setsockopt(zmq.IPC_FILTER_PID, os.getpid())
+            router.bind(f'ipc://@{name}')
+            target = b'\0' + name.encode()
+        else:
+            # In a directory that libzmq makes for this user alone.
+            router.bind('ipc://*')
+            target = router.getsockopt(zmq.LAST_ENDPOINT).rstrip(
+                b'\0').removeprefix(b'ipc://')
+        self._relay = Relay(
+            listening.detach(), target, _most_clients(), _MOST_UNREAD)
+        self._thread = threading.Thread(
+            target=self._relay.run, name='fuel-relay', daemon=True)
+        self._thread.start()
 
     def make_poller(self, wake_up: WakeUp) -> zmq.Poller:
         """Return a poller of the socket, its events and a wake-up."""
@@ -83,9 +145,21 @@ class Listener:
             poller.register(source, zmq.POLLIN)
         return poller
 
+    def credit(self, count: int) -> None:
+        """Let clients send more, after so many bytes of theirs were read."""
+        if self._relay is not None:
+            self._relay.credit(count)
+
+    def reset(self) -> None:
+        """Let clients send more, after all was read that came."""
+        if self._relay is not None:
+            self._relay.reset()
+
     def unbind(self) -> None:
         """Free the port; clients that are connected stay so."""
-        self.router.unbind(self.endpoint)
+        if self._relay is not None:
+            while not self._relay.unbind():
+                time.sleep(0.001)
 
     def close(self, linger: int | None = None) -> None:
         """Close the socket; closing again does nothing."""
@@ -98,3 +172,18 @@ class Listener:
     def end(self) -> None:
         """Wait until all is sent, and free the rest."""
         self._context.term()
+        if self._relay is not None and self._thread is not None:
+            self._relay.stop()
+            self._thread.join()
+            self._relay = self._thread = None
+
+
+def _most_clients() -> int:
+    """Return how many clients there are descriptors for."""
+    # Windows has no such module, and no server.
+    import resource
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return _MOST_CLIENTS
+    return min(_MOST_CLIENTS, max(
+        _DESCRIPTORS, (files - _RESERVED) // _DESCRIPTORS))

@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 CLIENT_LIMITS = Limits(header=1 << 22, frames=0, total=0)
 # Seconds between looks at whether clients are still there.
 PING = 0.3
+# Seconds of reading what clients sent, before a batch is made for some.
+_TURN = 0.01
+# Seconds within which the last messages of a client that is gone are read.
+_GOODBYE = 1.0
 
 
 class Service:
@@ -62,11 +66,13 @@ class Service:
 
     def attend(self) -> None:
         """Read what clients sent, and do what can be done."""
-        self._receive()
         now = time.monotonic()
-        if now > self._next_ping:
+        is_due = now > self._next_ping
+        if is_due:
             self._next_ping = now + PING
             self.ping()
+        self._lose_gone(self._receive(), now)
+        if is_due:
             self.scheduler.expire()
             self.listener.rejected.read_events()
         self.scheduler.advance()
@@ -82,17 +88,34 @@ class Service:
             if self._admission.journal is not None:
                 self._admission.journal.close()
 
-    def _receive(self) -> None:
+    def _receive(self) -> bool:
+        """Read what clients sent, for a while: there may be no end of it.
+
+        Returns: Whether that is all.
+        """
+        count = size = 0
+        deadline = time.monotonic() + _TURN
         for parts in receive_all(self.listener.router):
-            try:
-                if len(parts) != 2:
-                    raise WireError(
-                        f'a message has 2 parts, got {len(parts)}')
-                fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
-                self._handle(parts[0].bytes, fields, parts[1])
-            except (WireError, TypeError, ValueError, LookupError) as error:
-                # Nobody's bytes may end the service of the others.
-                self.listener.rejected.reject_message(error)
+            count += 1
+            size += sum(map(len, parts))
+            self._read(parts)
+            if time.monotonic() > deadline:
+                self.listener.credit(size)
+                return False
+        if count:
+            self.listener.reset()
+        return True
+
+    def _read(self, parts: list[zmq.Frame]) -> None:
+        """Handle one message, whatever it is."""
+        try:
+            if len(parts) != 2:
+                raise WireError(f'a message has 2 parts, got {len(parts)}')
+            fields = unpack_header(parts[1].bytes, CLIENT_LIMITS)
+            self._handle(parts[0].bytes, fields, parts[1])
+        except (WireError, TypeError, ValueError, LookupError) as error:
+            # Nobody's bytes may end the service of the others.
+            self.listener.rejected.reject_message(error)
 
     @fault_point('server receive')
     def _handle(self, identity: bytes, fields: Fields,
@@ -155,8 +178,10 @@ class Service:
     def send(self, connection: ClientConnection, fields: Fields,
              frames: Sequence[object] = ()) -> None:
         """Send a message to a client."""
-        connection.is_gone = not self._post(
-            connection.identity, fields, frames)
+        if self._post(connection.identity, fields, frames):
+            connection.gone_since = 0.0
+        elif not connection.gone_since:
+            connection.gone_since = time.monotonic()
 
     def _post(self, identity: bytes, fields: Fields,
               frames: Sequence[object] = ()) -> bool:
@@ -175,7 +200,10 @@ class Service:
         return True
 
     def ping(self) -> None:
-        """Find out which clients are gone: sending to them fails."""
+        """Find out which clients are gone: sending to them fails.
+
+        They are forgotten once all is read that they sent before.
+        """
         keys = self.listener.keys
         allowed = None if keys is None else keys.clients.current()
         for connection in list(self.connections.values()):
@@ -186,13 +214,23 @@ class Service:
                 self._lose(connection)
                 continue
             self.send(connection, {'type': 'ping'})
-            if connection.is_gone:
-                self._lose(connection)
-            elif self.scheduler.is_mute(connection):
+            if connection.gone_since:
+                continue
+            if self.scheduler.is_mute(connection):
                 log.warning('client %s does not answer; the others get its '
                             'batches', connection.client)
                 self.send(connection, {'type': 'bye'})
                 self._lose(connection, hold=False)
+
+    def _lose_gone(self, is_all_read: bool, now: float) -> None:
+        """Forget the clients that are gone and did not say goodbye.
+
+        Under a flood of messages, theirs are waited for for a second.
+        """
+        for connection in list(self.connections.values()):
+            if connection.gone_since and (
+                    is_all_read or now - connection.gone_since > _GOODBYE):
+                self._lose(connection)
 
     def _lose(self, connection: ClientConnection, has_left: bool = False,
               hold: bool = True) -> None:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import numpy
 import pytest
@@ -259,6 +260,41 @@ def test_survivor_reads_the_epochs_that_follow(is_killed):
             assert got == 400
         for _ in range(2):
             assert sum(len(batch) for batch, in client) == 400
+
+
+@pytest.mark.timeout(60)
+def test_client_that_closes_while_the_server_looks_for_it_has_left():
+    """Its goodbye lies there, unread, when its connection is found cut."""
+    with serve() as server, \
+            ServerDataStream(('x',), port=server.port) as other, \
+            ServerDataStream(('x',), port=server.port) as client:
+        epochs = [iter(other), iter(client)]
+        threads = [threading.Thread(target=next, args=(epoch,))
+                   for epoch in epochs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        service = server.service
+        ping, looks, goes_on = (
+            service.ping, threading.Event(), threading.Event())
+
+        def ping_when_closed():
+            looks.set()
+            goes_on.wait()
+            ping()
+
+        service.ping = ping_when_closed
+        looks.wait()
+        name = client.state_dict()['leftover']['client']
+        client.close()
+        # Nothing tells when all of it has reached the server's queue.
+        time.sleep(0.1)
+        goes_on.set()
+        account = service.scheduler.admission.epoch.ledger.accounts[name]
+        wait_until(lambda: not account.is_present)
+        assert account.has_left
+        assert not account.deadline
 
 
 @pytest.mark.timeout(60)
