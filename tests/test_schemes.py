@@ -346,12 +346,33 @@ def test_constant_scheme_of_no_whole_number_raises(arguments):
 
 def test_scheme_kinds():
     """Each base class says what it requests."""
-    assert IndexScheme(3).requests_examples
-    assert not BatchScheme(3, 2).requests_examples
-    assert not BatchSizeScheme().requests_examples
+    assert IndexScheme.requests_examples
+    assert not BatchScheme.requests_examples
+    assert not BatchSizeScheme.requests_examples
     assert issubclass(BatchSizeScheme, IterationScheme)
-    with pytest.raises(NotImplementedError, match='get_request_iterator'):
-        IndexScheme(3).get_request_iterator()
+
+
+@pytest.mark.parametrize('cls, arguments', [
+    (IterationScheme, ()), (BatchScheme, (4, 2)), (IndexScheme, (3,)),
+    (BatchSizeScheme, ())])
+def test_abstract_scheme_cannot_be_built(cls, arguments):
+    """Nor one whose method is misspelt, which the error names."""
+    class Misspelt(cls):
+        def get_request_iteratr(self):
+            return iter([])
+
+    class Named(Misspelt):
+        def get_request_iterator(self):
+            return iter([1])
+
+    with pytest.raises(TypeError, match=(
+            f'{cls.__name__} is abstract: derive a class from it that '
+            'implements get_request_iterator$')):
+        cls(*arguments)
+    with pytest.raises(TypeError, match=(
+            "Misspelt is abstract.* that by 'get_request_iteratr'")):
+        Misspelt(*arguments)
+    assert [1] == list(Named(*arguments).get_request_iterator())
 
 
 @pytest.mark.parametrize('cls, arguments', [

@@ -290,6 +290,9 @@ class WithoutConstructor(IterationScheme):
 
     requests_examples = True
 
+    def get_request_iterator(self):
+        return iter([])
+
 
 @pytest.mark.parametrize('mistake, text', [
     (lambda: build(batchsize=3),

@@ -42,6 +42,13 @@ def plain(epoch):
             for data in epoch]
 
 
+class Empty(AbstractDataStream):
+    """A stream without data."""
+
+    def get_data(self, request=None):
+        return super().get_data(request)
+
+
 class Loud(Dataset):
     """A data set with a state, which notes what is done to it.
 
@@ -167,22 +174,33 @@ def test_iterate_epochs_never_ends():
 
 def test_abstract_stream_produces_examples():
     """The scheme decides; without one, whoever built the stream."""
-    class Dummy(AbstractDataStream):
-        pass
-
     with pytest.raises(ValueError, match='set produces_examples'):
-        Dummy().produces_examples  # noqa: B018
+        Empty().produces_examples  # noqa: B018
     with pytest.raises(ValueError, match='cannot be set'):
-        Dummy(SequentialScheme(3, 2)).produces_examples = True
-    stream = Dummy()
+        Empty(SequentialScheme(3, 2)).produces_examples = True
+    stream = Empty()
     stream.produces_examples = False
     assert stream.produces_examples is False
-    assert Dummy(SequentialExampleScheme(3)).produces_examples is True
+    assert Empty(SequentialExampleScheme(3)).produces_examples is True
+
+
+def test_abstract_stream_cannot_be_built():
+    """Nor a class without what it must override, which may be misspelt."""
+    class Misspelt(AbstractDataStream):
+        def get_epoch_iterater(self, as_dict=False):
+            return iter([])
+
+    with pytest.raises(TypeError, match=(
+            'AbstractDataStream is abstract: derive a class from it that '
+            'implements get_data or get_epoch_iterator$')):
+        AbstractDataStream()
+    with pytest.raises(TypeError, match="mean that by 'get_epoch_iterater'"):
+        Misspelt(None)
 
 
 def test_abstract_stream_subclass_may_fix_produces_examples():
     """A plain class attribute overrides the property."""
-    class Examples(AbstractDataStream):
+    class Examples(Empty):
         produces_examples = True
 
     assert Examples().produces_examples is True
@@ -266,7 +284,7 @@ def test_stream_length_is_the_length_of_an_epoch(make, expected):
 @pytest.mark.parametrize('stream', [
     DataStream(IterableDataset(iter([1]))),
     DataStream(IndexableDataset([1]), iteration_scheme=ConstantScheme(1)),
-    AbstractDataStream()])
+    Empty()])
 def test_stream_of_unknown_length(stream):
     """Otherwise it is an error; and a stream is always true."""
     with pytest.raises(TypeError, match='not known'):
@@ -321,7 +339,7 @@ def test_get_data_directly():
     copy = pickle.loads(pickle.dumps(stream))
     assert [[0, 1]] == copy.get_data([0])[0].tolist()
     with pytest.raises(NotImplementedError, match='get_data'):
-        AbstractDataStream().get_data()
+        Empty().get_data()
 
 
 # What is done to the data set's state

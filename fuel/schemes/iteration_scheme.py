@@ -16,8 +16,8 @@ from fuel.utils.overrides import defines_together
 class IterationScheme(NamedArguments):
     """An iteration scheme: decides which requests an epoch makes.
 
-    Subclasses implement :meth:`get_request_iterator` and set
-    `requests_examples`.
+    Subclasses implement :meth:`get_request_iterator`, without which they
+    cannot be constructed, and set `requests_examples`.
 
     Attributes
     ----------
@@ -41,6 +41,7 @@ class IterationScheme(NamedArguments):
     would then change the order of the other.
     """
 
+    must_override = ('get_request_iterator',)
     requests_examples: bool
     # Whether requests say which examples to visit, or how many.
     chooses_examples = True

@@ -25,6 +25,9 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
                          NamedArguments):
     """A stream of examples or batches, separated into epochs.
 
+    Subclasses implement :meth:`get_data` or :meth:`get_epoch_iterator`,
+    without which they cannot be constructed.
+
     Parameters
     ----------
     iteration_scheme : IterationScheme, optional
@@ -58,6 +61,7 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
     goes on where it stood.
     """
 
+    must_override = ('get_data', 'get_epoch_iterator')
     epoch_attributes: tuple[str, ...] = ()
     one_to_one: Any = False
     iteration_scheme: Any = None

@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import BuiltinFunctionType, WrapperDescriptorType
+from itertools import takewhile
 from typing import Self
 
-from fuel.suggestions import did_you_mean
+from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.overrides import is_own
 
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -104,13 +105,19 @@ class NamedArguments:
         Class attribute: arguments that a saved state need not fit, beside
         those that the bases name. They decide neither the values nor their
         order: where data lie, how fast they come.
+    must_override : tuple of str
+        Class attribute: methods of which a class overrides at least one, or
+        is abstract and cannot be constructed.
     """
 
     instead_of: Mapping[str, str] = {}
     unsaved_arguments: tuple[str, ...] = ()
+    must_override: tuple[str, ...] = ()
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         """Return a new object, if its class takes the keywords."""
+        if _is_abstract(cls):
+            raise _abstract(cls)
         if kwargs and _has_own_constructor(cls):
             unknown = kwargs.keys() - parameters_of(cls).keys()
             if unknown:
@@ -124,6 +131,35 @@ class NamedArguments:
             # Python leaves this to the class that has `__new__`.
             raise TypeError(f'{cls.__name__}() takes no arguments')
         return new(cls)
+
+
+def _overrides_nothing(cls: type[NamedArguments]) -> bool:
+    """Return whether a class overrides no method that it must override."""
+    return bool(cls.must_override) and all(
+        vars(base).keys().isdisjoint(cls.must_override)
+        for base in _below_declaration(cls))
+
+
+_is_abstract: Callable[[type], bool] = functools.lru_cache(512)(
+    _overrides_nothing)
+
+
+def _below_declaration(cls: type[NamedArguments]) -> list[type]:
+    """Return a class and its bases down to what must be overridden."""
+    return list(takewhile(lambda base: 'must_override' not in vars(base),
+                          cls.__mro__))
+
+
+def _abstract(cls: type[NamedArguments]) -> TypeError:
+    """Return the error that a class is abstract."""
+    methods = {name for base in _below_declaration(cls)
+               if not is_own(base) for name in vars(base)}
+    near = filter(None, (nearest(name, methods, .8)
+                         for name in cls.must_override))
+    return TypeError(
+        f'{cls.__name__} is abstract: derive a class from it that implements '
+        + ' or '.join(cls.must_override)
+        + ''.join(f' (did you mean that by {name!r}?)' for name in near))
 
 
 def _constructor_is_own(cls: type) -> bool:

@@ -166,13 +166,38 @@ def test_request_iterators_pickle_in_the_middle(scheme, protocol):
 
 def test_abstract_schemes_keep_their_arguments():
     """Tools read them off a stream's scheme."""
-    batches, single = BatchScheme([3, 1], 2), IndexScheme(4)
+    class Batches(BatchScheme):
+        def get_request_iterator(self):
+            return super().get_request_iterator()
+
+    class Single(IndexScheme):
+        def get_request_iterator(self):
+            return super().get_request_iterator()
+
+    batches, single = Batches([3, 1], 2), Single(4)
     assert ([3, 1], 2, 2) == (
         batches.indices, batches.batch_size, batches.num_examples)
     assert list(range(4)) == list(single.indices)
-    for scheme in (batches, single, IterationScheme()):
+    for scheme in (batches, single):
         with pytest.raises(NotImplementedError):
             scheme.get_request_iterator()
+
+
+@pytest.mark.parametrize('cls, arguments', [
+    (IterationScheme, ()), (BatchScheme, (4, 2)), (IndexScheme, (4,)),
+    (AbstractDataStream, ())])
+def test_abstract_class_cannot_be_built(cls, arguments):
+    """Nor a class whose method has a slip in its name."""
+    class Slip(cls):
+        def get_request_iterater(self):
+            return iter([])
+
+        def get_dat(self, request=None):
+            return ()
+
+    for abstract in (cls, Slip):
+        with pytest.raises(TypeError):
+            abstract(*arguments)
 
 
 # Streams.
@@ -186,12 +211,16 @@ def test_data_iterator_is_an_iterator_of_nothing_too():
 def test_abstract_stream_takes_the_scheme_first():
     """And knows what it produces from that alone."""
     scheme = SequentialExampleScheme(3)
-    stream = AbstractDataStream(scheme)
+    class Stream(AbstractDataStream):
+        def get_data(self, request=None):
+            return ()
+
+    stream = Stream(scheme)
     assert stream.iteration_scheme is scheme
     assert stream.produces_examples is True
     with pytest.raises(ValueError):
         stream.produces_examples = False
-    bare = AbstractDataStream()
+    bare = Stream()
     with pytest.raises(ValueError):
         bare.produces_examples
     bare.produces_examples = False
@@ -203,6 +232,9 @@ def test_produces_examples_may_be_a_class_attribute():
     """A subclass overrides the property by a plain value."""
     class Mine(AbstractDataStream):
         produces_examples = True
+
+        def get_data(self, request=None):
+            return ()
 
     assert Mine().produces_examples is True
     assert Mine(SequentialScheme(2, 1)).produces_examples is True

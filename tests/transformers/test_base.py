@@ -291,6 +291,9 @@ def test_stages_hand_on_close_reset_and_next_epoch():
         produces_examples = True
         sources = ()
 
+        def get_data(self, request=None):
+            raise StopIteration
+
         def close(self):
             called.append('close')
 

@@ -121,6 +121,9 @@ def test_merge_hands_on_close_reset_and_next_epoch():
         produces_examples = True
         sources = ('x',)
 
+        def get_data(self, request=None):
+            raise StopIteration
+
         def close(self):
             called.append('close')
 
