@@ -75,8 +75,13 @@ def _why_not_one_to_one(stream: Any) -> tuple[str, list[str]]:
     if rng_state.is_generator(getattr(stream, 'rng', None)):
         return (f'what the stage {name} draws depends on the batches before',
                 ['give it seed= instead', 'use a stage that takes seed='])
+    # Batches of examples, which a data set can make as well.
+    makes_batches = not stream.produces_examples and any(
+        child.produces_examples for child in child_streams(stream))
     return (f'the stage {name} does not make one item of each that it reads, '
-            'or keeps things from one item to the next'), []
+            'or keeps things from one item to the next'), (
+        ['let the data stream make batches, by its batch_size']
+        if makes_batches else [])
 
 
 def skip(iterator: DataIterator, count: int) -> None:

@@ -6,6 +6,8 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fuel.exceptions import ConfigurationError
+
 # Fills the parser of a data set; returns what converts or downloads it.
 Filler = Callable[[ArgumentParser], Callable[..., Any]]
 
@@ -13,8 +15,8 @@ Filler = Callable[[ArgumentParser], Callable[..., Any]]
 def find_datasets(package: str, extra_packages: Iterable[str],
                   attribute: str) -> dict[str, Filler]:
     """Return what fills the parser of each data set of several packages;
-    ImportError if one lacks the attribute, and ValueError if two of them
-    have a data set of one name."""
+    ImportError if one lacks the attribute, and ConfigurationError if two of
+    them have a data set of one name."""
     found: dict[str, Filler] = {}
     origin: dict[str, str] = {}
     for name in [package, *extra_packages]:
@@ -25,8 +27,10 @@ def find_datasets(package: str, extra_packages: Iterable[str],
                 f'{attribute.removeprefix("all_")}, has no {attribute!r}')
         for dataset, filler in getattr(module, attribute):
             if dataset in found:
-                raise ValueError(
-                    f'{attribute}: the data set {dataset!r} of {name} has '
-                    f'the name of one of {origin[dataset]}; rename it')
+                raise ConfigurationError(
+                    f'names conflict: {attribute!r} of the module {name!r} '
+                    f'and of {origin[dataset]!r} have a data set '
+                    f'{dataset!r}; rename it in {name!r}, or leave that out '
+                    f'of the setting extra_{attribute.removeprefix("all_")}')
             found[dataset], origin[dataset] = filler, name
     return found

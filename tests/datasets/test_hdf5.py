@@ -706,6 +706,38 @@ def test_ragged_shapes_that_do_not_fit_raise_valueerror(ragged):
 
 # --- what subclasses override ---------------------------------------------
 
+class Opening(H5PYDataset):
+    """Opens and closes the file in each hook, as users of 0.2.0 do."""
+
+    def _parse_dataset_info(self):
+        self._out_of_memory_open()
+        handle = self._file_handle
+        self.provides_sources = ('features', 'targets')
+        self.vlen_sources = self.get_vlen_sources(handle)
+        self.default_axis_labels = self.get_axis_labels(handle)
+        self._out_of_memory_close()
+
+    def load(self):
+        """Read the file, and close it."""
+        self._out_of_memory_open()
+        super().load()
+        self._out_of_memory_close()
+
+
+@pytest.mark.parametrize('in_memory', [False, True])
+def test_subclass_that_closes_the_file_in_its_hooks_is_made(path, in_memory):
+    """The constructor does not rely on what a hook leaves open."""
+    dataset = Opening(path, ('train',), load_in_memory=in_memory)
+    plain = H5PYDataset(path, ('train',), load_in_memory=in_memory)
+    assert plain.known_types() == dataset.known_types()
+    for ours, expected in zip(
+            dataset.get_data(dataset.open(), slice(0, 3)),
+            plain.get_data(plain.open(), slice(0, 3)), strict=True):
+        assert expected.tolist() == ours.tolist()
+    dataset.close(None)
+    plain.close(None)
+
+
 def test_hooks_are_called_through_self(path):
     """A subclass may override each of the hooks."""
     called = []

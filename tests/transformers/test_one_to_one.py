@@ -118,6 +118,13 @@ def test_one_to_one_says_whether_items_are_made_of_one(build, is_one_to_one):
             MultiProcessing(stream, num_workers=2)
 
 
+def test_batch_that_workers_cannot_share_names_what_makes_batches():
+    """The data stream makes batches that each worker makes by itself."""
+    with pytest.raises(ValueError, match='Batch does not make one item of '
+                       'each .*: let the data stream make batches'):
+        MultiProcessing(Batch(one_by_one(), batch_size=3), num_workers=2)
+
+
 def test_users_stage_without_an_answer_cannot_be_shared():
     """Its `get_data` is not the one that the inherited answer is about."""
     with pytest.raises(ValueError, match='Uncounted'):

@@ -164,12 +164,13 @@ class H5PYDataset(SelectedRows):
         self.cache_bytes = None if cache_bytes is None else not_negative(
             'cache_bytes', cache_bytes, 'a number of bytes, an integer')
         self._selection = None
-        with self._reading():
+        with self._reading() as h5file:
             self._parse_dataset_info()
             kwargs.setdefault('axis_labels', self.default_axis_labels)
             super().__init__(**kwargs)
             self._select()
-            self._summary = summarize(self._file_handle, self.provides_sources)
+            # Lent, since a subclass may have closed its own.
+            self._summary = summarize(h5file, self.provides_sources)
             if not load_in_memory:
                 self.data_sources = self.source_shapes = None
             self.load()
