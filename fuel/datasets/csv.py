@@ -10,11 +10,14 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets.csv_records import CSVFile, RecordIndex
+from fuel.datasets.row_readers import VersionReader, begins
+from fuel.datasets.rows import check_same_length
 from fuel.datasets.rows_dataset import SplitDataset
 from fuel.datasets.text_files import check_is_file
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import ExampleReader
+from fuel.exceptions import StateMismatchError
 from fuel.remote.location import as_path
 from fuel.remote.urls import StorageOptions
 from fuel.schemes.requests import IndexRequests, RequestIterator
@@ -202,10 +205,34 @@ class CSVDataset(SplitDataset):
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
-        """Return a reader that reads several examples at a time, or None."""
-        if not isinstance(requests, IndexRequests):
+        """Return a reader of one version of the file."""
+        if requests is None:
             return None
-        return ExampleReader(self, requests, None)
+        if begins(requests):
+            self._renew()
+        reader = VersionReader(self, requests, lambda: [self.records.file])
+        if isinstance(requests, IndexRequests):
+            return ExampleReader(requests, reader)
+        return reader
+
+    def _renew(self) -> None:
+        """Open the file again if it was changed or replaced."""
+        before = self.records
+        if before.file.is_current():
+            return
+        self.load()
+        try:
+            check_same_length(
+                self.path, len(before.index), len(self.records.index))
+            titles = self._sample(1)[0] if self.header else self._titles
+            if titles != self._titles:
+                raise StateMismatchError(
+                    f'{self.path} had the columns {self._titles} when the '
+                    f'data set was made, and now has {titles}: make the data '
+                    f'set again')
+        except StateMismatchError:
+            self.records = before
+            raise
 
     def _read(self, rows: int | slice | NDArray[numpy.intp],
               ) -> tuple[Any, ...]:

@@ -72,18 +72,21 @@ def _stays_open(line: bytes, quote: str, delimiter: str) -> bool:
 
 
 class CSVFile:
-    """The cells of a CSV file, by record."""
+    """The cells of a CSV file, by record.
+
+    `file`: checked after each read.
+    """
 
     def __init__(self, file: FileBytes, index: RecordIndex, encoding: str,
                  **options: Any) -> None:
-        self._file = file
+        self.file = file
         self.index = index
         self._encoding = encoding
         self._options = options
 
     def where(self, record: int) -> str:
         """Return file and line of a record, for errors."""
-        return f'{self._file.path}, line {self.index.lines[record]}'
+        return f'{self.file.path}, line {self.index.lines[record]}'
 
     def cells(self, records: NDArray[numpy.intp]) -> list[list[str]]:
         """Return the cells of some records, in the order asked for."""
@@ -92,26 +95,26 @@ class CSVFile:
             found = self._read(unique)
         except ValueError:
             # If the file was changed, that is the reason.
-            self._file.check()
+            self.file.check()
             raise
-        self._file.check()
+        self.file.check()
         return [found[place] for place in places.tolist()]
 
     def _read(self, unique: NDArray[numpy.intp]) -> list[list[str]]:
         """Return the cells of some records, in the order of the file."""
         found: list[list[str]] = []
         runs = list(self._runs(unique))
-        if is_remote(self._file):
+        if is_remote(self.file):
             # All of them, before the first is waited for.
             starts = self.index.starts
-            self._file.request(
+            self.file.request(
                 starts[unique[[first for first, _ in runs]]],
                 starts[unique[[last - 1 for _, last in runs]] + 1],
                 is_urgent=True)
         for first, last in runs:
             start = int(self.index.starts[unique[first]])
             stop = int(self.index.starts[unique[last - 1] + 1])
-            content = self._file.read(start, stop - start)
+            content = self.file.read(start, stop - start)
             for record in unique[first:last].tolist():
                 begin = int(self.index.starts[record]) - start
                 end = int(self.index.starts[record + 1]) - start

@@ -13,11 +13,13 @@ from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
     PREFETCHED_EXAMPLES, ExampleReader, RequestReader, note_request)
+from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader
+from fuel.storage.file_bytes import Version, Versioned, version_of
 from fuel.storage.mapped import MappedReader
 from fuel.typing import Batch, EpochReader
 
@@ -57,7 +59,51 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
         converted) else {}
 
 
-class FileReader(RequestReader):
+class VersionReader(RequestReader):
+    """Reads the data of an epoch from one version of the files.
+
+    A file that an epoch has begun to read may be closed, and be another one
+    when it is opened again: by somebody else who uses the data set.
+
+    `find_files`: returns the files that the data set reads now.
+    `version`: of those that it read last.
+    """
+
+    def __init__(self, dataset: Any, requests: RequestIterator,
+                 find_files: Callable[[], Sequence[Versioned]]) -> None:
+        super().__init__(dataset, requests, None)
+        self._find_files = find_files
+        self.version: Version = ()
+        self._identities: dict[str, tuple[int, ...]] = {}
+
+    def get(self, request: Any) -> Batch:
+        """Return the data of a request."""
+        if not self._identities:
+            self.check_version()
+        data = super().get(request)
+        self.check_version()
+        return data
+
+    def check_version(self) -> None:
+        """Raise DamagedFileError if the data set reads another version of a
+        file than the epoch has read."""
+        files = self._find_files()
+        for file in files:
+            if self._identities.setdefault(
+                    file.path, file.identity) != file.identity:
+                raise DamagedFileError(
+                    f'{file.path} was changed or replaced while an epoch '
+                    f'read it, so old and new rows would be mixed: begin '
+                    f'another epoch, which reads the new one')
+        self.version = version_of(files)
+
+
+def files_of(parts: Parts) -> list[Versioned]:
+    """Return the files that readers read."""
+    return [file for reader, _ in parts for file in reader.files]
+
+
+class FileReader(VersionReader):
     """Reads batches of a file, and prefetches what the next requests need.
 
     `find_parts`: returns a reader and the order of rows for each source.
@@ -65,7 +111,7 @@ class FileReader(RequestReader):
 
     def __init__(self, dataset: Any, requests: RequestIterator,
                  find_parts: Callable[[], Parts]) -> None:
-        super().__init__(dataset, requests, None)
+        super().__init__(dataset, requests, lambda: files_of(find_parts()))
         self._find_parts = find_parts
         self._prefetch: Callable[[int], None] | None = None
         self._is_open = False
@@ -82,10 +128,18 @@ class FileReader(RequestReader):
                 self._open()
             if self._prefetch is not None:
                 self._prefetch(number // requests.step)
-            data: Batch = self.dataset.get_data(None, request)
+            data = self.get(request)
         except Exception as error:
             note_request(error, request)
             raise
+        return data
+
+    def get(self, request: Any) -> Batch:
+        """Return the data of a request."""
+        data = super().get(request)
+        if self.compiled is not None:
+            # Other sources may have been chosen, in other files.
+            self.compiled.version = self.version
         return data
 
     def _open(self) -> None:
@@ -102,6 +156,8 @@ class FileReader(RequestReader):
             upcoming, self._find_parts(), self.dataset.num_examples)
         self._is_open = True
         if self.compiled is not None:
+            self.check_version()
+            self.compiled.version = self.version
             self.compiled.is_open = self._prefetch is None
 
     def close(self) -> None:
@@ -117,7 +173,8 @@ class FileExampleReader(ExampleReader):
 
     def __init__(self, dataset: Any, requests: IndexRequests,
                  find_parts: Callable[[], Parts]) -> None:
-        super().__init__(dataset, requests, None)
+        super().__init__(requests, VersionReader(
+            dataset, requests, lambda: files_of(find_parts())))
         self._dataset = dataset
         self._find_parts = find_parts
         self._fetch: RequestPrefetcher | None = None
@@ -149,6 +206,12 @@ class FileExampleReader(ExampleReader):
         """Release what was prefetched."""
         self._is_open, self._fetch = False, None
         super().close()
+
+
+def begins(requests: RequestIterator | None) -> bool:
+    """Return whether none of the requests of an epoch was made yet."""
+    return (requests is not None and requests.is_random_access
+            and requests.position < requests.step)
 
 
 def read_file(dataset: Any, requests: RequestIterator | None,
@@ -185,5 +248,6 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
                 or not isinstance(order, slice)):
             return None
         plain.append((rows, order.start, reader.shape[1:], reader.dtype))
-    return Batches(plain, num_examples, MappedReader.THREADS_FROM,
-                   (held, parts))
+    return Batches(
+        plain, num_examples, MappedReader.THREADS_FROM, (held, parts),
+        version_of(files_of([(reader, order) for reader, _, order in parts])))

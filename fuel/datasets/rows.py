@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices, native, own_record, take, take_row
 from fuel.utils.indices import check_slice
 
@@ -155,3 +156,13 @@ def check_range(start: Any, stop: Any, num_examples: int) -> None:
         raise ValueError(
             f'start and stop must lie within the {num_examples} examples, '
             f'start before stop, got start={start!r} and stop={stop!r}')
+
+
+def check_same_length(path: str, before: int, now: int) -> None:
+    """Refuse a file that has another number of examples than it had when
+    the data set was made."""
+    if before != now:
+        raise StateMismatchError(
+            f'{path!r} had {before} examples when the data set was made, and '
+            f'now has {now}: it is another file, or was made again; make the '
+            f'data set again too')

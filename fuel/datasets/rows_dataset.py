@@ -12,15 +12,19 @@ import numpy
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_orders import (
     Order, concatenate, length, pick, simplify)
-from fuel.datasets.row_readers import direct_batches, read_file
-from fuel.datasets.rows import as_rows, check_equal_lengths, check_request
+from fuel.datasets.row_readers import (
+    begins, direct_batches, read_file)
+from fuel.datasets.rows import (
+    as_rows, check_equal_lengths, check_request, check_same_length)
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
+from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices
 from fuel.kernels.batches import Batches
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
+from fuel.storage.file_bytes import are_current
 from fuel.typing import EpochReader, Request
 
 
@@ -121,7 +125,30 @@ class RowsDataset(SplitDataset):
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows of the files."""
+        if begins(requests):
+            self._renew()
         return read_file(self, requests, options, self._parts)
+
+    def load(self) -> None:
+        """Open the readers again."""
+        raise NotImplementedError
+
+    def _renew(self) -> None:
+        """Open the files again if one was changed or replaced."""
+        before = self.readers
+        if are_current(file for reader in before.values()
+                       for file in reader.files):
+            return
+        self._direct = None
+        self.load()
+        now = self.readers
+        try:
+            for source in self.provides_sources:
+                check_same_length(before[source].path, len(before[source]),
+                                  len(now[source]))
+        except (KeyError, StateMismatchError):
+            self.readers = before
+            raise
 
     def _read(self, rows: Any) -> tuple[Any, ...]:
         readers = self.readers

@@ -31,10 +31,14 @@ class RequestReader:
             return data
         request = next(self.requests)
         try:
-            data = self.dataset.get_data(self.state, request)
+            return self.get(request)
         except Exception as error:
             note_request(error, request)
             raise
+
+    def get(self, request: Any) -> Batch:
+        """Return the data of a request."""
+        data: Batch = self.dataset.get_data(self.state, request)
         return data
 
     def skip(self, count: int) -> None:
@@ -67,11 +71,15 @@ def note_request(error: Exception, request: Any) -> None:
 
 
 class ExampleReader(PrefetchReader):
-    """Reads single examples of a file as the rows of larger batches."""
+    """Reads single examples of a file as the rows of larger batches.
 
-    def __init__(self, dataset: Any, requests: IndexRequests,
-                 state: Any) -> None:
-        super().__init__(requests, RequestReader(dataset, requests, state))
+    `single`: reads them, and the batches.
+    """
+
+    def __init__(self, requests: IndexRequests,
+                 single: RequestReader) -> None:
+        super().__init__(requests, single)
+        self._single = single
         # How many examples at a time; 0 until their size is known.
         self._count = 0
         # Up to here they are read one at a time.
@@ -82,11 +90,9 @@ class ExampleReader(PrefetchReader):
         position = self.requests.position
         if self._count < 2 or position < self._single_until:
             return
-        single: RequestReader = self.fallback  # type: ignore[assignment]
         indices = self.requests.peek(self._count)
         try:
-            batch = indices and single.dataset.get_data(
-                single.state, indices)
+            batch = indices and self._single.get(indices)
         except Exception:  # noqa: BLE001 (asked again, it raises)
             # Asked for one at a time, those before the bad request are
             # answered and the bad one raises.

@@ -12,11 +12,13 @@ class Batches:
         self, parts: list[tuple[Rows, int, tuple[int, ...],
                                 numpy.dtype[Any]]],
         num_examples: int, most_nbytes: int, held: object,
+        version: tuple[tuple[int, ...], ...] = ...,
     ) -> None: ...
     def read(self, request: object) -> tuple[NDArray[Any], ...] | None: ...
 
 class BatchReader(IndexReader):
     is_open: bool
+    version: tuple[tuple[int, ...], ...]
     def __init__(
         self, requests: RequestPosition, fallback: EpochReader,
         owner: object, **kwargs: Any,

@@ -33,18 +33,21 @@ cdef class Batches:
         the shape of a row and its type, in native byte order.
     `most_nbytes`: larger sources of a batch are left to several threads.
     `held`: what must not be closed while this object lives.
+    `version`: of the files that are read.
     """
 
     cdef list parts
     cdef Py_ssize_t num_examples, most_nbytes
     cdef object held
+    cdef tuple version
 
     def __init__(self, list parts not None, Py_ssize_t num_examples,
-                 Py_ssize_t most_nbytes, held):
+                 Py_ssize_t most_nbytes, held, tuple version=()):
         self.parts = [Part(*part) for part in parts]
         self.num_examples = num_examples
         self.most_nbytes = most_nbytes
         self.held = held
+        self.version = version
 
     def read(self, request):
         """Return a batch.
@@ -123,16 +126,19 @@ cdef class BatchReader(IndexReader):
     `owner`: its attribute ``_direct`` is the `Batches` to read, or None while
         there are none. They are not kept here, so that it can close them.
     `is_open`: whether batches may be read here; until then `fallback` reads.
+    `version`: of the files that the epoch reads; `fallback` refuses others.
     """
 
     cdef object owner
     # In whose order the converters are, if there are any.
     cdef tuple sources
     cdef public bint is_open
+    cdef public tuple version
 
     def __init__(self, requests, fallback, owner, **kwargs):
         IndexReader.__init__(self, requests, fallback, **kwargs)
         self.owner = owner
+        self.version = ()
         self.sources = tuple(owner.sources) if self.converters else None
 
     cdef object take(self):
@@ -143,8 +149,9 @@ cdef class BatchReader(IndexReader):
                 self.owner.sources)):
             batches = self.owner._direct
             rows = self.batch(self.requests.position)
-            if batches is not None and rows is not None and batches.accepts(
-                    rows):
+            if (batches is not None and rows is not None
+                    and batches.version == self.version
+                    and batches.accepts(rows)):
                 data = batches.copy(rows, self.converters)
         return self.finish(data)
 

@@ -57,6 +57,10 @@ cdef class Rows:
     cdef int64_t *places
     cdef cnp.ndarray fill
     cdef Blocks blocks
+    # The file, and what `file_state` said of it; -1 if nobody watches it.
+    cdef int descriptor
+    cdef int64_t file_size, file_changed
+    cdef bint is_current(self) noexcept nogil
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1
     cdef bint copy_plain(self, const Request *request, char *out,

@@ -15,13 +15,13 @@ class Rows:
     declines: bool
     tiles: Tiles
     addresses: NDArray[numpy.int64]
+    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
 
 class MappedRows(Rows):
     def __init__(
         self, tiles: Tiles, addresses: NDArray[numpy.int64],
         fill: NDArray[Any], memory: object,
     ) -> None: ...
-    def watch(self, descriptor: int, size: int, changed: int) -> None: ...
     def copy(
         self, rows: _Rows, out: NDArray[Any], begin: int = ...,
         end: int | None = ...,

@@ -212,6 +212,22 @@ cdef class Rows:
         self.fill = fill
         self.blocks.rows = tiles.block_rows
         self.blocks.inverse = 1. / tiles.block_rows
+        self.descriptor = -1
+
+    def watch(self, int descriptor, int64_t size, int64_t changed):
+        """Let `Batches` decline rows of a file that was changed.
+
+        `descriptor`: of the file.
+        `size`, `changed`: what `file_state` said of it.
+        """
+        self.descriptor = descriptor
+        self.file_size = size
+        self.file_changed = changed
+
+    cdef bint is_current(self) noexcept nogil:
+        """Tell whether the file is what it was; asked after a copy."""
+        return self.descriptor < 0 or is_unchanged(
+            self.descriptor, self.file_size, self.file_changed)
 
     cdef int begin(self, Window *window, char *out,
                    const Conversion *conversion) except -1:
@@ -303,14 +319,10 @@ cdef class MappedRows(Rows):
     cdef const unsigned char[::1] memory
     cdef const char *base
     cdef Py_ssize_t size
-    # The file, and what `file_state` said of it.
-    cdef int descriptor
-    cdef int64_t file_size, file_changed
 
     def __init__(self, Tiles tiles not None, addresses,
                  cnp.ndarray fill not None, const unsigned char[::1] memory):
         Rows.__init__(self, tiles, addresses, fill)
-        self.descriptor = -1
         self.memory = memory
         self.size = memory.shape[0]
         self.base = NULL
@@ -334,12 +346,6 @@ cdef class MappedRows(Rows):
                 self.places[chunk] = OUTSIDE_CHUNK
         return 0
 
-    def watch(self, int descriptor, int64_t size, int64_t changed):
-        """Let `Batches` decline rows of a file that was changed."""
-        self.descriptor = descriptor
-        self.file_size = size
-        self.file_changed = changed
-
     cdef bint run(self, MappedJob *job, const Request *request, char *out,
                   const Conversion *conversion) except -1:
         """Copy rows; return whether the map could be read."""
@@ -362,9 +368,7 @@ cdef class MappedRows(Rows):
         cdef MappedJob job
         job.begin = 0
         return (self.run(&job, request, out, conversion)
-                and job.state == DONE
-                and (self.descriptor < 0 or is_unchanged(
-                    self.descriptor, self.file_size, self.file_changed)))
+                and job.state == DONE and self.is_current())
 
     def copy(self, rows, cnp.ndarray out not None, Py_ssize_t begin=0,
              end=None):
@@ -417,7 +421,7 @@ cdef class DecodedRows(Rows):
                          const Conversion *conversion) except -1:
         cdef Window window
         self.begin(&window, out, conversion)
-        return self.run(&window, request, None)
+        return self.run(&window, request, None) and self.is_current()
 
     cdef bint run(self, Window *window, const Request *request,
                   dict absent) except -1:

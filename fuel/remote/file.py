@@ -6,6 +6,7 @@ import contextlib
 import functools
 import io
 import itertools
+import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from fuel.remote.transfers import Counts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.waits import limited_wait
+
+logger = logging.getLogger(__name__)
 
 # Bytes at the beginning of a file that are read when it is opened: most of
 # the index of an HDF5 file, and the header of others.
@@ -138,7 +141,7 @@ class RemoteFile:
         if self._transfers.failure is not None:
             raise self._transfers.failure.with_traceback(None)
 
-    def is_current(self) -> bool:
+    def ask_state(self) -> bool:
         """Ask the server whether the file is what it was."""
         try:
             self.check()
@@ -146,6 +149,19 @@ class RemoteFile:
         except DamagedFileError:
             return False
         return True
+
+    def is_current(self) -> bool:
+        """Return whether the file is what it was, as far as is known.
+
+        Without an answer it is: what is here may be all that is needed, and
+        what is missing cannot be fetched in another state.
+        """
+        try:
+            return self.ask_state()
+        except OSError as error:
+            logger.warning('whether the file has changed is not known, it is '
+                           'read as it was: %s', error)
+            return True
 
     def open(self) -> Any:
         """Return a stream of the file's bytes, from its beginning."""

@@ -106,7 +106,7 @@ def _open(url: str, options: StorageOptions, is_kept: bool) -> RemoteFile:
     key = url, repr(sorted(options.items()))
     with _lock:
         file = _files.get(key)
-        if file is None or not file.is_current():
+        if file is None or not file.ask_state():
             file = _files[key] = RemoteFile(url, options)
         return file
 

@@ -63,6 +63,7 @@ class DecodedReader(DirectReader):
         self._rows = DecodedRows(
             self._tiles, self._table.addresses, self._fill,
             self.store.slots, self.store.cache.clock)
+        self._watch()
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
@@ -175,8 +176,15 @@ class DecodedReader(DirectReader):
         except IndexError as error:
             raise IndexError(
                 f'{self.path}, source {self.name!r}: {error}') from None
-        if not absent:
-            return
+        if absent:
+            self._fetch_all(absent, rows, batch)
+        # Also if all chunks were remembered: the file may be another now.
+        self._file.check()
+
+    def _fetch_all(self, absent: list[tuple[int, list[int]]],
+                   rows: NDArray[numpy.intp] | tuple[int, int],
+                   batch: NDArray[Any]) -> None:
+        """Decode the chunks that a batch lacks."""
         # In the order of the file, which is that of the disk.
         addresses = self._table.addresses
         absent.sort(key=lambda found: int(addresses[found[0]]))
@@ -190,7 +198,6 @@ class DecodedReader(DirectReader):
                 self._fetch(chunk, rows, places, batch)
 
         map_chunks(fetch, len(absent))
-        self._file.check()
 
     def _fetch(self, chunk: int, rows: NDArray[numpy.intp] | tuple[int, int],
                places: list[int], batch: NDArray[Any]) -> None:
@@ -204,7 +211,21 @@ class DecodedReader(DirectReader):
         self._rows.copy_chunk(chunk, decoded, rows, places, batch)
 
     def decode(self, chunk: int) -> Decoded:
-        """Return the bytes of a chunk as they were before the filters."""
+        """Return the bytes of a chunk as they were before the filters.
+
+        The file is checked afterwards: what is remembered was read in the
+        state that it is remembered under.
+        """
+        try:
+            decoded = self._decode(chunk)
+        except ValueError:
+            # If the file was changed, that is the reason.
+            self._file.check()
+            raise
+        self._file.check()
+        return decoded
+
+    def _decode(self, chunk: int) -> Decoded:
         address = int(self._table.addresses[chunk])
         nbytes = int(self._table.sizes[chunk])
         if address == OUTSIDE:
@@ -213,7 +234,6 @@ class DecodedReader(DirectReader):
                 f'chunk, or says it is elsewhere')
         stored = self._file.read(address, nbytes)
         if len(stored) < nbytes:
-            self._file.check()
             raise ValueError(f'the disk gave {len(stored)} of the {nbytes} '
                              f'bytes of its chunk')
         mask = int(self._table.masks[chunk])

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import io
 import mmap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Protocol, TypeAlias, TypeGuard
 
@@ -12,14 +12,41 @@ from numpy.typing import NDArray
 
 #: Begin, or end, of byte ranges.
 Ends: TypeAlias = NDArray[numpy.int64]
+#: The identities of some files.
+Version: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-class FileBytes(Protocol):
-    """The bytes of a file."""
+class Versioned(Protocol):
+    """A file, or several, of which one state is read.
+
+    `identity`: equal for two handles of one file in one state.
+    """
 
     path: str
-    size: int
     identity: tuple[int, ...]
+
+    def check(self) -> None:
+        """Raise DamagedFileError if what is read is not what it was."""
+
+    def is_current(self) -> bool:
+        """Return whether whoever opens it now finds the same state."""
+
+
+def version_of(files: Iterable[Versioned]) -> Version:
+    """Return what differs between two versions of some files."""
+    return tuple([file.identity for file in files])
+
+
+def are_current(files: Iterable[Versioned]) -> bool:
+    """Return whether all files are what is found where they were opened."""
+    return all(file.is_current() for file in {
+        id(file): file for file in files}.values())
+
+
+class FileBytes(Versioned, Protocol):
+    """The bytes of a file."""
+
+    size: int
     is_remote: bool
 
     @property
@@ -34,9 +61,6 @@ class FileBytes(Protocol):
 
     def read_into(self, buffer: memoryview, address: int) -> int:
         """Read bytes into memory of the caller's; return how many."""
-
-    def check(self) -> None:
-        """Raise DamagedFileError if the file is not what it was."""
 
 
 class RemoteBytes(FileBytes, Protocol):

@@ -39,6 +39,7 @@ class H5PYReader(Reader):
         # Checked after each read, where HDF5 reads a local file.
         self._file = (None if obstacle_of_file(dataset)
                       else raw_file(dataset))
+        self.files = () if self._file is None else (self._file,)
         self._rows_at_first = len(self)
         elements = h5py.check_vlen_dtype(dataset.dtype)
         self._is_ragged = isinstance(elements, numpy.dtype)

@@ -32,11 +32,17 @@ class DirectReader(Reader):
                  fill_value: Any = 0) -> None:
         super().__init__(file.path, name, shape, dtype)
         self._file = file
+        self.files = (file,)
         self._stored_type = dtype
         self._is_native = dtype == self.dtype
         self._tiles = Tiles(shape, chunk_shape or shape, dtype.itemsize)
         self._row_shape = shape[1:]
         self._fill = numpy.full(self._row_shape, fill_value, dtype)
+
+    def _watch(self) -> None:
+        """Let the rows decline batches once a local file was changed."""
+        if isinstance(self._file, RawFile):
+            self._file.watch(self._rows)
 
     def direct(self) -> Rows | None:
         """See :meth:`Reader.direct`."""
@@ -102,8 +108,7 @@ class MappedReader(DirectReader):
         if is_remote(file):
             self._rows.declines = True
             self._begin()
-        elif isinstance(file, RawFile):
-            file.watch(self._rows)
+        self._watch()
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""

@@ -38,7 +38,9 @@ def open_npy(path: str, name: str) -> Reader:
             f'sources of its own: pass its path alone')
     file = raw_file_at(path)
     with file.open() as stream:
-        return _reader(file, name, stream, 0, f'{path}, source {name!r}')
+        reader = _reader(file, name, stream, 0, f'{path}, source {name!r}')
+    file.check()
+    return reader
 
 
 def open_npz(path: str) -> dict[str, Reader]:
@@ -56,6 +58,7 @@ def open_npz(path: str) -> dict[str, Reader]:
                 name = entry.filename.removesuffix('.npy')
                 with _naming(f'{path}, source {name!r}'):
                     readers[name] = _entry(file, archive, entry, name)
+    file.check()
     return readers
 
 
@@ -80,7 +83,7 @@ def _entry(file: FileBytes, archive: zipfile.ZipFile,
     where = f'{file.path}, source {name!r}'
     with archive.open(entry) as stream:
         if entry.compress_type != zipfile.ZIP_STORED:
-            return ArrayReader(file.path, name, _read_all(stream, where))
+            return ArrayReader(file, name, _read_all(stream, where))
         head = file.read(entry.header_offset, LOCAL_HEADER.size)
         signature, *lengths = LOCAL_HEADER.unpack(head)
         if signature != b'PK\x03\x04':
@@ -111,7 +114,7 @@ def _reader(file: FileBytes, name: str, stream: IO[bytes], start: int,
             f'{where}: the array needs {nbytes} bytes from byte {offset} on, '
             f'but the file has {file.size}; it was cut')
     if not nbytes:
-        return ArrayReader(file.path, name, numpy.empty(shape, dtype))
+        return ArrayReader(file, name, numpy.empty(shape, dtype))
     if not by_columns or len(shape) == 1:
         return MappedReader(file, name, shape, dtype,
                             numpy.array([offset], numpy.int64))
@@ -132,7 +135,7 @@ def _by_columns(file: FileBytes, name: str, shape: tuple[int, ...],
     except ValueError:
         # Rows of so many elements: a row touches as many pages.
         content = file.read(offset, math.prod(shape) * dtype.itemsize)
-        return ArrayReader(file.path, name, numpy.ascontiguousarray(
+        return ArrayReader(file, name, numpy.ascontiguousarray(
             numpy.frombuffer(content, dtype).reshape(shape, order='F')))
 
 
@@ -176,8 +179,10 @@ def _read_all(stream: IO[bytes], where: str) -> NDArray[Any]:
 class ArrayReader(Reader):
     """Rows of an array in memory."""
 
-    def __init__(self, path: str, name: str, array: NDArray[Any]) -> None:
-        super().__init__(path, name, array.shape, array.dtype)
+    def __init__(self, file: FileBytes, name: str,
+                 array: NDArray[Any]) -> None:
+        super().__init__(file.path, name, array.shape, array.dtype)
+        self.files = (file,)
         self._array = native(array)
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:

@@ -32,6 +32,7 @@ class RaggedReader(Reader):
             DecodedReader(dataset, layout, cache_bytes) if layout.filters
             else map_dataset(dataset, layout))
         self._file = raw_file(dataset)
+        self.files = (self._file,)
         super().__init__(self._file.path, name_of(dataset), dataset.shape,
                          numpy.dtype(object))
         self.layout = layout

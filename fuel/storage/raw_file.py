@@ -13,7 +13,7 @@ from typing import IO
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.kernels.gather import MappedRows
+from fuel.kernels.gather import Rows
 from fuel.kernels.guard import file_state
 from fuel.remote.location import RemotePath
 from fuel.storage.file_bytes import FileBytes, RemoteBytes
@@ -24,8 +24,9 @@ _lock = threading.Lock()
 # Remote files, under the names that HDF5 knows them by.
 _attached: weakref.WeakValueDictionary[bytes, RemoteBytes] = (
     weakref.WeakValueDictionary())
-_files: weakref.WeakValueDictionary[tuple[int, ...], RawFile] = (
-    weakref.WeakValueDictionary())
+# Under path and identity: two names of a file may lead to two files later.
+_files: weakref.WeakValueDictionary[
+    tuple[str, tuple[int, ...]], RawFile] = weakref.WeakValueDictionary()
 
 
 def raw_file(node: h5py.Dataset | h5py.File) -> FileBytes:
@@ -66,12 +67,33 @@ def raw_file_at(path: str) -> FileBytes:
 
 
 def _shared(path: str, descriptor: int) -> RawFile:
+    key = os.path.abspath(path), settled_identity(descriptor)
     with _lock:
-        identity = identity_of(os.fstat(descriptor))
-        file = _files.get(identity)
+        file = _files.get(key)
         if file is None:
-            file = _files[identity] = RawFile(path, descriptor)
+            file = _files[key] = RawFile(path, descriptor, key[1])
         return file
+
+
+def settled_identity(descriptor: int) -> tuple[int, ...]:
+    """Return the identity of an open file in which no write is under way.
+
+    A call that writes sets the time of change first and the bytes then, so
+    the time alone would be that of bytes to come. On Linux a search for data
+    waits for such a call, on most file systems.
+    """
+    while True:
+        identity = identity_of(os.fstat(descriptor))
+        if hasattr(os, 'SEEK_DATA'):
+            with contextlib.suppress(OSError):
+                # Not the end of the file: the place is the caller's.
+                place = os.lseek(descriptor, 0, os.SEEK_CUR)
+                try:
+                    os.lseek(descriptor, 0, os.SEEK_DATA)
+                finally:
+                    os.lseek(descriptor, place, os.SEEK_SET)
+        if identity_of(os.fstat(descriptor)) == identity:
+            return identity
 
 
 def identity_of(status: os.stat_result) -> tuple[int, ...]:
@@ -102,16 +124,20 @@ class FileWatch:
 
     `descriptor`: the caller's, who keeps it open.
     `size`: bytes.
-    `identity`: device, inode, size and time of the last change: equal for two
-        handles of one file in one state.
+    `identity`: see :func:`settled_identity`; equal for two handles of one
+        file in one state.
     """
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int,
+                 identity: tuple[int, ...] | None = None) -> None:
         self.path = path
+        self._absolute_path = os.path.abspath(path)
         self._descriptor = descriptor
-        self._state = file_state(descriptor)
-        self.size = self._state[0]
-        self.identity = identity_of(os.fstat(descriptor))
+        self.identity = identity or settled_identity(descriptor)
+        self.size = self.identity[2]
+        # On Windows in whole seconds, and never of another file.
+        self._state = (file_state(descriptor) if os.name == 'nt'
+                       else self.identity[2:])
 
     def check(self) -> None:
         """Raise an error if the file is not what it was when opened: asked
@@ -129,6 +155,15 @@ class FileWatch:
             f'new rows would be mixed: open the data set again (to replace '
             f'a file in use, rename the new one onto it)')
 
+    def is_current(self) -> bool:
+        """Return whether the path leads to this file in this state."""
+        try:
+            return identity_of(os.stat(
+                self._absolute_path)) == self.identity
+        except OSError:
+            # Removed: those who have it open read on.
+            return True
+
 
 class RawFile(FileWatch):
     """The bytes of an open file, with a watch on it.
@@ -136,20 +171,22 @@ class RawFile(FileWatch):
     An HDF5 file is found through HDF5's own descriptor, so it is the same
     one even if another now has its name. It should not change: reads after
     it was cut or rewritten in place raise an error. A file that was
-    replaced (a new one was renamed onto it) goes on being read as it was.
+    replaced (a new one was renamed onto it) goes on being read as it was,
+    until an epoch begins and finds that it is not current.
 
     `descriptor`: copied; the caller's may be closed.
     """
 
     is_remote = False
 
-    def __init__(self, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int,
+                 identity: tuple[int, ...]) -> None:
         with _explained(path):
             copied = os.dup(descriptor)
         # Not __del__, which would run when __init__ fails half-way too.
         weakref.finalize(self, os.close, copied)
         self._memory: mmap.mmap | None = None
-        super().__init__(path, copied)
+        super().__init__(path, copied, identity)
 
     @property
     def memory(self) -> mmap.mmap:
@@ -191,8 +228,8 @@ class RawFile(FileWatch):
         buffer[:len(data)] = data
         return len(data)
 
-    def watch(self, rows: MappedRows) -> None:
-        """Let rows of this file's map be checked as :meth:`check` does."""
+    def watch(self, rows: Rows) -> None:
+        """Let rows of this file be checked as :meth:`check` does."""
         rows.watch(self._descriptor, *self._state)
 
     def is_cached(self, address: int) -> bool:

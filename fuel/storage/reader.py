@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.gather import Rows
-from fuel.storage.file_bytes import Ends
+from fuel.storage.file_bytes import Ends, Versioned
 from fuel.storage.layout import Layout, native_type
 
 Places = int | slice | NDArray[numpy.intp]
@@ -25,9 +26,11 @@ class Reader(ABC):
     `name`: of the source, for errors.
     `dtype`: in native byte order.
     `layout`: how the data set is stored; None if the file is no HDF5 file.
+    `files`: the files that are read; empty where their state is not known.
     """
 
     layout: Layout | None = None
+    files: Sequence[Versioned] = ()
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any]) -> None:

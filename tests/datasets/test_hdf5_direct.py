@@ -215,9 +215,22 @@ def test_epochs_go_on_when_the_file_was_closed(path):
     epoch = epoch_of(dataset)
     assert epoch.epoch.reader.is_open
     dataset.close(None)
+    assert rows_left() == [x.tolist() for x, in epoch]
+
+
+def test_epoch_does_not_go_on_in_a_file_changed_while_it_was_closed(path):
+    """A closed stream holds no file, so anybody may write to it; the rows
+    that were read may be none of those that follow."""
+    dataset = H5PYDataset(path, ('train',), sources=('x',))
+    epoch = epoch_of(dataset)
+    dataset.close(None)
     with h5py.File(path, 'a') as file:
         file.attrs['unused'] = 0
-    assert rows_left() == [x.tolist() for x, in epoch]
+    with pytest.raises(DamagedFileError, match='while an epoch read it'):
+        list(epoch)
+    assert 60 == sum(
+        x.size // x.shape[-1] for x, in dataset.get_example_stream(
+            ).get_epoch_iterator())
 
 
 def test_sources_changed_in_the_middle_of_an_epoch_count(path):

@@ -11,7 +11,8 @@ from support.hdf5_files import split_array
 
 from fuel.datasets import CSVDataset, NPYDataset
 from fuel.datasets.hdf5 import H5PYDataset
-from fuel.exceptions import DamagedFileError, FuelError
+from fuel.exceptions import (
+    DamagedFileError, FuelError, StateMismatchError)
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 
@@ -85,6 +86,64 @@ def test_file_overwritten_before_its_first_read_raises(tmp_path, stored):
     overwrite(path, 100, 2, stored)
     with pytest.raises(DamagedFileError, match='x.hdf5'):
         dataset.get_data(request=[90])
+
+
+@pytest.mark.parametrize('stored', STORED)
+def test_file_overwritten_after_all_of_it_was_read_raises(tmp_path, stored):
+    """Nothing is left to read in it, and yet it is another file; the next
+    epoch reads that one."""
+    path = tmp_path / 'x.hdf5'
+    write(path, 100, 1, stored)
+    dataset = H5PYDataset(path, ('train',))
+    stream = DataStream(dataset, iteration_scheme=SequentialScheme(100, 10))
+    for _ in range(2):
+        assert all((x == 1).all() for x, in stream.get_epoch_iterator())
+    batches = stream.get_epoch_iterator()
+    next(batches)
+    overwrite(path, 100, 2, stored)
+    with pytest.raises(DamagedFileError, match='x.hdf5'):
+        next(batches)
+    with pytest.raises(DamagedFileError, match='x.hdf5'):
+        dataset.get_data(None, [0])
+    rows = [x for x, in stream.get_epoch_iterator()]
+    assert 10 == len(rows)
+    assert all((x == 2).all() for x in rows)
+
+
+@pytest.mark.parametrize('stored', STORED)
+def test_epoch_after_a_file_was_replaced_reads_the_new_one(tmp_path, stored):
+    """The epoch before it goes on in the old one."""
+    path = tmp_path / 'x.hdf5'
+    write(path, 100, 1, stored)
+    stream = DataStream(H5PYDataset(path, ('train',)),
+                        iteration_scheme=SequentialScheme(100, 10))
+    batches = stream.get_epoch_iterator()
+    next(batches)
+    write(f'{path}.new', 100, 2, stored)
+    os.replace(f'{path}.new', path)
+    assert all((x == 1).all() for x, in batches)
+    assert all((x == 2).all() for x, in stream.get_epoch_iterator())
+    write(f'{path}.new', 90, 3, stored)
+    os.replace(f'{path}.new', path)
+    for _ in range(2):
+        with pytest.raises(StateMismatchError, match='had 100 examples'):
+            next(stream.get_epoch_iterator())
+
+
+def test_what_was_decoded_in_a_changed_file_is_not_kept(tmp_path):
+    """A file that is put back, with its time, is what it was; bytes that
+    were read in between were another file's."""
+    path = tmp_path / 'x.hdf5'
+    write(path, 100, 1, 'gzip')
+    content, before = path.read_bytes(), os.stat(path)
+    dataset = H5PYDataset(path, ('train',))
+    dataset.get_data(None, [0])
+    overwrite(path, 100, 2, 'gzip')
+    with pytest.raises(DamagedFileError, match='x.hdf5'):
+        dataset.get_data(None, [99])
+    path.write_bytes(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert 1 == dataset.get_data(None, [99])[0][0, 0]
 
 
 def test_closed_data_set_finds_the_rows_of_a_changed_file_again(tmp_path):

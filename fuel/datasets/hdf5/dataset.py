@@ -14,7 +14,7 @@ from fuel.datasets.hdf5.labels import class_names
 from fuel.datasets.hdf5.selected_rows import SelectedRows
 from fuel.datasets.hdf5.split_table import check_splits, checked_names
 from fuel.datasets.row_readers import (
-    direct_batches, read_collections, read_file)
+    begins, direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, checked_subset, pick
 from fuel.datasets.rows import as_rows, check_request, get_rows
 from fuel.describe import SourceTypes
@@ -213,6 +213,9 @@ class H5PYDataset(SelectedRows):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
+            if begins(requests) and not self._access.is_current():
+                # Changed or replaced: this epoch reads the file of now.
+                self._out_of_memory_close()
             return read_file(self, requests, options, self._readers)
         if any(shapes is not None for shapes in self.source_shapes):
             return None

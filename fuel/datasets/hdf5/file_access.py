@@ -7,7 +7,8 @@ from typing import Any
 
 import h5py
 
-from fuel.datasets.hdf5.open_files import OpenFile, open_files
+from fuel.datasets.hdf5.open_files import (
+    OpenFile, find_state, open_files)
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
 from fuel.storage.file_bytes import RemoteBytes
@@ -103,6 +104,17 @@ class FileAccess:
         """Open the file, or join those who have it open."""
         return open_files.get(self._locate(), self.driver)
 
+    def is_current(self) -> bool:
+        """Return whether to open the file again would open the same.
+
+        The user's own handle is not opened again.
+        """
+        opened = self.current
+        if opened is None or opened is self._external:
+            return True
+        return opened.identity is None or find_state(
+            self._locate())[1] in (None, opened.identity)
+
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
         self._opened = self.kept = None
@@ -166,6 +178,10 @@ class RemoteAccess(FileAccess):
         self.path = self.path.with_options(options)
         self._file = None
         self.close()
+
+    def is_current(self) -> bool:
+        """See :meth:`FileAccess.is_current`."""
+        return self._file is None or self._file.is_current()
 
     def _open(self) -> OpenFile:
         self._file = self.path.open()

@@ -47,7 +47,7 @@ class OpenFile:
         self.path = os.fsdecode(file.filename)
         self.owned = owned
         self.driver = driver
-        self.place, self.identity = _state_of(self.path)
+        self.place, self.identity = find_state(self.path)
         # Shared with the readers, which check it after each read.
         self.raw = None if obstacle_of_file(file) else raw_file(file)
         if self.raw is not None:
@@ -123,6 +123,10 @@ def _with_rows(dataset: Any, source: str) -> h5py.Dataset:
     return dataset
 
 
+# To open a file that is changed at the same time.
+ATTEMPTS = 10
+
+
 class OpenFiles:
     """The files that this process has open, for reading."""
 
@@ -142,13 +146,23 @@ class OpenFiles:
             found = self._find(path, driver)
             if found is not None:
                 return found
-            opened = self.add(OpenFile(
-                open_hdf5(path, driver), owned=True, driver=driver))
+            for _ in range(ATTEMPTS):
+                before = find_state(path)
+                opened = OpenFile(
+                    open_hdf5(path, driver), owned=True, driver=driver)
+                # HDF5 has read the beginning of the index by now.
+                if find_state(path) == before:
+                    break
+                opened.file.close()
+            else:
+                raise DamagedFileError(
+                    f'{path} was changed each time it was opened, in '
+                    f'{ATTEMPTS} attempts: open it when it is written')
             if opened.identity and (
                     opened.file.id.get_filesize() != opened.identity[2]):
                 opened.file.close()
                 raise _overwritten(path)
-            return opened
+            return self.add(opened)
 
     def get_remote(self, file: RemoteBytes) -> OpenFile:
         """Return the open file of a remote one; see :meth:`get`."""
@@ -160,7 +174,7 @@ class OpenFiles:
 
     def _find(self, path: str, driver: str | None) -> OpenFile | None:
         """Return the file if it is open; retire handles of older states."""
-        place, identity = _state_of(path)
+        place, identity = find_state(path)
         found = None
         for opened in list(self._files):
             if not opened.usable or opened.place != place:
@@ -185,8 +199,8 @@ open_files = OpenFiles()
 at_fork(Step.OWNERSHIP, in_child=open_files.start_in_child)
 
 
-def _state_of(path: str) -> tuple[tuple[int, ...] | str,
-                                    tuple[int, ...] | None]:
+def find_state(path: str) -> tuple[tuple[int, ...] | str,
+                                      tuple[int, ...] | None]:
     """Return the place of a file and its identity; its name and None if it
     is no local one."""
     try:

@@ -11,7 +11,7 @@ import numpy
 from fuel.datasets.hdf5.file_dataset import FileDataset
 from fuel.datasets.hdf5.format import SplitFormat, costliest_source
 from fuel.datasets.row_orders import Selection
-from fuel.exceptions import StateMismatchError
+from fuel.datasets.rows import check_same_length
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage.paging import BLOCK
 from fuel.utils import Subset
@@ -110,13 +110,9 @@ class SelectedRows(SplitFormat, FileDataset):
             selection = Selection(
                 self.sources, subsets, self.user_given_subset)
             selection.identity = self._access.open().identity
-        if (before and not before.is_assigned
-                and before.num_examples != selection.num_examples):
-            raise StateMismatchError(
-                f'{self.path!r} had {before.num_examples} examples when the '
-                f'data set was made, and now has {selection.num_examples}: '
-                'it is another file, or was made again; make the data set '
-                'again too')
+        if before and not before.is_assigned:
+            check_same_length(self.path, before.num_examples,
+                              selection.num_examples)
         return self._set_selection(selection)
 
     def _set_selection(self, selection: Selection) -> Selection:

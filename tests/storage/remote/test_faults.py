@@ -5,6 +5,7 @@ import time
 import numpy
 import pytest
 from support import range_server as faults
+from support.async_filesystem import ObjectFilesystem
 
 from fuel import config
 from fuel.datasets import H5PYDataset
@@ -191,6 +192,82 @@ def test_file_of_any_file_system_that_changes_is_an_error():
     filesystem.pipe('/changing/a', b'b' * 200_000)
     with pytest.raises(DamagedFileError, match='changed while it was in use'):
         file.read(150_000, 3)
+
+
+@pytest.fixture
+def objects():
+    """Return asynchronous storage without objects."""
+    ObjectFilesystem.objects.clear()
+    ObjectFilesystem.events.clear()
+    ObjectFilesystem.asked.clear()
+    return ObjectFilesystem
+
+
+def test_object_of_an_asynchronous_system_that_changes_is_an_error(objects):
+    """At once, not seconds later; whoever opens it again has the new one."""
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 0
+    objects.put('a/b', b'a' * 200_000)
+    file = raw_file_at(RemotePath('objects://a/b'))
+    assert b'aaa' == file.read(100_000, 3)
+    objects.put('a/b', b'b' * 200_000)
+    with pytest.raises(DamagedFileError, match='changed while it was in use'):
+        file.read(150_000, 3)
+    assert b'bbb' == raw_file_at(RemotePath('objects://a/b')).read(0, 3)
+
+
+def test_object_that_changed_is_found_when_it_is_opened_again(objects):
+    """Although the first one is still open, and was not read since."""
+    config.remote_cache_path = 'off'
+    objects.put('a/b', b'a' * 200_000)
+    file = raw_file_at(RemotePath('objects://a/b'))
+    objects.put('a/b', b'b' * 200_000)
+    again = raw_file_at(RemotePath('objects://a/b'))
+    assert b'bbb' == again.read(0, 3)
+    assert again is not file
+
+
+def test_object_that_changes_while_it_is_opened_is_an_error(objects):
+    """Its first bytes are not taken for those of the state before."""
+    config.remote_cache_path = 'off'
+    objects.put('a/b', b'a' * 200_000)
+    objects.events.append(lambda: objects.put('a/b', b'b' * 200_000))
+    with pytest.raises(DamagedFileError, match='changed while it was in use'):
+        raw_file_at(RemotePath('objects://a/b'))
+
+
+def test_cache_on_disk_has_no_bytes_of_another_state(objects):
+    """Not even of an object that is put back as it was."""
+    objects.put('a/b', b'a' * 200_000)
+    first = objects.objects['a/b']
+    path = RemotePath('objects://a/b')
+    file = raw_file_at(path)
+    objects.put('a/b', b'b' * 200_000)
+    with pytest.raises(DamagedFileError, match='changed while it was in use'):
+        file.read(100_000, 3)
+    del file
+    objects.objects['a/b'] = first
+    for _ in range(2):
+        assert b'a' * 200_000 == raw_file_at(path).read(0, 200_000)
+
+
+def test_object_that_becomes_shorter_is_an_error_soon(objects):
+    """The failure to read beyond its end is not repeated for long."""
+    config.remote_cache_path, config.remote_memory_bytes = 'off', 0
+    objects.put('a/b', b'a' * 200_000)
+    file = raw_file_at(RemotePath('objects://a/b'))
+    objects.put('a/b', b'b' * 1000)
+    with pytest.raises(DamagedFileError, match='changed while it was in use'):
+        file.read(150_000, 3)
+
+
+def test_reads_that_end_together_share_the_question_after_the_state(objects):
+    """A request for each would be as many again."""
+    config.remote_cache_path = 'off'
+    objects.put('a/b', b'a' * 40_000_000)
+    file = raw_file_at(RemotePath('objects://a/b'))
+    objects.asked.clear()
+    file.read(0, 40_000_000)
+    assert objects.asked.count('info') < objects.asked.count('cat_file')
 
 
 def test_errors_of_a_file_system_are_told_apart():
