@@ -80,6 +80,7 @@ class CSVFile:
     def __init__(self, file: FileBytes, index: RecordIndex, encoding: str,
                  **options: Any) -> None:
         self.file = file
+        self.files = (file,)
         self.index = index
         self._encoding = encoding
         self._options = options

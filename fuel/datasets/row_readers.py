@@ -1,8 +1,10 @@
 """Readers of epochs over rows: of arrays in memory, and of files."""
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy
 
@@ -13,12 +15,12 @@ from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
     PREFETCHED_EXAMPLES, ExampleReader, RequestReader, note_request)
-from fuel.exceptions import DamagedFileError
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader
+from fuel.storage.errors import other_version
 from fuel.storage.file_bytes import Version, Versioned, version_of
 from fuel.storage.mapped import MappedReader
 from fuel.typing import Batch, EpochReader
@@ -59,6 +61,10 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
         converted) else {}
 
 
+#: The files of each source.
+Files: TypeAlias = list[Sequence[Versioned]]
+
+
 class VersionReader(RequestReader):
     """Reads the data of an epoch from one version of the files.
 
@@ -70,10 +76,11 @@ class VersionReader(RequestReader):
     """
 
     def __init__(self, dataset: Any, requests: RequestIterator,
-                 find_files: Callable[[], Sequence[Versioned]]) -> None:
+                 find_files: Callable[[], Files]) -> None:
         super().__init__(dataset, requests, None)
         self._find_files = find_files
         self.version: Version = ()
+        self._files: Files = []
         self._identities: dict[str, tuple[int, ...]] = {}
 
     def get(self, request: Any) -> Batch:
@@ -87,20 +94,22 @@ class VersionReader(RequestReader):
     def check_version(self) -> None:
         """Raise DamagedFileError if the data set reads another version of a
         file than the epoch has read."""
-        files = self._find_files()
+        found = self._find_files()
+        if len(found) == len(self._files) and all(map(
+                operator.is_, found, self._files)):
+            # There may be thousands, which each batch would look at.
+            return
+        files = list(itertools.chain.from_iterable(found))
         for file in files:
             if self._identities.setdefault(
                     file.path, file.identity) != file.identity:
-                raise DamagedFileError(
-                    f'{file.path} was changed or replaced while an epoch '
-                    f'read it, so old and new rows would be mixed: begin '
-                    f'another epoch, which reads the new one')
-        self.version = version_of(files)
+                raise other_version(file.path)
+        self._files, self.version = found, version_of(files)
 
 
-def files_of(parts: Parts) -> list[Versioned]:
-    """Return the files that readers read."""
-    return [file for reader, _ in parts for file in reader.files]
+def files_of(parts: Parts) -> Files:
+    """Return the files that each reader reads."""
+    return [reader.files for reader, _ in parts]
 
 
 class FileReader(VersionReader):
@@ -250,4 +259,5 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
         plain.append((rows, order.start, reader.shape[1:], reader.dtype))
     return Batches(
         plain, num_examples, MappedReader.THREADS_FROM, (held, parts),
-        version_of(files_of([(reader, order) for reader, _, order in parts])))
+        version_of(itertools.chain.from_iterable(
+            reader.files for reader, _, _ in parts)))

@@ -19,6 +19,9 @@ from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.remote.location import RemotePath
 from fuel.remote.urls import file_name
+from fuel.storage.errors import other_version
+from fuel.storage.file_bytes import FileBytes
+from fuel.storage.raw_file import identity_of, raw_file_at
 from fuel.utils.checks import saved_count
 
 # Bytes (or characters) that are read at once, if no line is longer.
@@ -31,9 +34,25 @@ LONGEST_LINE = 1 << 28
 COMPRESSIONS = {'.gz': 'gzip', '.bz2': 'bz2', '.xz': 'lzma'}
 
 
-def open_binary(path: str) -> Any:
-    """Open a file for reading, decompressed as its name says."""
-    source = path.open().open() if isinstance(path, RemotePath) else path
+def open_binary(path: str, file: FileBytes | None = None) -> Any:
+    """Open a file for reading, decompressed as its name says.
+
+    `file`: the same, if it is open already.
+
+    Raises: DamagedFileError if it is another one by now.
+    """
+    handle = _open_binary(path, file)
+    if file is not None and not file.is_remote and (
+            identity_of(os.fstat(handle.fileno())) != file.identity):
+        handle.close()
+        raise other_version(path)
+    return handle
+
+
+def _open_binary(path: str, file: FileBytes | None) -> Any:
+    source: Any = path
+    if isinstance(path, RemotePath):
+        source = (file or path.open()).open()
     extension = os.path.splitext(file_name(path))[1]
     if extension in COMPRESSIONS:
         module = import_module(COMPRESSIONS[extension])
@@ -96,6 +115,8 @@ class LineReader:
         self.ends = True
         self._by_bytes = ends_lines_with_a_byte(encoding)
         self._handle: IO[Any] | None = None
+        # It is read in one state, from the first block to the last.
+        self._file: FileBytes | None = None
         self._length = 0
         self._rest: Any = None
         self._error: Exception | None = None
@@ -127,15 +148,25 @@ class LineReader:
     def _guarded(self, function: Callable[[], Any]) -> Any:
         """Call a function that reads; let errors name the file."""
         try:
-            return function()
+            found = function()
         except UnicodeError as error:
+            self._check()
             raise self._undecodable(error, self._line_of_error()) from error
         except (FileNotFoundError, TimeoutError, DamagedFileError):
             raise
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            self._check()
             raise DamagedFileError(
                 f'{self.path}, after line {self.line}: cannot be read: '
                 f'{error}; the file may be cut or damaged') from error
+        self._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise DamagedFileError if the file was changed, which is the reason
+        of other errors then."""
+        if self._file is not None:
+            self._file.check()
 
     def _read_block(self) -> Any:
         """Return whole lines, as bytes or text; nothing at the end."""
@@ -166,7 +197,11 @@ class LineReader:
         return block
 
     def _open(self) -> None:
-        binary = open_binary(self.path)
+        before, self._file = self._file, raw_file_at(self.path)
+        if before is not None and before.identity != self._file.identity:
+            self._file = before
+            raise other_version(self.path)
+        binary = open_binary(self.path, self._file)
         if self._by_bytes:
             self._handle, self._rest = binary, b''
         else:

@@ -1,8 +1,9 @@
-"""What a process may lack for reading a file that is in order."""
+"""Errors of files that are in order: of filters, and of other versions."""
 from __future__ import annotations
 
 import h5py
 
+from fuel.exceptions import DamagedFileError
 from fuel.storage.layout import Filter
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
@@ -19,3 +20,11 @@ def raise_lack(error: BaseException, path: str, name: str,
                 f'filter {one.code} ({one.name}), which HDF5 does not have '
                 f'here; for most filters: pip install hdf5plugin, and '
                 f'import hdf5plugin first') from error
+
+
+def other_version(path: str) -> DamagedFileError:
+    """Return the error that an epoch has read another version of a file."""
+    return DamagedFileError(
+        f'{path} was changed or replaced while an epoch read it, so old and '
+        f'new rows would be mixed: begin another epoch, which reads the new '
+        f'one')

@@ -147,9 +147,11 @@ def _reader(parts: Sequence[Part], source: str, named: str | Sequence[str],
             return numpy.stack([each.read(group) for each in columns],
                                1).astype(dtype, copy=False)
 
-    return GroupedReader(
+    reader = GroupedReader(
         parts[0].path, source, (sum(first.lengths), *shape), dtype,
         first.lengths, read, budget, first.check)
+    reader.files = [file for part in parts for file in part.files]
+    return reader
 
 
 def from_pandas(frame: Any, **kwargs: Any) -> ArrowDataset:

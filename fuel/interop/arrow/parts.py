@@ -17,7 +17,7 @@ from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import common_type, rows_of, type_of
 from fuel.interop.arrow.messages import (
     BATCH, DICTIONARY, MAX_ROWS, Message, messages)
-from fuel.storage.file_bytes import FileBytes
+from fuel.storage.file_bytes import FileBytes, Versioned
 from fuel.storage.raw_file import FileWatch, raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean
@@ -50,6 +50,8 @@ class Part(ABC):
                     f'the files, of which the folders are not looked at')
             schema = schema.append(pyarrow.field(name, value.type))
         self.schema = schema
+        #: What is looked at whether it has changed.
+        self.files: Sequence[Versioned] = ()
         self.names = [*self.names, *self.constants]
         # Groups of columns of which the bytes were checked.
         self._is_valid: set[tuple[str, int]] = set()
@@ -81,6 +83,9 @@ class Part(ABC):
                     self.constants[name], self.lengths(name)[group])
             else:
                 column = self.column(name, group)
+            # Before anything is done with the bytes, or kept of them: those
+            # that were checked below are in this state of the file.
+            self.check()
             if (name, group) not in self._is_valid:
                 column.validate(full=True)
                 self._is_valid.add((name, group))
@@ -131,6 +136,7 @@ class FilePart(Part):
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
         super().__init__(watch.path, schema, constants)
         self.watch = watch
+        self.files = (watch,)
         self._counts = counts
         if min(counts, default=0) < 0 or sum(counts) > MAX_ROWS:
             raise DamagedFileError(

@@ -1,6 +1,7 @@
 """Data sets in Zarr stores."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -10,10 +11,14 @@ from numpy.typing import NDArray
 
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.exceptions import DamagedFileError
+from fuel.interop.zarr.folder import Folder, folder_of
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.grouped import GroupedReader
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
+
+# To open a store that is changed at the same time.
+ATTEMPTS = 10
 
 #: A path, a store of Zarr's, a group or an array.
 Store: TypeAlias = Any
@@ -82,6 +87,29 @@ class ZarrDataset(RowsDataset):
 
     def load(self) -> None:
         """Open the store."""
+        for _ in range(ATTEMPTS):
+            before = (Folder(os.fspath(self._origin)) if isinstance(
+                self._origin, (str, os.PathLike)) else None)
+            arrays = self._open()
+            # What was read of it is of the state that was looked at.
+            if before is None or before.is_current():
+                break
+        else:
+            raise DamagedFileError(
+                f'{self._origin} was changed each time it was opened, in '
+                f'{ATTEMPTS} attempts: open it when it is written')
+        self._labels = {name: labels for name, array in arrays.items()
+                        if (labels := _labels_of(array))}
+        folders = {path: Folder(path) if path else None for path in map(
+            folder_of, arrays.values())}
+        self.readers = {
+            name: _reader(array, name, str(self._origin),
+                          self.cache_bytes // len(arrays),
+                          folders[folder_of(array)])
+            for name, array in arrays.items()}
+
+    def _open(self) -> dict[str, Any]:
+        """Return the arrays of the store."""
         found = self._origin
         if not isinstance(found, (zarr.Array, zarr.Group)):
             found = zarr.open(found, mode='r')
@@ -91,12 +119,7 @@ class ZarrDataset(RowsDataset):
         if not arrays or not all(array.ndim for array in arrays.values()):
             raise ValueError(
                 f'{self._origin} has no arrays with an example in each row')
-        self._labels = {name: labels for name, array in arrays.items()
-                        if (labels := _labels_of(array))}
-        self.readers = {
-            name: _reader(array, name, str(self._origin),
-                          self.cache_bytes // len(arrays))
-            for name, array in arrays.items()}
+        return arrays
 
     def details(self) -> Sequence[str]:
         """Return the store and the splits."""
@@ -111,7 +134,8 @@ def _labels_of(array: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names) else ()
 
 
-def _reader(array: Any, name: str, path: str, budget: int) -> GroupedReader:
+def _reader(array: Any, name: str, path: str, budget: int,
+            folder: Folder | None) -> GroupedReader:
     """Return a reader of the chunks of an array, by their first axis."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
     count = array.shape[0]
@@ -119,20 +143,31 @@ def _reader(array: Any, name: str, path: str, budget: int) -> GroupedReader:
     dtype = array.dtype
     if not isinstance(dtype, numpy.dtype) or dtype.kind not in 'biufcmMSUV':
         dtype = numpy.dtype(object)
-    return GroupedReader(path, name, array.shape, dtype, lengths,
-                         _decoder(array, name, path, size, dtype), budget)
+    reader = GroupedReader(
+        path, name, array.shape, dtype, lengths,
+        _decoder(array, name, path, size, dtype, folder), budget)
+    reader.files = () if folder is None else (folder,)
+    return reader
 
 
 def _decoder(array: Any, name: str, path: str, size: int,
-             dtype: numpy.dtype[Any]) -> Callable[[int], NDArray[Any]]:
+             dtype: numpy.dtype[Any], folder: Folder | None,
+             ) -> Callable[[int], NDArray[Any]]:
     """Return what decodes the chunks that share their first index."""
+    def check(group: int) -> None:
+        if folder is not None:
+            folder.check_chunks(array, group)
+
     def read(group: int) -> NDArray[Any]:
         try:
             rows = array[group * size:(group + 1) * size]
         except Exception as error:
+            # If it was changed, that is the reason.
+            check(group)
             raise DamagedFileError(
                 f'{path}, source {name!r}: chunks {group} of the first axis '
                 f'cannot be decoded: {error!s:.300}') from error
+        check(group)
         return numpy.asarray(rows).astype(dtype, copy=False)
 
     return read
