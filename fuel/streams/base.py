@@ -15,7 +15,7 @@ from fuel.schemes.iterator_requests import as_requests
 from fuel.streams.arguments import check_scheme
 from fuel.streams.protocols import StreamProtocols
 from fuel.streams.sharding import Shardable
-from fuel.streams.states import Resumable
+from fuel.streams.states import Resumable, set_generators
 from fuel.streams.views import Viewable
 from fuel.typing import AxisLabels, SchemeLike, returns_epochs
 from fuel.utils.arguments import NamedArguments, unknown_argument
@@ -233,6 +233,8 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
                             resumed['failed'])
                 if resumed['leftover'] is not None:
                     self._take_leftover(resumed['leftover'])
+                # A scheme that has the same generator drew an order since.
+                set_generators(self, resumed)
             runtime.pending = None
             epoch.unbind(self)
             begin_sharded(self, epoch)

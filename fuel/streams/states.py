@@ -24,6 +24,17 @@ from fuel.utils.old_pickles import add_new_arguments
 from fuel.utils.overrides import is_own
 
 
+def set_generators(stream: Any, state: State) -> None:
+    """Put the generators of a stage, and of the stages below, where they
+    were, but for those that went on since to make left-overs anew."""
+    if state['leftover'] is None:
+        for child, part in zip(
+                child_streams(stream), state['children'], strict=True):
+            set_generators(child, part)
+    if state['rng'] is not None:
+        rng_state.set_state(vars(stream)['rng'], state['rng'])
+
+
 class Resumable:
     """Base of the streams whose position is saved as plain data."""
 
