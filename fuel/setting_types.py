@@ -72,7 +72,12 @@ def path_parser(value: object) -> str:
     """Return a path as a string, with a leading ``~`` replaced."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError('a path is needed')
-    return os.path.expanduser(str(os.fspath(value)))
+    path = os.path.expanduser(str(os.fspath(value)))
+    if path == '~' or path.startswith('~/'):
+        raise ValueError(
+            'the home directory is not known: set HOME, or write the whole '
+            'path')
+    return path
 
 
 def float_type(value: object) -> str:

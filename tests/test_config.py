@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import fuel
 from fuel import config
+from fuel.bin import fuel_convert
 from fuel.config_parser import (
     Configuration,
     ConfigurationError,
@@ -468,3 +469,44 @@ def test_settings_of_other_processes_are_what_streams_use():
     assert (1, 2, 3) == (client.timeout, client.reconnect, client.stalled)
     with Server(stream, port=0) as server:
         assert server.service.scheduler.pool.budget == 4096
+
+
+@pytest.fixture
+def no_home(monkeypatch):
+    """Let nothing be known of a home directory, as for a user that only has
+    a number."""
+    def unknown(number):
+        raise KeyError(number)
+
+    for name in list(os.environ):
+        if name == 'HOME' or name.startswith(('XDG_', 'FUEL_')):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr('pwd.getpwuid', unknown)
+
+
+@pytest.mark.parametrize('key', [
+    'data_path', 'server_journal', 'remote_cache_path'])
+def test_folder_in_an_unknown_home_is_an_error_that_says_what_to_set(
+        key, no_home):
+    """It names the variable; what is set is used."""
+    with pytest.raises(ConfigurationError, match=(
+            f'FUEL_{key.upper()}.*neither HOME is set')):
+        getattr(config, key)
+    setattr(config, key, '/a')
+    assert getattr(config, key) in ('/a', ['/a'])
+    setattr(config, key, '~/a')
+    with pytest.raises(ConfigurationError, match='write the whole path'):
+        getattr(config, key)
+
+
+def test_commands_without_a_home_say_what_to_set(no_home, tmp_path, capsys):
+    """In a line; a conversion to a folder that is named needs none."""
+    with pytest.raises(SystemExit, match='2'):
+        fuel_convert.main(['--list'])
+    error = capsys.readouterr().err
+    assert 'FUEL_DATA_PATH' in error
+    assert error.count('\n') == 1
+    (tmp_path / 'iris.csv').write_text('a,b\n1,2\n3,4\n')
+    assert not fuel_convert.main([
+        'csv', '-d', str(tmp_path), '-o', str(tmp_path), 'iris.csv'])
+    assert 'not in the data path' in capsys.readouterr().err

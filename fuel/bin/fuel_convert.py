@@ -14,7 +14,7 @@ from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.replacing import refuse_to_replace
 from fuel.converters.staging import convert, made_by
-from fuel.exceptions import FuelError, MissingInputFiles
+from fuel.exceptions import ConfigurationError, FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
 from fuel.utils.extensions import Filler
 
@@ -89,8 +89,13 @@ def _data_folder() -> str:
 
 def _is_in_data_path(folder: str) -> bool:
     """Return whether data sets look for files in a folder."""
-    return os.path.realpath(folder or os.curdir) in {
-        os.path.realpath(place) for place in config.data_path}
+    try:
+        places = config.data_path
+    except ConfigurationError:
+        # There is none: nothing is known of a home directory.
+        return False
+    return os.path.realpath(folder or os.curdir) in map(
+        os.path.realpath, places)
 
 
 def _report(paths: Iterable[str], is_own: bool) -> None:

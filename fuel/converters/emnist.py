@@ -4,10 +4,10 @@ from typing import Any
 
 from fuel.converters.base import filler_of, write_image_file
 from fuel.converters.mnist import (MNIST_IMAGE_MAGIC, MNIST_LABEL_MAGIC,
-                                   parse_idx)
+                                   read_idx)
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import (MAX_UNPACKED, BadInputFile, Folder,
-                                       input_paths, unpack_gzip)
+                                       input_paths, inflating)
 
 __all__ = ['convert_emnist', 'fill_subparser']
 
@@ -55,8 +55,8 @@ def _read(path: str, name: str, magic: int, ndim: int) -> Any:
     with open_zip(path) as archive:
         packed = read_zipped(path, archive, name, MAX_UNPACKED)
     where = f'{path}: {name}'
-    return parse_idx(unpack_gzip(io.BytesIO(packed), where), where, magic,
-                     ndim)
+    with inflating(io.BytesIO(packed), where) as stream:
+        return read_idx(stream, where, magic, ndim)
 
 fill_subparser = filler_of(
     convert_emnist, 'which_format', choices=SETS, metavar='SET',

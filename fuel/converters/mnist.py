@@ -1,4 +1,5 @@
 """MNIST: images and labels in four gzipped IDX files."""
+import io
 import math
 import struct
 
@@ -6,8 +7,10 @@ import numpy
 
 from fuel.converters.base import filler_of, write_image_file
 from fuel.converters.output import Array
-from fuel.converters.raw.files import (BadInputFile, Folder, input_paths,
-                                       read_gzip, refuse_namesakes)
+from fuel.converters.raw.files import (
+    MAX_UNPACKED, BadInputFile, Folder, inflating, input_paths,
+    refuse_namesakes, refuse_page)
+from fuel.converters.raw.inflate import Inflated
 
 __all__ = ['convert_mnist', 'fill_subparser', 'read_mnist_images',
            'read_mnist_labels']
@@ -102,25 +105,40 @@ def read_mnist_labels(filename: str) -> Array:
 
 
 def _read_idx(path: str, magic: int, ndim: int) -> Array:
-    return parse_idx(read_gzip(path), path, magic, ndim)
+    try:
+        with open(path, 'rb') as raw, inflating(raw, path) as stream:
+            return read_idx(stream, path, magic, ndim)
+    except BadInputFile:
+        refuse_page(path)
+        raise
 
 
-def parse_idx(content: bytes, path: str, magic: int, ndim: int) -> Array:
-    """Return the array of unsigned bytes that an IDX file holds."""
+def read_idx(stream: Inflated | io.BytesIO, path: str, magic: int,
+             ndim: int) -> Array:
+    """Return the array of unsigned bytes that an IDX file holds, of which no
+    more is unpacked than its header tells."""
     header = 4 * (1 + ndim)
+    content = stream.read(header)
     if len(content) < header:
         raise BadInputFile(path, f'expected a header of {header} bytes, got '
                            f'{len(content)} bytes in all')
-    found, *shape = struct.unpack_from(f'>{1 + ndim}i', content)
+    found, *shape = struct.unpack(f'>{1 + ndim}i', content)
     if found != magic:
         raise BadInputFile(path, f'wrong magic number: expected {magic}, got '
                            f'{found}')
-    expected = header + math.prod(shape)
-    if min(shape) < 0 or len(content) != expected:
-        raise BadInputFile(path, f'expected {expected} bytes for the shape '
-                           f'{tuple(shape)}, got {len(content)}')
-    return numpy.frombuffer(
-        content, dtype='uint8', offset=header).reshape(shape)
+    size = math.prod(shape)
+    wanted = f'expected {header + size} bytes for the shape {tuple(shape)}'
+    if min(shape) < 0 or size > MAX_UNPACKED:
+        raise BadInputFile(path, f'{wanted}: from 0 to {MAX_UNPACKED} are '
+                           'read')
+    array = numpy.empty(shape, 'uint8')
+    done = stream.readinto(array.reshape(-1).data)
+    if done < size:
+        raise BadInputFile(path, f'{wanted}, got {header + done}')
+    if stream.read(1):
+        raise BadInputFile(path, f'{wanted}, got more')
+    return array
+
 
 fill_subparser = filler_of(
     convert_mnist, '--dtype', choices=DTYPES, default=None,

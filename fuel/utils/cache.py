@@ -152,7 +152,7 @@ def _cached(original: str, root: str, timeout: float) -> str:
     # One folder for each original, one name for each state of it.
     folder = os.path.join(root, digest(original))
     copy = os.path.join(folder, _copy_name(original))
-    safe_mkdir(folder)
+    _make_folder(folder, original)
     _check_trusted(folder, root)
     if not os.access(folder, os.W_OK):
         # Another user's: a complete copy may be read, not more.
@@ -255,7 +255,8 @@ def copy_from_server_to_local(dataset_remote_dir: str,
                               remote_fname: str, local_fname: str) -> None:
     """Copy a remote file to a local one, as a whole or not at all.
 
-    The copy may be read by whom the original may be read.
+    The copy may be read by whom the original may be read, and a folder that
+    is made for it too.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ def copy_from_server_to_local(dataset_remote_dir: str,
     logger.info('Copying %r from %r to %r', os.path.basename(remote_fname),
                 dataset_remote_dir, local_fname)
     safe_mkdir(dataset_local_dir)
-    safe_mkdir(os.path.dirname(os.path.abspath(local_fname)))
+    _make_folder(os.path.dirname(os.path.abspath(local_fname)), remote_fname)
     before = os.stat(remote_fname)
 
     def check_unchanged(temporary: str) -> None:
@@ -306,15 +307,32 @@ def copy_from_server_to_local(dataset_remote_dir: str,
                 f'bytes were read, it had {before.st_size} at first and has '
                 f'{after.st_size} now; try again when it is complete')
 
-    mode = stat.S_IMODE(before.st_mode) & 0o777
-    same_group = _may_give_to(before.st_gid)
-    if not same_group:
-        # What the original's group may do is not for another group.
-        mode &= ~0o070
-    with atomic_path(local_fname, check_unchanged, mode) as temporary:
+    with atomic_path(local_fname, check_unchanged, _mode(before),
+                     ) as temporary:
         shutil.copyfile(remote_fname, temporary)
-        if sys.platform != 'win32' and same_group:
-            os.chown(temporary, -1, before.st_gid)
+        _give_to_group(temporary, before)
+
+
+def _make_folder(folder: str, original: str) -> None:
+    """Make the folder of a copy, unless it is there, for those who may look
+    into the original's. Only its owner may write there."""
+    if os.path.isdir(folder):
+        return
+    status = os.stat(os.path.dirname(os.path.abspath(original)))
+    safe_mkdir(folder, _mode(status) & 0o755 | 0o700)
+    _give_to_group(folder, status)
+
+
+def _mode(original: os.stat_result) -> int:
+    """Return the permissions of a copy."""
+    mode = stat.S_IMODE(original.st_mode) & 0o777
+    # What the original's group may do is not for another group.
+    return mode if _may_give_to(original.st_gid) else mode & ~0o070
+
+
+def _give_to_group(copy: str, original: os.stat_result) -> None:
+    if sys.platform != 'win32' and _may_give_to(original.st_gid):
+        os.chown(copy, -1, original.st_gid)
 
 
 def _may_give_to(group: int) -> bool:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from support import raw_data
 
 from fuel.converters.ilsvrc_images import other_images
+from fuel.converters import mnist
 from fuel.converters.base import BadInputFile
 from fuel.converters.cifar10 import convert_cifar10
 from fuel.converters.omniglot import convert_omniglot
@@ -28,7 +29,7 @@ from fuel.converters.raw.archives import (
     open_zip,
     read_zipped,
 )
-from fuel.converters.raw.files import read_gzip, unpack_gzip
+from fuel.converters.raw.files import unpack_gzip
 from fuel.converters.raw.inflate import Inflated
 from fuel.converters.raw.pickles import load_arrays
 from fuel.converters.stl10 import convert_stl10
@@ -296,13 +297,29 @@ def test_gzip_bombs_are_not_unpacked(monkeypatch):
     assert f'more than {len(bomb)} bytes' in text
 
 
+def test_no_more_of_an_idx_file_is_unpacked_than_its_header_tells(tmp_path):
+    """A small file that goes on for long is refused soon."""
+    path = tmp_path / 'images.gz'
+    path.write_bytes(gzip.compress(
+        struct.pack('>4i', 2051, 2, 28, 28) + bytes(BOMB)))
+    read = functools.partial(mnist.read_mnist_images, str(path))
+    peak, text = peak_of(read)
+    assert peak < BOMB // 8
+    assert 'expected 1584 bytes for the shape (2, 28, 28), got more' in text
+    path.write_bytes(gzip.compress(
+        struct.pack('>4i', 2051, 1 << 20, 28, 280)))
+    _, text = peak_of(read)
+    assert 'are read' in text
+
+
 @pytest.mark.parametrize('size', [0, 5, 1 << 20, 3_000_000])
-def test_read_gzip_reads_files_that_follow_one_another(tmp_path, size):
+def test_gzip_files_are_read_that_follow_one_another(tmp_path, size):
     """Whatever `gzip` reads comes out the same."""
     parts = [os.urandom(size), b'', b'second']
     path = tmp_path / 'a.gz'
     path.write_bytes(b''.join(map(gzip.compress, parts)))
-    assert read_gzip(str(path)) == b''.join(parts)
+    with open(path, 'rb') as raw:
+        assert unpack_gzip(raw, 'a', 1 << 24) == b''.join(parts)
 
 
 @pytest.mark.timeout(20)
@@ -540,10 +557,9 @@ def test_idx_shape_that_overflows_is_refused():
     """The product of the lengths is not cut to 64 bits."""
     import struct
 
-    from fuel.converters.mnist import parse_idx
     content = struct.pack('>4i', 2051, 1 << 30, 1 << 30, 16)
     with pytest.raises(BadInputFile, match='expected 1844'):
-        parse_idx(content, 'a', 2051, 3)
+        mnist.read_idx(io.BytesIO(content), 'a', 2051, 3)
 
 
 def test_stl10_folds_that_are_no_numbers_are_refused():
@@ -595,11 +611,10 @@ def test_celeba_of_the_full_number_has_the_documented_borders(tmp_path,
                                    (-1, 28, 28), (-4, -4, -1)])
 def test_idx_shape_with_negative_lengths_is_refused(shape):
     """Two negative lengths have a positive product."""
-    from fuel.converters.mnist import parse_idx
     header = struct.pack('>4i', 2051, *shape)
     content = header + bytes(abs(int(numpy.prod(shape))))
     with pytest.raises(BadInputFile, match='bytes for the shape'):
-        parse_idx(content, 'a', 2051, 3)
+        mnist.read_idx(io.BytesIO(content), 'a', 2051, 3)
 
 
 @settings(max_examples=200, deadline=2000)
@@ -607,10 +622,9 @@ def test_idx_shape_with_negative_lengths_is_refused(shape):
     st.integers(-2 ** 31, 2 ** 31 - 1), min_size=3, max_size=3))
 def test_idx_any_header_is_an_array_or_an_error(content, shape):
     """An array of all bytes behind the header, or `BadInputFile`."""
-    from fuel.converters.mnist import parse_idx
     for raw in (content, struct.pack('>4i', 2051, *shape) + content):
         try:
-            found = parse_idx(raw, 'a', 2051, 3)
+            found = mnist.read_idx(io.BytesIO(raw), 'a', 2051, 3)
         except BadInputFile:
             continue
         assert found.tobytes() == raw[16:]
@@ -683,7 +697,8 @@ def test_pickle_with_any_damage_is_read_or_refused(content):
 def test_gzip_with_any_damage_is_read_or_refused(content):
     """The content, since its check sum is right, or `BadInputFile`."""
     try:
-        assert unpack_gzip(io.BytesIO(content), 'a') in (b'x' * 400, b'')
+        assert unpack_gzip(io.BytesIO(content), 'a', 999) in (
+            b'x' * 400, b'')
     except BadInputFile:
         return
 

@@ -3,7 +3,10 @@ import hashlib
 import multiprocessing
 import pickle
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import numpy
 import pytest
@@ -406,6 +409,28 @@ def test_file_is_downloaded_once(dataset_root, monkeypatch):
     assert path == str(dataset_root / '_dl_cache' / hashlib.md5(
         url.encode()).hexdigest())
     assert path != cached_download(url + '?other')
+
+
+def test_one_of_several_downloads_and_the_others_wait(
+        dataset_root, monkeypatch):
+    """Those that come at once make one request."""
+    asked = []
+
+    def get(url, **kwargs):
+        asked.append(url)
+        time.sleep(.2)
+        return Reply(b'digits')
+
+    monkeypatch.setattr('fuel.downloaders.base.requests.get', get)
+    url = 'https://example.org/digits.gz'
+    with ThreadPoolExecutor(6) as pool:
+        paths = list(pool.map(cached_download, [url] * 6))
+    assert [url] == asked
+    assert [paths[0]] * 6 == paths
+    assert Path(paths[0]).read_bytes() == b'digits'
+    assert [Path(paths[0])] == [
+        path for path in (dataset_root / '_dl_cache').iterdir()
+        if '.part' not in path.name]
 
 
 def test_broken_download_leaves_nothing(dataset_root, monkeypatch):

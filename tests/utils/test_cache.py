@@ -151,6 +151,23 @@ def test_cache_file_original_permissions_are_kept(local, server):
         assert mode == stat.S_IMODE(os.stat(cache_file(str(original))).st_mode)
 
 
+def test_folder_of_a_copy_has_the_access_of_the_original_folder(
+        local, server):
+    """Who may not look into it may not see the copy either."""
+    for mode, expected in ((0o750, 0o750), (0o700, 0o700), (0o755, 0o755),
+                           (0o775, 0o755), (0o550, 0o750)):
+        folder = server / f'{mode}'
+        folder.mkdir()
+        original = write(folder / 'a', b'data')
+        folder.chmod(mode)
+        copied = os.path.dirname(cache_file(original))
+        assert expected == stat.S_IMODE(os.stat(copied).st_mode)
+        target = local / 'more' / f'{mode}'
+        copy_from_server_to_local(
+            str(folder), str(local), original, str(target / 'a'))
+        assert expected == stat.S_IMODE(target.stat().st_mode)
+
+
 def test_cache_folders_are_not_writable_for_everybody(local, server):
     """The folders of the cache have the rights of any new folder."""
     cache_file(write(server / 'a', b'data'))

@@ -4,8 +4,9 @@ import os
 import stat
 import threading
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any, Self
 
@@ -80,27 +81,23 @@ def require_regular(path: str) -> None:
                            'device or a socket')
 
 
-def read_gzip(path: str) -> bytes:
-    """Return the decompressed content of a gzip file; `BadInputFile` if it
-    is damaged or unpacks to more than 1 GiB."""
-    with open(path, 'rb') as raw:
-        try:
-            return unpack_gzip(raw, path)
-        except BadInputFile:
-            refuse_page(path)
-            raise
-
-
-def unpack_gzip(raw: IO[bytes], path: str,
-                max_size: int = MAX_UNPACKED) -> bytes:
-    """Return the content of a gzip file that is open, called `path` in error
-    texts; raise `BadInputFile` as `read_gzip` does."""
+@contextmanager
+def inflating(raw: IO[bytes], path: str) -> Iterator[Inflated]:
+    """Unpack a gzip file that is open, called `path` in error texts; raise
+    `BadInputFile` where it is damaged."""
     try:
-        content = Inflated(raw).read(max_size + 1)
+        yield Inflated(raw)
     except EOFError as error:
         raise BadInputFile(path, 'the gzip file is cut short') from error
     except zlib.error as error:
         raise BadInputFile(path, f'not a sound gzip file ({error})') from error
+
+
+def unpack_gzip(raw: IO[bytes], path: str, max_size: int) -> bytes:
+    """Return the content of a gzip file that is open; raise `BadInputFile`
+    if it is damaged or unpacks to more than `max_size` bytes."""
+    with inflating(raw, path) as stream:
+        content = stream.read(max_size + 1)
     if len(content) > max_size:
         raise BadInputFile(path, 'the gzip file unpacks to more than '
                            f'{max_size} bytes')

@@ -66,6 +66,14 @@ class Inflated:
         self._position += len(content)
         return content
 
+    def readinto(self, target: memoryview) -> int:
+        """Fill memory of the caller's; return how many bytes there were."""
+        done = 0
+        while part := self.read(min(len(target) - done, BLOCK)):
+            target[done:done + len(part)] = part
+            done += len(part)
+        return done
+
     def _inflate(self) -> bytes:
         """Return the next block, empty at the end."""
         while True:

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fuel.downloaders.base import default_downloader
 from fuel.utils.atomic_files import new_path
+from fuel.utils.lockfile import LockFile
 
 Content = TypeVar('Content')
 
@@ -100,8 +102,17 @@ def cached_download(url: str) -> str:
     # The name that Chainer gives it; nothing secret depends on the digest.
     name = hashlib.md5(url.encode(), usedforsecurity=False).hexdigest()
     path = os.path.join(folder, name)
-    if not os.path.exists(path):
-        default_downloader(folder, [url], [name])
+    if os.path.exists(path):
+        return path
+    os.makedirs(folder, exist_ok=True)
+    lock = LockFile(path + '.lock')
+    # However long the download takes; its own limits end it.
+    with lock.held(math.inf):
+        try:
+            if not os.path.exists(path):
+                default_downloader(folder, [url], [name])
+        finally:
+            os.remove(lock.path)
     return path
 
 
