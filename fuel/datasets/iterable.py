@@ -65,6 +65,8 @@ class imap(Iterator[Any]):  # noqa: N801 (the manual prints this name)
                 f'{str(error).removeprefix("zip() ")}') from None
 
     def __getstate__(self) -> dict[str, Any]:
+        if self.position:
+            self.dataset.check_order()
         return {**vars(self), '_rows': None,
                 '_resumed': self._resumed or self._rows is not None}
 
@@ -94,7 +96,9 @@ class IterableDataset(Dataset):
     Notes
     -----
     An epoch iterates anew over each iterable.  An iterator or a generator
-    can be read only once, so the second epoch over one is an error.
+    can be read only once, so the second epoch over one is an error.  A set
+    has no order that another process repeats, so saving a position in one is
+    an error.
 
     Examples
     --------
@@ -163,7 +167,19 @@ class IterableDataset(Dataset):
 
     def get_position(self, state: imap) -> int:
         """Return how many examples were read."""
+        if state.position:
+            self.check_order()
         return state.position
+
+    def check_order(self) -> None:
+        """Raise a TypeError if another process would read another order."""
+        for source, iterable in zip(
+                self.provides_sources, self.iterables, strict=True):
+            if isinstance(iterable, (set, frozenset)):
+                raise TypeError(
+                    f'source {source!r} is a {type(iterable).__name__}, whose '
+                    'order differs from process to process, so no position '
+                    'in it can be saved: pass a list, such as sorted(...)')
 
     def open_at(self, position: Any) -> imap:
         """Return an iterator that leaves out as many examples."""

@@ -1,5 +1,6 @@
 """The interface of data sets, and data sets over objects in memory."""
 import itertools
+import json
 import pickle
 from collections import Counter, OrderedDict, defaultdict
 from typing import NamedTuple
@@ -194,6 +195,21 @@ def test_iterable_dataset_over_an_iterator_read_twice_raises():
     with pytest.raises(ValueError, match="'x' is an iterator .generator.*"
                                          'pass a list'):
         list(stream.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('kind', [set, frozenset])
+def test_position_in_a_set_is_not_saved(kind):
+    """Another process may read it in another order."""
+    words = kind(['a', 'b', 'c'])
+    stream = DataStream(IterableDataset({'x': [1, 2, 3], 'word': words}))
+    assert set(words) == {word for _, word in stream.get_epoch_iterator()}
+    pickle.dumps(stream)
+    epoch = stream.get_epoch_iterator()
+    json.dumps(stream.state_dict())
+    next(epoch)
+    for save in (stream.state_dict, lambda: pickle.dumps(epoch)):
+        with pytest.raises(TypeError, match=f"'word' is a {kind.__name__}"):
+            save()
 
 
 @pytest.mark.parametrize('step', range(5))
