@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_one_to_one, source_examples
-from fuel.epochs.sharding import length_of as length_of_rank
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import StageReader
 from fuel.streams import AbstractDataStream
@@ -335,10 +334,16 @@ def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
 
 
 def length_of(data_stream: StreamLike) -> int | None:
-    """Return how many items an epoch of a stream has; None if not known."""
-    if hasattr(data_stream, '_length'):
-        return length_of_rank(data_stream)
-    return None
+    """Return how many items an epoch of a stream has; None if not known.
+
+    A user's stage may have a length of its own.
+    """
+    if not isinstance(data_stream, AbstractDataStream):
+        return None
+    try:
+        return len(data_stream)
+    except TypeError:
+        return None
 
 
 def common_types(data_streams: Sequence[object]) -> SourceTypes:

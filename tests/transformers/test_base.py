@@ -16,6 +16,7 @@ from fuel.transformers import (
     AgnosticSourcewiseTransformer,
     AgnosticTransformer,
     Batch,
+    Chain,
     Cache,
     Cast,
     Flatten,
@@ -23,6 +24,7 @@ from fuel.transformers import (
     Mapping,
     ScaleAndShift,
     SourcewiseTransformer,
+    Take,
     Transformer,
     Unpack,
 )
@@ -307,6 +309,28 @@ def test_stages_hand_on_close_reset_and_next_epoch():
         stream.reset()
         stream.next_epoch()
     assert ['reset', 'next_epoch', 'close'] == called
+
+
+class Halves(Transformer):
+    """A stage of a user's that gives each batch in two parts."""
+
+    def get_data(self, request=None):
+        raise StopIteration
+
+    def __len__(self):
+        return 2 * len(self.data_stream)
+
+
+def test_length_of_a_users_stage_is_that_of_stages_above_it():
+    """Where it is known."""
+    halves = Halves(pairs(SequentialScheme, 2), False)
+    for stage in (Mapping(halves, None), ToBytes(halves), Take(halves, 9)):
+        assert 2 * len(halves.data_stream) == len(stage)
+    assert 3 * len(halves.data_stream) == len(
+        Chain((halves.data_stream, halves)))
+    endless = DataStream(IterableDataset(iter([1])))
+    with pytest.raises(TypeError, match='epoch of Mapping is not known'):
+        len(Mapping(Halves(endless, True), None))
 
 
 def test_length_is_that_of_the_data_stream():
