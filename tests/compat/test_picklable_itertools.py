@@ -1,7 +1,9 @@
 """Schemes built with picklable-itertools, which Fuel itself never needs."""
 import pickle
+import re
 import sys
 import warnings
+from pathlib import Path
 
 import numpy
 import pytest
@@ -16,6 +18,16 @@ with warnings.catch_warnings():
     warnings.simplefilter('ignore')
     from picklable_itertools import imap, iter_
     from picklable_itertools.extras import partition_all
+
+
+def test_migration_page_says_what_it_needs():
+    """First of all, and as the tests install it."""
+    root = Path(__file__).parents[2]
+    page = (root / 'docs' / 'migration.rst').read_text('utf-8')
+    start = page.partition('How this is checked')[0]
+    bound, = re.findall(r"^   \$ python -m pip install 'setuptools(<\d+)'$",
+                        start, re.MULTILINE)
+    assert f',{bound}\n' in (root / 'setup.cfg').read_text('utf-8')
 
 
 class Odd(IndexScheme):
