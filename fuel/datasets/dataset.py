@@ -13,6 +13,7 @@ from fuel.streams import DataStream
 from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader
 from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.utils.checks import in_order
 from fuel.utils.overrides import covers
 
 
@@ -269,6 +270,7 @@ def check_sources(sources: Any, provided: Any) -> None:
         raise ValueError(
             f'sources must be a tuple of names, got the string {sources!r}: '
             f'write ({sources!r},)')
+    in_order('sources', sources)
     if not sources:
         raise ValueError('sources must name at least one source, got '
                          f'{sources!r}; available are {tuple(provided)}')

@@ -26,6 +26,7 @@ from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.storage.file_bytes import are_current
 from fuel.typing import EpochReader, Request
+from fuel.utils.checks import in_order
 
 
 class SplitDataset(Dataset):
@@ -177,6 +178,7 @@ def _order_of_splits(splits: Mapping[str, Any] | None,
         raise ValueError(
             'which_sets must be a tuple of split names, got the string '
             f'{which_sets!r}: write ({which_sets!r},)')
+    in_order('which_sets', which_sets)
     splits = splits or {}
     for name in which_sets:
         if name not in splits:

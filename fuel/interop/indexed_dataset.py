@@ -13,6 +13,7 @@ from fuel.datasets.rows import as_rows, check_request, own
 from fuel.schemes import SequentialExampleScheme
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Batch, Sources
+from fuel.utils.checks import in_order
 
 # An example has numbers in these; anything else stays an object.
 _NUMBERS = (bool, int, float, complex, numpy.generic)
@@ -168,6 +169,7 @@ def names_of_parts(owner: str, example: Any,
     `owner`: class of the data set, for errors.
     """
     if names is not None:
+        in_order('names', names)
         return as_names('names', names)
     if isinstance(example, Mapping):
         return tuple(example)

@@ -15,6 +15,7 @@ from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import Transformation, as_tuple, check_count
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
+from fuel.utils.checks import in_order
 
 
 class Mapping(AgnosticTransformer):
@@ -62,6 +63,7 @@ class Mapping(AgnosticTransformer):
             raise ValueError('mapping_accepts must be list or dict, got '
                              f'{mapping_accepts!r}')
         if add_sources is not None:
+            in_order('add_sources', add_sources)
             add_sources = as_names('add_sources', add_sources)
         super().__init__(
             data_stream, data_stream.produces_examples, **kwargs)

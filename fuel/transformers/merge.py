@@ -13,6 +13,7 @@ from fuel.transformers.plans import MergedPlan
 from fuel.transformers.several import SeveralStreams
 from fuel.transformers.source_names import as_names
 from fuel.typing import AxisLabels, Request, StreamLike
+from fuel.utils.checks import in_order
 
 
 class Merge(SeveralStreams):
@@ -63,6 +64,7 @@ class Merge(SeveralStreams):
                  sources: Iterable[str], axis_labels: AxisLabels | None = None,
                  strict: bool = False) -> None:
         super().__init__(data_streams, axis_labels)
+        in_order('sources', sources)
         names = as_names('sources', sources)
         given = [name for stream in self.data_streams
                  for name in stream.sources]

@@ -30,6 +30,17 @@ def not_negative(name: str, value: object, kind: str = 'an integer') -> int:
     return number
 
 
+def in_order(name: str, names: object) -> None:
+    """Refuse a set where the order of names is that of data.
+
+    Texts in a set are in another order in another process.
+    """
+    if isinstance(names, (set, frozenset)) and len(names) > 1:
+        raise ValueError(
+            f'{name} must be a tuple of names in the order of the data, got '
+            f'a set, {names!r}: its order differs from process to process')
+
+
 def saved_count(position: Any, name: str) -> int:
     """Return a field of a saved position that counts something."""
     number = not_negative(name, position[name], 'a count')

@@ -12,9 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fuel.datasets import Dataset, IndexableDataset, IterableDataset
+from fuel.datasets import (
+    Dataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+)
+from fuel.interop.chainer import ChainerDataset
+from fuel.interop.paddle import ProviderDataset
 from fuel.schemes import SequentialExampleScheme, SequentialScheme
 from fuel.streams import DataStream
+from fuel.transformers import Mapping, Merge
 
 
 class Random(Dataset):
@@ -195,6 +203,39 @@ def test_iterable_dataset_over_an_iterator_read_twice_raises():
     with pytest.raises(ValueError, match="'x' is an iterator .generator.*"
                                          'pass a list'):
         list(stream.get_epoch_iterator())
+
+
+PAIR = {'x': [1, 2], 'y': [3, 4]}
+
+
+def pairs():
+    """Return a stream of two sources."""
+    return DataStream(IndexableDataset(PAIR),
+                      iteration_scheme=SequentialScheme(2, 2))
+
+
+@pytest.mark.parametrize('make, argument', [
+    (lambda names: IndexableDataset(PAIR, sources=names), 'sources'),
+    (lambda names: Merge([pairs()], names), 'sources'),
+    (lambda names: Mapping(pairs(), list, add_sources=names), 'add_sources'),
+    (lambda names: ChainerDataset([(1, 2)], names), 'names'),
+    (lambda names: ProviderDataset(list, names), 'names')])
+def test_set_of_names_in_the_place_of_their_order_is_refused(make, argument):
+    """Data would change places from one run to the next."""
+    with pytest.raises(ValueError, match=f'^{argument} must .* got a set'):
+        make({'x', 'y'})
+
+
+def test_set_of_splits_is_refused(tmp_path):
+    """Examples would have other numbers in another process."""
+    path = tmp_path / 'file.hdf5'
+    with h5py.File(path, 'w') as h5file:
+        h5file['x'] = numpy.arange(4)
+        h5file.attrs['split'] = H5PYDataset.create_split_array(
+            {'train': {'x': (0, 3)}, 'test': {'x': (3, 4)}})
+    with pytest.raises(ValueError, match='which_sets must .* got a set'):
+        H5PYDataset(path, {'train', 'test'})
+    assert 3 == H5PYDataset(path, {'train'}).num_examples
 
 
 @pytest.mark.parametrize('kind', [set, frozenset])

@@ -15,6 +15,7 @@ from fuel.kernels import take
 from fuel.suggestions import did_you_mean
 from fuel.typing import AxisLabels, Batch
 from fuel.utils import do_not_pickle_attributes
+from fuel.utils.checks import in_order
 
 if TYPE_CHECKING:
     import tables
@@ -88,6 +89,7 @@ class PytablesDataset(Dataset):
             if isinstance(names, str):
                 raise ValueError('sources must be a tuple of names, got the '
                                  f'string {names!r}: write ({names!r},)')
+            in_order('sources', names)
         self.path = path
         self.data_node = data_node
         self.provides_sources = tuple(sources)

@@ -11,6 +11,7 @@ from fuel.datasets.row_orders import (Order, as_subset, concatenate, length,
                                       same, simplify)
 from fuel.suggestions import did_you_mean
 from fuel.utils import Subset
+from fuel.utils.checks import in_order
 from fuel.utils.hdf5_errors import names_file
 
 
@@ -91,6 +92,7 @@ def checked_names(names: object, argument: str = 'which_sets',
             f'{argument} must be a tuple of {kind} names, got {names!r}; '
             f'H5PYDataset.get_all_{kind}s(file) returns the {kind}s of a '
             f'file')
+    in_order(argument, names)
     checked = tuple(names)
     if not checked:
         raise ValueError(

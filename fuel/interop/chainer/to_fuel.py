@@ -9,6 +9,7 @@ from fuel.interop.chainer.examples import Example, read_examples
 from fuel.interop.indexed_dataset import ExamplesDataset
 from fuel.transformers.ragged import as_batch
 from fuel.typing import Sources
+from fuel.utils.checks import in_order
 
 
 class ChainerDataset(ExamplesDataset):
@@ -64,6 +65,7 @@ class ChainerDataset(ExamplesDataset):
         self._is_single = not isinstance(first, (tuple, dict))
         if names is None:
             return found
+        in_order('names', names)
         if isinstance(names, str) or len(names) != len(found) or (
                 self._keys is not None and set(names) != set(self._keys)):
             raise ValueError(

@@ -11,6 +11,7 @@ from fuel.datasets.iterable import imap
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
 from fuel.utils.arrays import as_regular
+from fuel.utils.checks import in_order
 
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
@@ -232,6 +233,7 @@ class ProviderDataset(IterableDataset):
         if isinstance(names, str) or not names:
             raise ValueError('names must be a tuple with a name for each '
                              f'column, got {names!r}')
+        in_order('names', names)
         self.provides_sources = tuple(names)
         self.iterables = [Passes(provider)]
         Dataset.__init__(self, **kwargs)
