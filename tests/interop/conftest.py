@@ -1,5 +1,8 @@
 """Tests of a bridge run in an environment that has the other library."""
+import importlib
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from support import bridges, stuck
@@ -15,6 +18,8 @@ def pytest_configure(config):
         # There it reads tensors in a way that NumPy is to give up.
         config.addinivalue_line(
             'filterwarnings', 'ignore:__array__ implementation')
+    if 'trainers' in config.getoption('bridges'):
+        import_trainers()
     if 'ray' in config.getoption('bridges'):
         # The processes of a cluster are forks, and live as long as it does.
         stuck.spare_forks()
@@ -25,6 +30,20 @@ def pytest_configure(config):
         for filtered in ('FutureWarning:ray', 'DeprecationWarning:ray',
                          'ResourceWarning'):
             config.addinivalue_line('filterwarnings', f'ignore::{filtered}')
+
+
+def import_trainers():
+    """Import the trainers while no folder of the tests hides what they need.
+
+    The tests of Fuel's transformers are in a folder of that name.
+    """
+    hidden = [path for path in sys.path
+              if Path(path, 'transformers', 'test_mix.py').exists()]
+    for path in hidden:
+        sys.path.remove(path)
+    for name in ('transformers', 'accelerate', 'lightning'):
+        importlib.import_module(name)
+    sys.path[:0] = hidden
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -32,9 +32,11 @@ def of_module(name):
     str or None
     """
     parts = name.split('.')
-    bridge = BRIDGES.get(parts[2] if parts[1:2] == ['interop'] and parts[2:]
-                         else None)
-    return bridge.name if bridge and bridge.name in bridge.extras else None
+    extra = parts[2] if parts[1:2] == ['interop'] and parts[2:] else None
+    found = [bridge.name for bridge in BRIDGES.values()
+             if extra in bridge.extras]
+    # An environment may have the extras of others besides.
+    return extra if extra in found else next(iter(found), None)
 
 
 def modules(bridge=None):

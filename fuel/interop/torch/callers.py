@@ -9,7 +9,28 @@ import sys
 from types import FrameType
 from typing import Any
 
+from fuel.epochs.sharding import length_of
+from fuel.typing import StreamLike
+
 _FETCHER = 'torch.utils.data._utils.fetch._BaseDatasetFetcher'
+_LOADER = 'torch.utils.data.dataloader.DataLoader'
+_STATEFUL = ('torchdata.stateful_dataloader.stateful_dataloader.'
+             'StatefulDataLoader')
+_SHARD = 'accelerate.data_loader.DataLoaderShard'
+_DISPATCHER = 'accelerate.data_loader.DataLoaderDispatcher'
+_SKIPPING = 'accelerate.data_loader.SkipDataLoader'
+_SHARDS_OF_DATASETS = ('accelerate.data_loader.IterableDatasetShard',
+                       'transformers.trainer_pt_utils.IterableDatasetShard')
+# Lightning has two names.
+_LIGHTNING = ('lightning.pytorch', 'pytorch_lightning')
+_PREFETCHING = tuple(f'{package}.loops.fetchers._PrefetchDataFetcher'
+                     for package in _LIGHTNING)
+_COMBINED = tuple(f'{package}.utilities.combined_loader.CombinedLoader'
+                  for package in _LIGHTNING)
+_FITTING = tuple(f'{package}.loops.fit_loop._FitLoop'
+                 for package in _LIGHTNING)
+_EVALUATING = tuple(f'{package}.loops.evaluation_loop._EvaluationLoop'
+                    for package in _LIGHTNING)
 
 
 def find_caller(*names: str) -> Any:
@@ -44,3 +65,85 @@ def refuse_to_collate() -> None:
             'batch_size=None); a trainer that makes the loader itself needs '
             'one that you make, or a stream of examples. If your collate_fn '
             'joins batches, write as_iterable(stream, joins_batches=True)')
+
+
+def refuse_to_share_again() -> None:
+    """Raise ValueError if Accelerate would share a rank's part again."""
+    dispatcher = find_caller(_DISPATCHER)
+    shard = find_caller(*_SHARDS_OF_DATASETS)
+    count = (shard.num_processes if shard is not None else 1
+             if dispatcher is None else dispatcher.state.num_processes)
+    if count > 1:
+        raise ValueError(
+            f'Accelerate would share the batches of a rank over {count} '
+            'processes again, so that some are never read: as_iterable() has '
+            'given each rank its part already. Prepare the loader by '
+            'fuel.interop.accelerate.prepare(accelerator, loader) in the '
+            'place of accelerator.prepare(loader); with a Trainer of '
+            'Transformers, return that from get_train_dataloader()')
+
+
+def refuse_to_skip(is_named: bool, is_resumed: bool) -> None:
+    """Raise ValueError if batches are skipped of a wrong epoch, or twice.
+
+    `is_named`: whether somebody has said which epoch it is.
+    `is_resumed`: whether a state was loaded, after whose batches the epoch
+        goes on.
+    """
+    loader = find_caller(_SKIPPING, _SHARD, _DISPATCHER)
+    if loader is None or not loader.skip_batches:
+        return
+    if is_resumed:
+        raise ValueError(
+            f'a state was loaded, and {loader.skip_batches} batches after it '
+            'would be skipped: load no state, or skip nothing (with a '
+            'Trainer of Transformers, ignore_data_skip=True)')
+    if not is_named:
+        raise ValueError(
+            f'{loader.skip_batches} batches of an epoch would be skipped, '
+            'but nobody has said of which: prepare the loader by '
+            'fuel.interop.accelerate.prepare(accelerator, loader), or call '
+            'set_epoch(epoch) of as_iterable() before')
+
+
+def refuse_to_restart(is_resumed: bool) -> None:
+    """Raise ValueError if Lightning goes on with an epoch from its start.
+
+    A `DataLoader` of PyTorch has no state, so Lightning resumes the number
+    of the batch, and no data.
+    """
+    loop = find_caller(*_FITTING)
+    if (is_resumed or loop is None or is_stateful()
+            or find_caller(_LOADER) is None
+            or find_caller(*_EVALUATING) is not None):
+        return
+    if loop.restarting and loop.epoch_loop.batch_progress.current.ready:
+        raise ValueError(
+            'Lightning resumes in the middle of an epoch, but the state of '
+            'this DataLoader was not saved, so that batches would come '
+            "twice: use fuel.interop.lightning.DataModule, or torchdata's "
+            'StatefulDataLoader, and a checkpoint that was saved with it (or '
+            'one from the end of an epoch)')
+
+
+def is_stateful() -> bool:
+    """Return whether a loader reads that saves the states of workers."""
+    return find_caller(_STATEFUL) is not None
+
+
+def reads_ahead() -> bool:
+    """Return whether a trainer holds batches back that it has read."""
+    fetcher = find_caller(*_PREFETCHING)
+    return find_caller(_SHARD, _DISPATCHER) is not None or (
+        fetcher is not None and fetcher.length is None)
+
+
+def refuse_state_ahead(stream: StreamLike) -> None:
+    """Raise ValueError if Lightning saves the state of a batch too many."""
+    if find_caller(*_COMBINED) is None:
+        return
+    if length_of(stream) is None:
+        raise ValueError(
+            'Lightning reads a batch ahead where the length of an epoch is '
+            'not known, so the state that it saves would lose that batch: '
+            'use fuel.interop.lightning.DataModule')

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import weakref
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -45,7 +45,8 @@ class EpochRegister:
         self.folder = self._stack.enter_context(
             scratch_folder('fuel-epochs-'))
         weakref.finalize(self, _remove, self._stack, os.getpid())
-        self._write(record or {'pending': None, 'epochs': []})
+        self._write(record or {
+            'pending': None, 'epochs': [], 'number': 0, 'origin': None})
 
     @classmethod
     def at(cls, folder: str) -> EpochRegister:
@@ -77,7 +78,54 @@ class EpochRegister:
     def load(self, state: State) -> None:
         """Let the next epoch go on from a state."""
         with self._locked():
-            self._write({**self.read(), 'pending': state})
+            self._write({**self.read(), 'pending': state, 'number': None,
+                         'origin': None})
+
+    def is_named(self) -> bool:
+        """Return whether the number of the next epoch is known."""
+        return self.read()['origin'] is not None
+
+    def is_resumed(self) -> bool:
+        """Return whether the next iteration goes on from a state."""
+        record = self.read()
+        return record['pending'] is not None and record['number'] is None
+
+    def set_epoch(self, stream: StreamLike, number: int) -> None:
+        """Let the next epoch be the one of a number.
+
+        They are counted from 0.  After a state was loaded, the first number
+        is that of the epoch which goes on.
+        """
+        with self._locked():
+            record = self.read()
+            if record['number'] is None:
+                record['number'] = number
+            if record['origin'] is None:
+                record['origin'] = {
+                    'number': record['number'],
+                    'state': _state_or_none(stream, record['pending'])}
+            if number != record['number']:
+                record['pending'] = self._start_of(stream, record, number)
+                record['number'] = number
+            self._write(record)
+
+    def _start_of(self, stream: Any, record: dict[str, Any],
+                  number: int) -> State:
+        """Return where an epoch starts, and leave the stream there."""
+        first, after = record['number'], False
+        state = record['pending']
+        if number < first:
+            first, state = _before(record, number)
+        elif state is None and record['epochs']:
+            state, after = record['epochs'][-1]['state'], True
+        iterator = _open(stream, state, after)
+        for _ in range(number - first):
+            # What an epoch draws may depend on all of the one before.
+            advance(iterator, None)
+            iterator = _open(stream)
+        state = iterator.state_dict()
+        stream.load_state_dict(state)
+        return state
 
     @property
     def last(self) -> dict[str, Any] | None:
@@ -85,14 +133,17 @@ class EpochRegister:
         epochs: list[dict[str, Any]] = self.read()['epochs']
         return epochs[-1] if epochs else None
 
-    def begin_here(self, stream: StreamLike) -> EpochIterator[Any]:
-        """Begin the next epoch in the process of the loader."""
+    def begin_here(self, stream: StreamLike,
+                   reads_ahead: bool = False) -> EpochIterator[Any]:
+        """Begin the next epoch in the process of the loader.
+
+        `reads_ahead`: whether its state is wanted for an item before.
+        """
         with self._locked():
             record = self.read()
-            if not record['epochs']:
+            if not (record['epochs'] or reads_ahead):
                 # The stream itself knows.
-                if record['pending'] is not None:
-                    self._write({**record, 'pending': None})
+                self._write({**record, 'pending': None, **_counted(record)})
                 return _open(stream)
             return self._begin(stream, record, None, None)
 
@@ -120,7 +171,7 @@ class EpochRegister:
             epoch = _find(record['epochs'], session, worker)
             if epoch is None:
                 record['epochs'].append(_entry(session, worker, state))
-                record['pending'] = None
+                record.update(pending=None, number=None, origin=None)
             else:
                 epoch['workers'].append(worker)
             self._write(record)
@@ -135,9 +186,9 @@ class EpochRegister:
             state, after = record['epochs'][-1]['state'], True
         iterator = _open(stream, state, after)
         record['epochs'] = [*record['epochs'], _entry(
-            session, worker, iterator.state_dict())][-_MOST:]
-        record['pending'] = None
-        self._write(record)
+            session, worker, iterator.state_dict(), record['number']
+            )][-_MOST:]
+        self._write({**record, 'pending': None, **_counted(record)})
         return iterator
 
 
@@ -148,9 +199,42 @@ def _open(stream: StreamLike, state: State | None = None,
 
 
 def _entry(session: Session | None, worker: int | None,
-           state: State) -> dict[str, Any]:
+           state: State, number: int | None = None) -> dict[str, Any]:
     return {'session': session, 'pid': os.getpid(), 'workers': [worker],
-            'state': state}
+            'state': state, 'number': number}
+
+
+def _counted(record: dict[str, Any]) -> dict[str, Any]:
+    """Return what changes where the next epoch is begun."""
+    number = record['number']
+    # An epoch before the first number is not gone back to.
+    return {'number': None if number is None else number + 1,
+            'origin': record['origin'] or {'number': number, 'state': None}}
+
+
+def _state_or_none(stream: Any, pending: State | None) -> State | None:
+    """Return where the next epoch starts; None if that cannot be saved."""
+    if pending is not None:
+        return pending
+    with suppress(TypeError):
+        state: State = stream.state_dict()
+        return state
+    return None
+
+
+def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
+    """Return an epoch at or before a number, and where it starts."""
+    for known in [*reversed(record['epochs']), record['origin']]:
+        if known['state'] is not None and known['number'] == number:
+            return number, known['state']
+    origin = record['origin']
+    if origin['state'] is None or number < origin['number']:
+        raise ValueError(
+            f'epoch {number} is over, and the next is epoch '
+            f'{record["number"]}: to go back, call set_epoch() before the '
+            'first epoch, of a stream that can save its position, or load a '
+            'state')
+    return origin['number'], origin['state']
 
 
 def _find(epochs: list[dict[str, Any]], session: Session,

@@ -1,11 +1,14 @@
 """Give each process of a distributed training its part of a stream."""
 from __future__ import annotations
 
+import weakref
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from fuel.epochs.sharding import sharding_of
 from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
+from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.ranks import find_rank
 
 #: Rank and number of ranks, ``'auto'``, or None.
@@ -52,6 +55,20 @@ class RankShare:
             self._take(as_shard(shard))
         else:
             self.find()
+            _shares.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.find_for_worker()
+        return vars(self)
+
+    def find_for_worker(self) -> None:
+        """Take the share that workers, forked or not, are to have.
+
+        Only their parent may talk to the process group.
+        """
+        # What is wrong is raised by the iteration.
+        with suppress(ValueError):
+            self.find()
 
     def find(self) -> None:
         """Take the share of this rank, if it is known by now."""
@@ -78,6 +95,10 @@ class RankShare:
             stream = stream.shard(shard._replace(
                 by=self._by, uneven=self._uneven or 'uneven'))
         self._stream, self.shard = stream, shard
+
+
+_shares: weakref.WeakSet[RankShare] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, before=for_each(_shares, RankShare.find_for_worker))
 
 
 def _check_even(stream: Any, num_ranks: int, by: str) -> None:

@@ -7,13 +7,14 @@ from typing import Any, TypeAlias
 import torch
 
 from fuel.interop.device_stage import DeviceStage, names_of_types
+from fuel.interop.torch.callers import refuse_state_ahead
 from fuel.interop.torch.devices import (
     DeviceCopier,
     check_pinning,
     checked_device,
 )
 from fuel.interop.torch.tensors import as_tensors
-from fuel.typing import Batch, StreamLike
+from fuel.typing import Batch, State, StreamLike
 
 #: A type of tensors, or its name.
 DType: TypeAlias = 'str | torch.dtype'
@@ -116,6 +117,14 @@ class ToTorch(DeviceStage):
             'to_torch', device=self.device and str(self.device),
             pin_memory=self.pin_memory, dtype=self.dtype,
             which_sources=self.which_sources)
+
+    def state_dict(self) -> State:
+        """Return where the stream stands, as plain data ready for JSON.
+
+        See :meth:`~fuel.streams.AbstractDataStream.state_dict`.
+        """
+        refuse_state_ahead(self)
+        return super().state_dict()
 
     def make_copier(self) -> DeviceCopier:
         """Return what copies batches in this process."""

@@ -2,10 +2,7 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from multiprocessing import context
 from typing import Any
 
@@ -15,12 +12,9 @@ from fuel import config
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
-from fuel.interop.torch.callers import refuse_to_collate
+from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import (
-    EpochRegister,
-    Session,
-    advance,
-)
+    EpochRegister, Session, advance)
 from fuel.interop.torch.ranks import RankShare
 from fuel.interop.torch.share import (
     Share, ShareState, is_loader_state, is_share_state, read_loader_state,
@@ -31,8 +25,7 @@ from fuel.interop.torch.tensors import as_tensors
 from fuel.iterator import as_dict as name_sources
 from fuel.transformers.source_names import as_names, check_known
 from fuel.typing import Batch, EpochIterator, State
-from fuel.utils.checks import positive
-from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.checks import not_negative
 
 
 class StreamIterable(IterableDataset[Any]):
@@ -49,6 +42,9 @@ class StreamIterable(IterableDataset[Any]):
     as_dict : bool
     which_sources : tuple of str or None
     joins_batches : bool
+    reader_holds_back : bool
+        Whether states are wanted for fewer batches than were read, also
+        without workers.  Trainers that are known are noticed.
 
     Notes
     -----
@@ -68,24 +64,14 @@ class StreamIterable(IterableDataset[Any]):
         self.as_dict = as_dict
         self.which_sources = which_sources
         self.joins_batches = bool(joins_batches)
+        self.reader_holds_back = False
         self._register = EpochRegister()
         self._clear()
-        _iterables.add(self)
 
     @property
     def stream(self) -> Any:
         """The stream, or this rank's part of it (AbstractDataStream)."""
         return self._rank.stream
-
-    def find_rank(self) -> None:
-        """Take the part of this rank, if it is known by now.
-
-        Workers that are forked have it from their parent, as only that may
-        talk to the process group.
-        """
-        # What is wrong is raised by the iteration.
-        with suppress(ValueError):
-            self._rank.find()
 
     def _clear(self) -> None:
         # What belongs to this process.
@@ -93,6 +79,7 @@ class StreamIterable(IterableDataset[Any]):
         self._sender: SlotSender | None = None
         self._resumed: ShareState | None = None
         self._begun = 0
+        self._reads_ahead = False
         self._pid = os.getpid()
 
     def _clear_after_fork(self) -> None:
@@ -111,9 +98,9 @@ class StreamIterable(IterableDataset[Any]):
         return f'as_iterable({", ".join(arguments)})'
 
     def __getstate__(self) -> dict[str, Any]:
-        self.find_rank()
         state = {**vars(self), '_share': None, '_sender': None,
-                 '_resumed': None, '_begun': 0}
+                 '_resumed': None, '_begun': 0,
+                 '_reads_ahead': False}
         # A worker that is not forked shares the register, a copy has its
         # own.
         state['_register'] = (
@@ -128,7 +115,6 @@ class StreamIterable(IterableDataset[Any]):
                           if isinstance(register, str)
                           else EpochRegister(register))
         self._clear()
-        _iterables.add(self)
 
     def __len__(self) -> int:
         """Return the number of items of an epoch, if it is known."""
@@ -137,13 +123,10 @@ class StreamIterable(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over an epoch, or this worker's part of it."""
         self._clear_after_fork()
-        self._rank.check_world()
-        if not (self.stream.produces_examples or self.joins_batches):
-            refuse_to_collate()
+        self._check_reader()
         info = get_worker_info()
         if info is None:
-            self._share = Share(partial(
-                self._register.begin_here, self.stream), self._read)
+            self._share = Share(self._begin_here, self._read)
             return self._share
         if info.num_workers > 1:
             check_one_to_one(self.stream)
@@ -154,6 +137,63 @@ class StreamIterable(IterableDataset[Any]):
                        if resumed is None
                        else self._resume(session, resumed))
         return self._share
+
+    def _check_reader(self) -> None:
+        """Refuse loaders and trainers that would read what is wrong."""
+        self._rank.check_world()
+        if not (self.stream.produces_examples or self.joins_batches):
+            callers.refuse_to_collate()
+        callers.refuse_to_skip(self._register.is_named(),
+                               self._register.is_resumed())
+        callers.refuse_to_restart(self._register.is_resumed())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next iteration read the epoch of a number.
+
+        Trainers call it, so that a resumed run has the order of its epoch.
+        Without it, an iteration reads the epoch after the one before.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0.  After :meth:`load_state_dict`, the first number is that
+            of the epoch which goes on.
+
+        Raises
+        ------
+        ValueError
+            If the epoch is before those that are known here, or Accelerate
+            would share the batches of this rank again.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> def build():
+        ...     return as_iterable(DataStream(
+        ...         IndexableDataset(numpy.arange(4)),
+        ...         iteration_scheme=ShuffledScheme(4, 4)))
+        >>> batches = build()
+        >>> for epoch in range(3):
+        ...     print(next(iter(batches)))
+        (tensor([3, 2, 0, 1]),)
+        >>> batches = build()
+        >>> batches.set_epoch(2)
+        >>> next(iter(batches))
+        (tensor([1, 2, 0, 3]),)
+        """
+        self._clear_after_fork()
+        callers.refuse_to_share_again()
+        callers.refuse_to_skip(True, self._register.is_resumed())
+        number = not_negative('epoch', epoch)
+        self._register.set_epoch(self.stream, number)
+
+    def _begin_here(self) -> EpochIterator[Any]:
+        # Trainers know by the first item how they read.
+        self._reads_ahead = self.reader_holds_back or callers.reads_ahead()
+        return self._register.begin_here(self.stream, self._reads_ahead)
 
     def _begin(self, session: Session, worker: int, count: int) -> Share:
         # At once, so that the register knows of every worker.
@@ -202,16 +242,17 @@ class StreamIterable(IterableDataset[Any]):
             may be ahead of what was used.
         """
         self._clear_after_fork()
-        if self._share is not None and (
-                self._share.has_begun or get_worker_info() is not None):
-            return self._share.state().as_dict()
+        share = self._share_here()
+        if share is not None:
+            return share.state().as_dict()
         if get_worker_info() is None and self._register.last is not None:
             raise RuntimeError(
-                'the batches are made by workers of a DataLoader, which may '
-                'be ahead of what was used: save state_after(count), with '
-                'the number of batches that this pass of the loader has '
-                'delivered, or let torchdata.stateful_dataloader.'
-                'StatefulDataLoader save its state_dict()')
+                'the batches are read by workers of a DataLoader, or by a '
+                'trainer, which may be ahead of what was used: save '
+                'state_after(count), with the number of batches that this '
+                'pass of the loader has delivered, or let torchdata.'
+                'stateful_dataloader.StatefulDataLoader save its '
+                'state_dict()')
         return ShareState(0, 0, 0, self.stream.state_dict()).as_dict()
 
     def state_after(self, count: int | None = None) -> State:
@@ -224,7 +265,8 @@ class StreamIterable(IterableDataset[Any]):
         ----------
         count : int, optional
             How many batches the loader's iterator made last has delivered,
-            so from 1 in each epoch and after each resume.  None: all.
+            so from 1 in each epoch and after each resume.  0: none; None:
+            all.
 
         Returns
         -------
@@ -265,15 +307,23 @@ class StreamIterable(IterableDataset[Any]):
         tensor([3, 5])
         """
         if count is not None:
-            count = positive('count', count)
-        share = self._share
-        if share is not None and share.has_begun:
+            count = not_negative('count', count)
+        share = self._share_here()
+        if share is not None:
             return self._state_here(share, count)
         epoch = self._register.last
         if epoch is None:
             raise ValueError(
                 'no epoch has begun, so no batches can have been delivered')
         return self._advanced(epoch['state'], count)
+
+    def _share_here(self) -> Share | None:
+        """Return what this process reads, unless it is read in advance."""
+        share = self._share
+        if share is None or self._reads_ahead or not (
+                share.has_begun or get_worker_info() is not None):
+            return None
+        return share
 
     def _state_here(self, share: Share, count: int | None) -> State:
         """Return the state of an epoch that this process reads."""
@@ -347,8 +397,3 @@ def _as_worker(worker: int, count: int) -> str:
     if not count:
         return 'a process without workers'
     return f'worker {worker} of {count}'
-
-
-_iterables: weakref.WeakSet[StreamIterable] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, before=for_each(
-    _iterables, StreamIterable.find_rank))

@@ -1,0 +1,50 @@
+"""Loaders over Fuel's streams for Accelerate, and the trainers on it."""
+from __future__ import annotations
+
+from typing import Any
+
+from fuel.interop.extras import from_extra
+from fuel.interop.torch import StreamIterable
+
+with from_extra('accelerate', 'accelerate'):
+    from accelerate import Accelerator
+    from accelerate.data_loader import prepare_data_loader
+
+__all__ = ['prepare']
+
+
+def prepare(accelerator: Accelerator, loader: Any) -> Any:
+    """Return a loader of Accelerate that reads the part of this rank.
+
+    It does what ``accelerator.prepare(loader)`` does, but share the batches:
+    :func:`~fuel.interop.torch.as_iterable` has given each rank its part
+    already.  ``accelerator.prepare`` leaves the loader as it is.
+
+    Parameters
+    ----------
+    accelerator : accelerate.Accelerator
+    loader : torch.utils.data.DataLoader
+        Over `as_iterable`, with ``batch_size=None``.
+
+    Returns
+    -------
+    accelerate.data_loader.DataLoaderShard
+
+    Raises
+    ------
+    TypeError
+        If the loader is one over something else.
+    """
+    if not isinstance(loader.dataset, StreamIterable):
+        raise TypeError(
+            'prepare takes a loader over as_iterable(stream), got one over '
+            f'{type(loader.dataset).__name__}: pass it to '
+            'accelerator.prepare()')
+    prepared: Any = prepare_data_loader(
+        loader, accelerator.device, num_processes=1, process_index=0,
+        put_on_device=accelerator.device_placement, dispatch_batches=False,
+        non_blocking=accelerator.non_blocking,
+        use_stateful_dataloader=accelerator.use_stateful_dataloader)
+    # As accelerator.prepare() marks its own, which it then leaves alone.
+    prepared._is_accelerate_prepared = True
+    return accelerator.prepare_data_loader(prepared)

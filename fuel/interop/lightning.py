@@ -1,0 +1,154 @@
+"""A data module for Lightning, whose checkpoints hold the position."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from fuel.interop.extras import from_extra
+from fuel.interop.torch import StreamIterable, as_iterable
+from fuel.typing import State, StreamLike
+
+with from_extra('lightning', 'lightning'):
+    from lightning import LightningDataModule
+
+__all__ = ['DataModule']
+
+
+class DataModule(LightningDataModule):
+    """A data module of Lightning over streams of Fuel.
+
+    Each rank reads its part, and workers make the batches.  A checkpoint of
+    Lightning holds the position after the batches that were trained on, and
+    ``fit(ckpt_path=...)`` goes on with the batch that follows, also with
+    another number of workers or ranks.
+
+    Parameters
+    ----------
+    train, val, test : AbstractDataStream or StreamIterable, optional
+        Streams of batches; or what :func:`~fuel.interop.torch.as_iterable`
+        makes of one, with options such as `uneven`.
+    num_workers : int, optional
+        Worker processes for each of them.  Defaults to 0.
+    **options
+        For each `DataLoader`, such as `pin_memory` or `persistent_workers`.
+
+    Raises
+    ------
+    ValueError
+        While it trains, if batches cannot be shared evenly by the ranks and
+        `uneven` does not say how; see `as_iterable`.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IndexableDataset(numpy.arange(6)), batch_size=4)
+    >>> data = DataModule(train=stream, num_workers=2)
+    >>> len(data.train_dataloader())
+    2
+    """
+
+    def __init__(self, train: StreamLike | StreamIterable | None = None,
+                 val: StreamLike | StreamIterable | None = None,
+                 test: StreamLike | StreamIterable | None = None,
+                 num_workers: int = 0, **options: Any) -> None:
+        super().__init__()
+        self._options = {
+            'batch_size': None, 'num_workers': num_workers, **options}
+        self._train = None if train is None else TrainingBatches(
+            self, _as_iterable(train), self._options)
+        self._val = val
+        self._test = test
+
+    def train_dataloader(self) -> Any:
+        """Return the batches to train on; none if there is no stream."""
+        return [] if self._train is None else self._train
+
+    def val_dataloader(self) -> Any:
+        """Return the loader of `val`; none if there is no stream."""
+        return self._loader(self._val)
+
+    def test_dataloader(self) -> Any:
+        """Return the loader of `test`; none if there is no stream."""
+        return self._loader(self._test)
+
+    def _loader(self, stream: StreamLike | StreamIterable | None) -> Any:
+        return [] if stream is None else DataLoader(
+            _as_iterable(stream), **self._options)
+
+    def state_dict(self) -> State:
+        """Return the position after the batches that were trained on."""
+        return {} if self._train is None else self._train.state_dict()
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a position."""
+        if self._train is not None:
+            self._train.load_state_dict(state)
+
+
+class TrainingBatches:
+    """The batches that Lightning trains on, counted by its own progress.
+
+    It may read in advance, so what was read is not what was used.  Lightning
+    restores a loader in mid-epoch only, and the data module always.
+
+    `module`: its trainer has the progress.
+    """
+
+    def __init__(self, module: LightningDataModule, batches: StreamIterable,
+                 options: dict[str, Any]) -> None:
+        self._module = module
+        self._batches = batches
+        batches.reader_holds_back = True
+        self._loader = DataLoader(batches, **options)
+        # The epoch that is read, and how many of its batches were used
+        # before the pass over what was left of it.
+        self._epoch: int | None = None
+        self._used_before = 0
+        self._loaded: State | None = None
+
+    def __len__(self) -> int:
+        """Return the number of batches of an epoch, if it is known."""
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator whose epoch begins with its first batch."""
+        loaded, self._loaded = self._loaded, None
+        self._used_before = 0 if loaded is None else loaded['used']
+        self._epoch = self._trainer.current_epoch
+        yield from self._loader
+
+    @property
+    def _trainer(self) -> Any:
+        return self._module.trainer
+
+    def state_dict(self) -> State:
+        """Return the position after the batches that were trained on.
+
+        `used`: how many batches of its epoch were.
+        """
+        if self._loaded is not None:
+            return self._loaded
+        if self._epoch is None:
+            return {'used': 0, 'batches': self._batches.state_dict()}
+        progress = self._trainer.fit_loop.epoch_loop.batch_progress
+        used = progress.current.processed
+        if (self._trainer.current_epoch != self._epoch
+                or used >= self._trainer.num_training_batches):
+            return {'used': 0, 'batches': self._batches.state_after()}
+        return {'used': used, 'batches': self._batches.state_after(
+            used - self._used_before)}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a position with the next iteration."""
+        self._batches.load_state_dict(state['batches'])
+        self._loaded = state
+
+
+def _as_iterable(stream: StreamLike | StreamIterable) -> StreamIterable:
+    """Return a stream as an iterable, unless it is one."""
+    return (stream if isinstance(stream, StreamIterable)
+            else as_iterable(stream))

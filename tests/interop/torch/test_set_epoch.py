@@ -1,0 +1,119 @@
+"""The number of an epoch, as trainers tell it."""
+import json
+
+import pytest
+from support.torch_pipelines import plain_epochs, shuffled
+from torch.utils.data import DataLoader
+
+from fuel.datasets import IterableDataset
+from fuel.interop.torch import as_iterable
+from fuel.streams import DataStream
+from fuel.transformers import Filter
+
+EPOCHS = plain_epochs(shuffled, 6)
+
+
+def build(workers=0, stream=None):
+    """Return an iterable, and a loader over it."""
+    iterable = as_iterable(stream or shuffled())
+    return iterable, DataLoader(iterable, batch_size=None,
+                                num_workers=workers)
+
+
+def read(loader):
+    """Return the numbers in each batch of an epoch."""
+    return [batch.tolist() for batch, in loader]
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_epochs_are_those_of_their_numbers(workers):
+    """In any order, each as it would be without a number."""
+    iterable, loader = build(workers)
+    for number in (0, 1, 1, 4, 0, 5, 2):
+        iterable.set_epoch(number)
+        assert EPOCHS[number] == read(loader)
+    assert EPOCHS[3] == read(loader)
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_epoch_that_was_left_may_be_begun_again(workers):
+    """As Accelerate does, after a ``break``."""
+    iterable, loader = build(workers)
+    for _ in range(2):
+        iterable.set_epoch(0)
+        assert EPOCHS[0][0] == next(iter(loader))[0].tolist()
+    iterable.set_epoch(1)
+    assert EPOCHS[1] == read(loader)
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_first_number_after_a_state_is_that_of_its_epoch(workers):
+    """Whatever a trainer counts from; the epochs after it follow."""
+    iterable, loader = build(workers)
+    read(loader)
+    epoch = iter(loader)
+    first = next(epoch)[0].tolist()
+    state = json.loads(json.dumps(iterable.state_after(1)))
+    for base in (0, 1):
+        iterable, loader = build(workers)
+        iterable.load_state_dict(state)
+        iterable.set_epoch(base)
+        assert EPOCHS[1] == [first, *read(loader)]
+        iterable.set_epoch(base + 1)
+        assert EPOCHS[2] == read(loader)
+
+
+def test_epoch_before_what_is_known_is_refused():
+    """Rather than another one being read in its place."""
+    iterable, loader = build()
+    iterable.load_state_dict(shuffled().state_dict())
+    iterable.set_epoch(3)
+    with pytest.raises(ValueError, match='epoch 2 is over, and the next is '):
+        iterable.set_epoch(2)
+    iterable, loader = build()
+    read(loader)
+    with pytest.raises(ValueError, match='call set_epoch.. before the first'):
+        iterable.set_epoch(0)
+    with pytest.raises(ValueError, match='epoch'):
+        iterable.set_epoch(-1)
+
+
+def test_stream_whose_position_is_unknown_goes_on():
+    """As long as its epochs are named in their order."""
+    class Unknown(IterableDataset):
+        def open(self):
+            return iter([(1,), (2,)])
+    iterable, loader = build(stream=DataStream(Unknown([1, 2])))
+    for number in range(2):
+        iterable.set_epoch(number)
+        assert [1, 2] == [int(item) for item, in loader]
+    for number in (0, 4):
+        with pytest.raises(TypeError, match='get_position'):
+            iterable.set_epoch(number)
+
+
+def test_stage_that_depends_on_the_data_is_read_up_to_the_epoch():
+    """Its epochs cannot be found without the ones before."""
+    def odd(batch):
+        return batch[0].sum() % 2
+    expected = plain_epochs(lambda: Filter(shuffled(), odd), 3)
+    iterable, loader = build(stream=Filter(shuffled(), odd))
+    iterable.set_epoch(2)
+    assert expected[2] == read(loader)
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_reader_that_holds_batches_back_saves_those_that_were_used(workers):
+    """As a trainer does that looks for the end in advance."""
+    iterable, loader = build(workers)
+    iterable.reader_holds_back = True
+    epoch = iter(loader)
+    first, _ = next(epoch), next(epoch)
+    with pytest.raises(RuntimeError, match='may be ahead'):
+        iterable.state_dict()
+    for count in (0, 1):
+        restored, rest = build()
+        restored.load_state_dict(iterable.state_after(count))
+        assert EPOCHS[0][count:] == read(rest)
+    assert EPOCHS[0][2:] == read(epoch)
+    assert EPOCHS[1] == read(loader)

@@ -1,0 +1,195 @@
+"""Each example once, on two real processes, and after a run was killed.
+
+65 examples in batches of 4 divide by nothing.  The programs are in
+tests/support; they write down what each rank was trained on.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support import processes
+from support.trainer_pipelines import epochs, read_log
+
+# Each process imports a framework, which takes long on a busy machine.
+pytestmark = pytest.mark.timeout(600)
+
+SUPPORT = Path(__file__).parents[2] / 'support'
+ORDER = epochs(3)
+BATCHES = len(ORDER[0])
+
+
+def run(program, ranks, folder, **options):
+    """Run a program on some ranks; return their (status, errors)."""
+    with socket.socket() as found:
+        found.bind(('127.0.0.1', 0))
+        port = found.getsockname()[1]
+    started = []
+    for rank in range(ranks):
+        variables = {} if ranks == 1 else {
+            'RANK': str(rank), 'LOCAL_RANK': str(rank),
+            'WORLD_SIZE': str(ranks), 'MASTER_ADDR': '127.0.0.1',
+            'MASTER_PORT': str(port)}
+        started.append(subprocess.Popen(
+            [sys.executable, SUPPORT / f'{program}_program.py',
+             json.dumps({'folder': str(folder), **options})],
+            env=processes.environment(OMP_NUM_THREADS='1', **variables),
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
+    ended = [process.communicate(timeout=280)[1] for process in started]
+    return [(process.returncode, errors) for process, errors
+            in zip(started, ended, strict=True)]
+
+
+def check(ran, *statuses):
+    """Fail with the errors unless each rank ended as is expected."""
+    for status, errors in ran:
+        assert status in (statuses or (0,)), errors
+
+
+def check_read(folder, ranks, num_epochs, first=(0, 0), drop=False):
+    """Check which batches each rank has trained on, in order, each once.
+
+    `first`: the epoch, and the batch in its whole order, to begin with.
+    `drop`: whether the batches of a last round that is short are left out.
+    """
+    stop = BATCHES // ranks * ranks if drop else BATCHES
+    for rank in range(ranks):
+        expected = [
+            (epoch, ORDER[epoch][number]) for epoch in range(num_epochs)
+            for number in range(rank, stop, ranks) if (epoch, number) >= first]
+        assert expected == read_log(folder, rank)
+
+
+def newest_checkpoint(folder):
+    """Return the name of the newest checkpoint of Transformers."""
+    return max((name for name in os.listdir(folder)
+                if name.startswith('checkpoint-')),
+               key=lambda name: int(name.rpartition('-')[2]))
+
+
+@pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
+def test_accelerate_goes_on_after_a_kill(tmp_path, ranks, workers):
+    """From its own state, with `prepare`: what it read ahead is not lost."""
+    options = {'workers': workers, 'epochs': 2}
+    check(run('accelerate', ranks, tmp_path, kill_at=[1, 3], **options),
+          -signal.SIGKILL)
+    check(run('accelerate', ranks, tmp_path, resume='state', **options))
+    check_read(tmp_path, ranks, 2)
+
+
+def test_accelerate_skips_the_batches_of_the_epoch_that_is_named(tmp_path):
+    """By skip_first_batches and set_epoch, without a state."""
+    check(run('accelerate', 1, tmp_path, workers=2, skip=5))
+    check_read(tmp_path, 1, 2, first=(1, 5))
+
+
+@pytest.mark.parametrize('config', [
+    {}, {'dispatch_batches': True}, {'dispatch_batches': False},
+    {'even_batches': False}])
+def test_accelerate_does_not_share_twice(tmp_path, config):
+    """Not in any of its modes."""
+    for status, errors in run('accelerate', 2, tmp_path, by_fuel=False,
+                              config=config):
+        assert 1 == status
+        assert 'fuel.interop.accelerate.prepare(accelerator, loader)' in errors
+    assert [] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize('config', [{}, {'dispatch_batches': True}])
+def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
+    """Which shares nothing."""
+    check(run('accelerate', 1, tmp_path, by_fuel=False, config=config))
+    check_read(tmp_path, 1, 2)
+
+
+@pytest.mark.parametrize('even, times', [(True, 72), (False, 65)])
+def test_accelerate_shares_a_map_style_data_set(tmp_path, even, times):
+    """By its own sampler, which repeats examples of the start if asked."""
+    check(run('accelerate', 2, tmp_path, source='map', by_fuel=False,
+              epochs=1, config={'even_batches': even}))
+    read = [number for rank in range(2)
+            for _, numbers in read_log(tmp_path, rank) for number in numbers]
+    assert set(range(65)) == set(read)
+    assert times == len(read)
+
+
+@pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
+def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
+    """From the folder of its checkpoint, in the order of that epoch."""
+    step = BATCHES // ranks + 3
+    check(run('transformers', ranks, tmp_path, kill_at=step,
+              workers=workers), -signal.SIGKILL)
+    check(run('transformers', ranks, tmp_path, workers=workers,
+              resume=newest_checkpoint(tmp_path)))
+    check_read(tmp_path, ranks, 2, drop=True)
+
+
+def test_transformers_does_not_skip_in_an_unknown_epoch(tmp_path):
+    """A loader of PyTorch is not told which epoch is resumed."""
+    options = {'by_fuel': False, 'workers': 2}
+    check(run('transformers', 1, tmp_path, kill_at=20, **options),
+          -signal.SIGKILL)
+    (status, errors), = run('transformers', 1, tmp_path, resume=(
+        newest_checkpoint(tmp_path)), **options)
+    assert 1 == status
+    assert '3 batches of an epoch would be skipped' in errors
+    assert 20 == len(read_log(tmp_path, 0))
+
+
+def test_transformers_makes_no_batches_of_batches(tmp_path):
+    """Its own loader collates, by a function that is not PyTorch's."""
+    (status, errors), = run('transformers', 1, tmp_path, whole=True)
+    assert 1 == status
+    assert 'this DataLoader would make batches of them' in errors
+
+
+@pytest.mark.parametrize('ranks, workers', [(1, 0), (2, 2)])
+def test_lightning_goes_on_after_a_kill(tmp_path, ranks, workers):
+    """From its checkpoint; Lightning starts the other rank itself."""
+    options = {'workers': workers, 'devices': ranks}
+    check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
+          -signal.SIGKILL)
+    check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
+    check_read(tmp_path, ranks, 2, drop=True)
+    for rank in range(ranks):
+        validated = read_log(tmp_path, f'{rank}-val')
+        assert ORDER[0][rank::ranks] == [
+            numbers for epoch, numbers in validated if epoch == 0]
+
+
+@pytest.mark.parametrize('source, unknown', [
+    ('module', True), ('iterable', False), ('stage', False)])
+def test_lightning_saves_what_was_used(tmp_path, source, unknown):
+    """It reads ahead where the length of an epoch is not known."""
+    options = {'source': source, 'unknown': unknown}
+    check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
+          -signal.SIGKILL)
+    check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
+    check_read(tmp_path, 1, 2)
+
+
+@pytest.mark.parametrize('source, text', [
+    ('iterable', 'may be ahead of what was used'),
+    ('stage', 'Lightning reads a batch ahead')])
+def test_lightning_saves_no_state_that_is_ahead(tmp_path, source, text):
+    """It is refused as soon as a checkpoint is saved."""
+    (status, errors), = run('lightning', 1, tmp_path, source=source,
+                            unknown=True)
+    assert 1 == status
+    assert text in errors
+
+
+@pytest.mark.parametrize('workers', [0, 2])
+def test_lightning_does_not_restart_an_epoch_in_its_middle(tmp_path, workers):
+    """A loader of PyTorch has no state that it could save."""
+    options = {'source': 'loader', 'workers': workers}
+    check(run('lightning', 1, tmp_path, kill_at=[1, 3], **options),
+          -signal.SIGKILL)
+    (status, errors), = run('lightning', 1, tmp_path, resume='last.ckpt',
+                            **options)
+    assert 1 == status
+    assert 'use fuel.interop.lightning.DataModule' in errors

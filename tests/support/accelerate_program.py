@@ -1,0 +1,73 @@
+"""Train with Accelerate; see tests/interop/trainers."""
+import os
+import signal
+
+from accelerate import Accelerator, skip_first_batches
+from accelerate.utils import DataLoaderConfiguration
+from torch.utils.data import DataLoader
+from trainer_pipelines import Log, build, options
+
+from fuel.interop.accelerate import prepare
+from fuel.interop.torch import as_iterable, as_map
+
+
+class Position:
+    """What Accelerate saves of the batches that were used."""
+
+    def __init__(self, batches):
+        self.batches = batches
+        self.epoch = self.step = 0
+
+    def state_dict(self):
+        """Return the epoch, and the position in it."""
+        return {'epoch': self.epoch,
+                'batches': self.batches.state_after(self.step)}
+
+    def load_state_dict(self, state):
+        """Go on from a position."""
+        self.epoch = state['epoch']
+        self.batches.load_state_dict(state['batches'])
+
+
+def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
+         epochs=2, kill_at=None, resume=None, loader_options=None,
+         skip=0):
+    """Read some epochs, and write down what each rank got."""
+    accelerator = Accelerator(
+        cpu=True, dataloader_config=DataLoaderConfiguration(**config or {}))
+    log = Log(folder, accelerator.process_index)
+    position = None
+    loader_options = dict(loader_options or {})
+    if source == 'iterable':
+        batches = as_iterable(build(), uneven='uneven')
+        loader = DataLoader(batches, **{'batch_size': None, **loader_options},
+                            num_workers=workers)
+        position = Position(batches)
+        accelerator.register_for_checkpointing(position)
+    else:
+        loader = DataLoader(as_map(build().dataset), **{
+            'batch_size': 4, **loader_options}, num_workers=workers)
+    loader = (prepare(accelerator, loader) if by_fuel
+              else accelerator.prepare(loader))
+    path = os.path.join(folder, 'saved')
+    if resume == 'state':
+        accelerator.load_state(path)
+    first = position.epoch if position is not None else 0
+    if skip:
+        loader = skip_first_batches(loader, skip)
+        first = 1
+    if first and resume != 'state':
+        loader.set_epoch(first)
+    for epoch in range(first, epochs):
+        for step, (_, numbers) in enumerate(loader, 1):
+            log.write(epoch, numbers)
+            if kill_at == [epoch, step]:
+                if position is not None:
+                    position.epoch, position.step = epoch, step
+                    accelerator.save_state(path)
+                accelerator.wait_for_everyone()
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == '__main__':
+    main(**options())

@@ -1,0 +1,76 @@
+"""Train with Lightning; see tests/interop/trainers."""
+import os
+import signal
+
+import lightning
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+from torch.utils.data import DataLoader
+from trainer_pipelines import Log, build, options
+
+from fuel.interop.lightning import DataModule
+from fuel.interop.torch import as_iterable, to_torch
+from fuel.transformers import Filter
+
+
+class Model(lightning.LightningModule):
+    """A model that writes down what it is trained on."""
+
+    def __init__(self, folder, kill_at):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 1)
+        self.folder, self.kill_at = folder, kill_at
+
+    def configure_optimizers(self):
+        """Return an optimizer."""
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+    def training_step(self, batch, number):
+        """Return a loss."""
+        features, numbers = batch
+        Log(self.folder, self.global_rank).write(self.current_epoch, numbers)
+        return self.layer(features).mean()
+
+    def validation_step(self, batch, number):
+        """Write down what is validated."""
+        Log(self.folder, f'{self.global_rank}-val').write(
+            self.current_epoch, batch[1])
+
+    def on_train_batch_start(self, batch, number):
+        """End the process before the step after the one to be saved."""
+        if self.kill_at == [self.current_epoch, number]:
+            if torch.distributed.is_initialized():
+                torch.distributed.barrier()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(folder, source='module', workers=0, devices=1, epochs=2,
+         kill_at=None, resume=None, save_every=1, unknown=False):
+    """Train, and write down what each rank got."""
+    stream = build()
+    if unknown:
+        stream = Filter(stream, bool)
+    batches = as_iterable(stream, uneven='drop')
+    data = {
+        'module': lambda: DataModule(
+            batches, val=as_iterable(build(), uneven='uneven'),
+            num_workers=workers),
+        'loader': lambda: DataLoader(
+            batches, batch_size=None, num_workers=workers),
+        'iterable': lambda: batches,
+        'stage': lambda: to_torch(stream)}[source]()
+    model = Model(folder, kill_at)
+    trainer = lightning.Trainer(
+        max_epochs=epochs, accelerator='cpu', devices=devices,
+        strategy='ddp' if devices > 1 else 'auto', logger=False,
+        enable_progress_bar=False, enable_model_summary=False,
+        num_sanity_val_steps=0, callbacks=[ModelCheckpoint(
+            folder, every_n_train_steps=save_every, save_last=True)])
+    keywords = ({'datamodule': data} if source == 'module'
+                else {'train_dataloaders': data})
+    trainer.fit(model, **keywords, ckpt_path=resume and os.path.join(
+        folder, resume))
+
+
+if __name__ == '__main__':
+    main(**options())
