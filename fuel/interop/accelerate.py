@@ -4,11 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from fuel.interop.extras import from_extra
-from fuel.interop.torch import StreamIterable
 
-with from_extra('accelerate', 'accelerate'):
+with from_extra('accelerate', 'accelerate', 'torch'):
     from accelerate import Accelerator
     from accelerate.data_loader import prepare_data_loader
+
+    from fuel.interop.torch import StreamIterable
 
 __all__ = ['prepare']
 

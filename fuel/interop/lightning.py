@@ -4,14 +4,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torch.utils.data import DataLoader
-
 from fuel.interop.extras import from_extra
-from fuel.interop.torch import StreamIterable, as_iterable
 from fuel.typing import State, StreamLike
 
-with from_extra('lightning', 'lightning'):
+with from_extra('lightning', 'lightning', 'torch'):
     from lightning import LightningDataModule
+    from torch.utils.data import DataLoader
+
+    from fuel.interop.torch import StreamIterable, as_iterable
 
 __all__ = ['DataModule']
 

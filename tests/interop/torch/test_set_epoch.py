@@ -108,7 +108,7 @@ def test_reader_that_holds_batches_back_saves_those_that_were_used(workers):
     iterable, loader = build(workers)
     iterable.reader_holds_back = True
     epoch = iter(loader)
-    first, _ = next(epoch), next(epoch)
+    next(epoch), next(epoch)
     with pytest.raises(RuntimeError, match='may be ahead'):
         iterable.state_dict()
     for count in (0, 1):
