@@ -36,6 +36,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         # The name under which the server has what was delivered here.
         self._client = ''
         self._delivered = IndexSet()
+        self._num_ranks: int | None = None
         # All batches below it were delivered by some client.
         self._floor = 0
         self._first: tuple[int, State | None] = 0, None
@@ -92,6 +93,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self._run, self.epoch = run, epoch
         self._client = connection.client
         self._floor = get_field(joined, 'floor', int, 0)
+        self._num_ranks = get_field(joined, 'num_ranks', int, None)
         self._delivered = from_ranges(joined.get('done', []))
 
     def _open(self, connection: Connection, delivery: Delivery,
@@ -151,7 +153,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         self.commit_delivered()
         saved: State = {
             'run': self._run, 'epoch': self.epoch, 'client': self._client,
-            'over': self.is_over,
+            'over': self.is_over, 'num_ranks': self._num_ranks,
             # For people who read it: servers do not believe it.
             'floor': self._front(), 'index': 0, 'state': None, 'done': []}
         if self.is_over:

@@ -11,7 +11,7 @@ from fuel.server.attendance import Attendance, Joiner, describe_ranks
 from fuel.server.connections import ClientConnection
 from fuel.server.dispatch import Epoch, Member
 from fuel.server.journal import Journal
-from fuel.server.ledger import Ledger
+from fuel.server.ledger import RANK, Ledger
 from fuel.server.pipeline import describe_error
 from fuel.server.position import Position, check_position
 from fuel.typing import State
@@ -158,6 +158,7 @@ class Admission:
     def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
         """Let one client join; return whether it could."""
         connection, _, position = joiner
+        self._check_sharing(position)
         self._decide_about_journal(position)
         position = self._usable(position)
         if self._continues(connection.client, position):
@@ -187,6 +188,27 @@ class Admission:
         self._begin(connection, position)
         return True
 
+    def _check_sharing(self, position: Position | None) -> None:
+        """Refuse to go on in an epoch that was shared by other ranks."""
+        if position is None or position.is_over:
+            return
+        journal = self.journal
+        former = position.num_ranks
+        if journal is not None and journal.found is not None \
+                and journal.found[0] == position.run:
+            former = journal.found[1].ranks()
+        if former is not None and former != self._ranks():
+            raise StateMismatchError(
+                f'the state is of an epoch {_describe_sharing(former)}, but '
+                f'the server serves epochs {_describe_sharing(self._ranks())}'
+                ': batches would be lost, or come twice. Start the server as '
+                'it was until the epoch is over, or all clients without '
+                'their states')
+
+    def _ranks(self) -> int:
+        """Return how many clients share by rank; 0 if they share otherwise."""
+        return self.num_clients if self.sharing == RANK else 0
+
     def _decide_about_journal(self, position: Position | None) -> None:
         """Continue the run of the journal if the first client names it."""
         journal = self.journal
@@ -197,8 +219,8 @@ class Admission:
             journal.set_aside()
             return
         try:
-            if (ledger.sharing, ledger.num_ranks) != (
-                    self.sharing, self.num_clients):
+            if ledger.sharing != self.sharing \
+                    or ledger.ranks() != self._ranks():
                 raise StateMismatchError(
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
@@ -327,6 +349,7 @@ class Admission:
             # Not that of the welcome: a client may have come before the one
             # whose run this server continues.
             'run': self.run, 'epoch': epoch.ledger.number,
+            'num_ranks': epoch.ledger.ranks(),
             'start': epoch.base_index,
             'floor': epoch.ledger.floor(member.account),
             'done': member.account.delivered.ranges(),
@@ -385,3 +408,10 @@ class Admission:
             self.epoch.is_begun = self.epoch.is_loaded = False
             if self.journal is not None:
                 self.journal.begin(self.run, self.epoch.ledger)
+
+
+def _describe_sharing(num_ranks: int) -> str:
+    """Return by which ranks an epoch is shared."""
+    return (f"for {num_ranks} ranks (sharing='rank', num_clients="
+            f'{num_ranks})' if num_ranks
+            else "that is not shared by rank (sharing='split' or 'all')")

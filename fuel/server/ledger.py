@@ -76,6 +76,10 @@ class Ledger:
         self.length: int | None = None
         self.final: State | None = None
 
+    def ranks(self) -> int:
+        """Return how many clients share by rank; 0 if they share otherwise."""
+        return self.num_ranks if self.sharing == RANK else 0
+
     # Clients come and go.
 
     def check_claims(self, before: str, claims: IndexSet) -> None:

@@ -20,6 +20,8 @@ class Position:
     `index`: batch before which the pipeline's state is known.
     `state`: that state.
     `done`: batches that the client delivered to its user.
+    `num_ranks`: how many clients shared the epoch by rank; 0 if they shared
+        it otherwise, None if that is not known.
     """
 
     run: str
@@ -29,6 +31,7 @@ class Position:
     index: int
     state: State | None
     done: IndexSet
+    num_ranks: int | None = None
 
 
 def check_position(fields: Fields | None) -> Position | None:
@@ -42,7 +45,8 @@ def check_position(fields: Fields | None) -> Position | None:
             get_field(fields, 'over', bool, False),
             get_field(fields, 'index', int, 0),
             get_field(fields, 'state', dict, None),
-            _indices(fields.get('done', [])))
+            _indices(fields.get('done', [])),
+            get_field(fields, 'num_ranks', int, None))
         if len(position.run) > 64 or len(position.client) > 64:
             raise WireError("the fields 'run' and 'client' have at most 64 "
                             'characters')

@@ -458,6 +458,40 @@ def test_new_run_is_never_mistaken_for_a_dead_one(tmp_path, caplog):
     assert list(range(COUNT)) == numbers(new_client)
 
 
+@pytest.mark.parametrize('journal', [True, False])
+@pytest.mark.parametrize(('sharing', 'num_clients', 'text'), [
+    ('rank', 3, 'num_clients=2.*num_clients=3.*Start the server as it was'),
+    ('rank', 1, 'num_clients=1'), ('split', 2, 'not shared by rank')])
+def test_epoch_goes_on_for_no_other_number_of_ranks(
+        tmp_path, journal, sharing, num_clients, text):
+    """It is refused, not given to others once more, and can be continued."""
+    world, *clients = begin(tmp_path, 'rank', journal)
+    world.kill_server()
+    world.sharing, world.num_clients = sharing, num_clients
+    world.start_server()
+    for client in clients:
+        with pytest.raises(StateMismatchError, match=text):
+            client.next()
+    saved = [client.save() for client in clients]
+    world.kill_server()
+    world.sharing, world.num_clients = 'rank', 2
+    world.start_server()
+    successors = [world.add_client(state, rank)
+                  for rank, state in enumerate(saved)]
+    finish(world, *successors)
+    assert_once(world, *successors)
+
+
+def test_epoch_goes_on_when_another_number_of_clients_shall_begin(tmp_path):
+    """Which is only waited for, unless they share by rank."""
+    world, *clients = begin(tmp_path, 'split')
+    world.kill_server()
+    world.num_clients = 5
+    world.start_server()
+    finish(world, *clients)
+    assert_once(world, *clients)
+
+
 def begin_and_restart(tmp_path):
     """Return a world whose server was killed and started again, its client
     that has read three batches, and the run that it was in."""
