@@ -47,6 +47,9 @@ class Decoder:
         self.buffers = buffers
         self.limits = limits
         self.next = 0
+        # How many more ragged arrays there may be.
+        self._arrays = limits.most_arrays(
+            sum(len(memoryview(buffer)) for buffer in buffers))
 
     def take(self) -> Any:
         """Return the next buffer."""
@@ -149,6 +152,11 @@ class Decoder:
             raise WireError('ragged arrays have 1 to 32 dimensions and '
                             'elements of at least a byte')
         count = get_field(item, 'count', int)
+        self._arrays -= count
+        if self._arrays < 0:
+            raise WireError(
+                f'a message of this size may have {-self._arrays} ragged '
+                'arrays less')
         lengths = self.counts(count * dimensions)
         if max(lengths, default=0) >= LONGEST_AXIS:
             raise WireError('not the shapes of arrays')

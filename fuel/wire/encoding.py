@@ -32,7 +32,25 @@ def encode(data: Iterable[object]) -> tuple[list[Any], Buffers]:
         except TypeError as error:
             error.add_note(f'in source number {place}')
             raise
+    count = sum(map(_count_ragged, items))
+    most = LIMITS.most_arrays(sum(len(buffer) for buffer in buffers))
+    if count > most:
+        raise TypeError(
+            f'a batch of {count} small arrays cannot be sent, at most {most} '
+            'of this size: return fewer examples a batch, or an array and '
+            'the lengths of its parts')
     return items, buffers
+
+
+def _count_ragged(item: dict[str, Any]) -> int:
+    """Return how many ragged arrays an item describes."""
+    kind = item['type']
+    if kind == 'ragged':
+        count: int = item['count']
+        return count
+    if kind == 'list':
+        return sum(map(_count_ragged, item['items']))
+    return _count_ragged(item['items']) if kind == 'objects' else 0
 
 
 def encode_item(value: object, buffers: Buffers, depth: int) -> Any:

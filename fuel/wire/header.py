@@ -10,6 +10,8 @@ Fields = dict[str, Any]
 # The first bytes of each header, and the version of the protocol.
 MAGIC = b'FUEL'
 VERSION = 1
+# About what an array takes in memory, beside its elements.
+_BYTES_AN_ARRAY = 128
 
 
 class WireError(ValueError):
@@ -23,12 +25,19 @@ class Limits(NamedTuple):
     `frames`: frames after the header.
     `total`: bytes of all frames.
     `depth`: lists within lists.
+    `arrays`: ragged arrays, beside one for each 128 bytes: a small array takes
+        many times as much memory as in a message.
     """
 
     header: int = 1 << 24
     frames: int = 1 << 14
     total: int = 1 << 34
     depth: int = 16
+    arrays: int = 1 << 20
+
+    def most_arrays(self, total: int) -> int:
+        """Return how many ragged arrays a message of some bytes may have."""
+        return self.arrays + total // _BYTES_AN_ARRAY
 
 
 LIMITS = Limits()

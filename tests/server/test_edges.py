@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import tracemalloc
 
 import numpy
 import pytest
@@ -298,6 +299,34 @@ def test_many_empty_ragged_arrays_are_decoded_at_once():
     assert time.process_time() - start < 5
     assert len(received) == 10 ** 6 + 1
     assert [1] == received[-1].tolist()
+
+
+@pytest.mark.parametrize('width', [0, 1])
+def test_more_small_ragged_arrays_than_fit_a_message_are_refused(width):
+    """Before any is made: each takes many times its bytes in the message."""
+    count = 3 * 10 ** 6
+    item = {'type': 'ragged', 'dtype': '|u1', 'dimensions': 1,
+            'count': count}
+    lengths = numpy.full(count, width, '<i8')
+    tracemalloc.start()
+    try:
+        with pytest.raises(WireError, match='ragged arrays less'):
+            decode([item], [lengths.data.cast('B'), bytes(width * count)])
+        assert tracemalloc.get_traced_memory()[1] < lengths.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_ragged_arrays_of_all_sources_are_counted_before_they_are_sent():
+    """In lists and arrays of objects, too; larger ones count for more."""
+    many = [numpy.zeros(0, 'u1')] * 600_000 + [numpy.zeros(1, 'u1')]
+    objects = numpy.empty(len(many), object)
+    objects[:] = many
+    with pytest.raises(TypeError, match='fewer examples a batch'):
+        encode([[many, 1], objects])
+    items, buffers = encode([objects, many, numpy.zeros(10 << 20, 'u1')])
+    received = decode(items, [bytes(buffer) for buffer in buffers])
+    assert list(map(len, received)) == [len(many), len(many), 10 << 20]
 
 
 @pytest.mark.parametrize('dtype', ['<U2', '>U2', [('a', 'i2'), ('b', 'U1')]])
