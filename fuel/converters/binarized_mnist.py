@@ -9,10 +9,11 @@ from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_binarized_mnist', 'fill_subparser']
 
-FILES = {split: f'binarized_mnist_{split}.amat'
-         for split in ('train', 'valid', 'test')}
+TRAIN_FILE = 'binarized_mnist_train.amat'
+VALID_FILE = 'binarized_mnist_valid.amat'
+TEST_FILE = 'binarized_mnist_test.amat'
+ALL_FILES = [TRAIN_FILE, VALID_FILE, TEST_FILE]
 PIXELS = 784
-
 
 
 def convert_binarized_mnist(
@@ -24,11 +25,12 @@ def convert_binarized_mnist(
     (10,000 each) with the source 'features', uint8 of shape ``(examples, 1,
     28, 28)`` and axes (batch, channel, height, width), each pixel 0 or 1.
     """
-    paths = input_paths(directory, FILES.values())
+    paths = input_paths(directory, ALL_FILES)
     return write_file(
         output_directory, output_filename, paths,
         ((split, 'features', _read(path))
-         for split, path in zip(FILES, paths, strict=True)),
+         for split, path in zip(('train', 'valid', 'test'), paths,
+                                strict=True)),
         {'features': IMAGES})
 
 

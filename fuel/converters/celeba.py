@@ -22,6 +22,8 @@ __all__ = ['convert_celeba', 'convert_celeba_64',
 
 IMAGE_FILE = 'img_align_celeba.zip'
 ATTRIBUTES_FILE = 'list_attr_celeba.txt'
+DATASET_FILES = [IMAGE_FILE, ATTRIBUTES_FILE]
+OUTPUT_FILENAME = 'celeba_{}.hdf5'
 NUM_EXAMPLES = 202599
 TRAIN_STOP = 162770
 VALID_STOP = 182637
@@ -50,7 +52,7 @@ def convert_celeba(which_format: str, directory: Folder,
     if which_format not in FORMATS:
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
                          f'got {which_format!r}')
-    output_filename = output_filename or f'celeba_{which_format}.hdf5'
+    output_filename = output_filename or OUTPUT_FILENAME.format(which_format)
     if which_format == '64':
         return convert_celeba_64(directory, output_directory,
                                  output_filename)
@@ -81,7 +83,7 @@ def _reduce(image: Image.Image) -> Image.Image:
 def _convert(directory: Folder, output_directory: Folder, output_filename: str,
              size: tuple[int, int],
              change: Callable[[Any], Any] | None = None) -> tuple[str]:
-    paths = input_paths(directory, [IMAGE_FILE, ATTRIBUTES_FILE])
+    paths = input_paths(directory, DATASET_FILES)
     targets = _read_attributes(paths[1])
     count = len(targets)
     names = [f'img_align_celeba/{i + 1:06d}.jpg' for i in range(count)]

@@ -46,8 +46,11 @@ SEED: dict[str, Any] = {
     'type': int, 'metavar': 'SEED', 'help': 'seed of the order of the '
     'training examples (default: config.default_seed)'}
 Splits = dict[str, dict[str, tuple[int, int]]]
-ALL_FILES = [DEVKIT_ARCHIVE, TEST_GROUNDTRUTH, TRAIN_IMAGES_TAR,
-             VALID_IMAGES_TAR, TEST_IMAGES_TAR, PATCH_IMAGES_TAR]
+IMAGE_TARS = (TRAIN_IMAGES_TAR, VALID_IMAGES_TAR, TEST_IMAGES_TAR,
+              PATCH_IMAGES_TAR)
+# Those that need no registration.
+PUBLIC_FILES = (TEST_GROUNDTRUTH, DEVKIT_ARCHIVE)
+ALL_FILES = PUBLIC_FILES + IMAGE_TARS
 
 
 def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
@@ -67,7 +70,7 @@ def convert_ilsvrc2010(directory: Folder, output_directory: Folder,
     if shuffle_seed is None:
         shuffle_seed = config.default_seed
     paths = input_paths(directory, ALL_FILES)
-    devkit, groundtruth, train, valid, test, patch = paths
+    groundtruth, devkit, train, valid, test, patch = paths
     n_train, valid_classes, test_classes, wnid_map = prepare_metadata(
         devkit, groundtruth)
     n_valid = len(valid_classes)

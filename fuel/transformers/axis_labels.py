@@ -34,7 +34,8 @@ class ExpectsAxisLabels:
         Parameters
         ----------
         actual : tuple of str or None
-            If None, a warning is logged, since nothing can be checked.
+            If None, or all empty, a warning is logged, since nothing can be
+            checked.
         source_name : str
             Whose labels they are. Once they were accepted, later calls for
             the source check nothing.
@@ -48,18 +49,19 @@ class ExpectsAxisLabels:
         verified = vars(self).setdefault('_verified_sources', set())
         if source_name in verified:
             return
-        if actual is None:
+        found = as_labels(actual)
+        if found is None:
             logger.warning(
                 '%s expects the axes %s of source %r, but the stream has no '
                 'axis labels for it to check: give the data set '
                 'axis_labels={%r: %r}, if these are its axes',
                 type(self).__name__, tuple(expected), source_name,
                 source_name, tuple(expected))
-        elif as_labels(actual) != tuple(expected):
+        elif found != tuple(expected):
             raise AxisLabelsMismatchError(
                 f'{type(self).__name__} expects the axes {tuple(expected)} '
                 f'of source {source_name!r}, but they are labelled '
-                f'{as_labels(actual)}: transpose the data, or correct the '
+                f'{found}: transpose the data, or correct the '
                 f"stream's axis_labels{self._meant(tuple(expected))}")
         verified.add(source_name)
 

@@ -42,7 +42,9 @@ def check_known(argument: str, names: Iterable[str],
 def labels_of(data_stream: StreamLike) -> Any:
     """Return the axis labels of a stream, for a stage to keep as its own."""
     labels = getattr(data_stream, 'axis_labels', None)
-    return None if labels is None else dict(labels)
+    return None if labels is None else {
+        source: None if as_labels(part) is None else part
+        for source, part in labels.items()}
 
 
 def labels_of_batches(data_stream: StreamLike) -> Any:
@@ -54,7 +56,11 @@ def labels_of_batches(data_stream: StreamLike) -> Any:
 
 
 def as_labels(labels: Sequence[str] | None) -> Any:
-    """Return the labels of one source as a tuple; None if not known."""
+    """Return the labels of one source as a tuple; None if not known.
+
+    A file without labels has an empty one for each axis, which says nothing.
+    """
     if labels is None:
         return None
-    return (labels,) if isinstance(labels, str) else tuple(labels)
+    found = (labels,) if isinstance(labels, str) else tuple(labels)
+    return None if found and not any(found) else found

@@ -22,12 +22,13 @@ NAMES = {
     'fuel.converters.base':
         'check_exists fill_hdf5_file MissingInputFiles progress_bar',
     'fuel.converters.binarized_mnist':
-        'convert_binarized_mnist fill_subparser',
+        'convert_binarized_mnist fill_subparser TRAIN_FILE VALID_FILE '
+        'TEST_FILE ALL_FILES',
     'fuel.converters.caltech101_silhouettes':
         'convert_silhouettes fill_subparser',
     'fuel.converters.celeba':
         'convert_celeba convert_celeba_64 convert_celeba_aligned_cropped '
-        'fill_subparser NUM_EXAMPLES',
+        'fill_subparser NUM_EXAMPLES DATASET_FILES OUTPUT_FILENAME',
     'fuel.converters.cifar10': 'convert_cifar10 fill_subparser',
     'fuel.converters.cifar100': 'convert_cifar100 fill_subparser',
     'fuel.converters.dogs_vs_cats': 'convert_dogs_vs_cats fill_subparser',
@@ -36,11 +37,12 @@ NAMES = {
         'other_set_producer prepare_hdf5_file prepare_metadata '
         'process_train_set process_other_set read_devkit '
         'read_metadata_mat_file train_set_producer DEVKIT_META_PATH '
-        'DEVKIT_ARCHIVE TEST_GROUNDTRUTH',
+        'DEVKIT_ARCHIVE TEST_GROUNDTRUTH IMAGE_TARS PUBLIC_FILES '
+        'create_splits',
     'fuel.converters.ilsvrc2012':
         'prepare_hdf5_file prepare_metadata read_devkit '
         'read_metadata_mat_file DEVKIT_META_PATH DEVKIT_ARCHIVE '
-        'TEST_IMAGES_TAR',
+        'TEST_IMAGES_TAR create_splits',
     'fuel.converters.iris': 'convert_iris fill_subparser',
     'fuel.converters.mnist':
         'convert_mnist fill_subparser read_mnist_images read_mnist_labels',

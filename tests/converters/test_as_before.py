@@ -284,3 +284,18 @@ def test_get_lock_takes_what_it_took(tmp_path):
     from fuel.utils.lock import get_lock, release_lock
     get_lock(str(tmp_path), timeout=5, min_wait=.1, max_wait=1., verbosity=0)
     release_lock()
+
+
+def test_names_of_raw_files_are_those_of_before():
+    """Scripts make and check folders of raw files by these constants."""
+    splits = ('train', 'valid', 'test')
+    assert [f'binarized_mnist_{split}.amat' for split in splits] == [
+        binarized_mnist.TRAIN_FILE, binarized_mnist.VALID_FILE,
+        binarized_mnist.TEST_FILE] == list(binarized_mnist.ALL_FILES)
+    assert ['img_align_celeba.zip', 'list_attr_celeba.txt'] == list(
+        celeba.DATASET_FILES)
+    assert 'celeba_64.hdf5' == celeba.OUTPUT_FILENAME.format('64')
+    assert ('ILSVRC2010_test_ground_truth.txt',
+            'ILSVRC2010_devkit-1.0.tar.gz') == ilsvrc2010.PUBLIC_FILES
+    assert (*(f'ILSVRC2010_images_{split}.tar' for split in (
+        'train', 'val', 'test')), 'patch_images.tar') == ilsvrc2010.IMAGE_TARS

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
-from fuel.transformers.source_names import labels_of
+from fuel.transformers.source_names import as_labels, labels_of
 from fuel.transformers.sourcewise import SourcewiseTransformer
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
@@ -77,7 +77,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
         labels = getattr(self.data_stream, 'axis_labels', None) or {}
         is_first = source not in vars(self).get('_verified_sources', ())
         self.verify_axis_labels(axes, labels.get(source), source)
-        if is_first and labels.get(source) is None:
+        if is_first and as_labels(labels.get(source)) is None:
             shape = getattr(next(iter(images), None), 'shape', ())
             if has_channels_last(shape):
                 warnings.warn(
