@@ -164,23 +164,6 @@ def test_convert_missing_package_names_setting_and_origin(monkeypatch,
         assert part in error
 
 
-def test_convert_extra_converter_with_a_built_in_name_is_an_error_line(
-        iris, monkeypatch, capsys):
-    """It says that the names conflict, and of which modules."""
-    (iris / 'extra_iris.py').write_text(
-        PACKAGE.replace("'own'", "'iris'"))
-    monkeypatch.syspath_prepend(str(iris))
-    monkeypatch.setenv('FUEL_EXTRA_CONVERTERS', 'extra_iris')
-    for arguments in ['iris'], ['--list']:
-        with pytest.raises(SystemExit, match='2'):
-            main(arguments)
-        error = capsys.readouterr().err
-        assert 1 == error.count('\n')
-        assert 'fuel-convert: names conflict: ' in error
-        for part in 'iris', 'extra_iris', 'fuel.converters':
-            assert repr(part) in error
-
-
 def test_convert_to_a_file_name_as_folder_hints_at_r(iris, capsys):
     """As ``fuel-convert iris -o foo.hdf5``."""
     with pytest.raises(SystemExit, match='2'):

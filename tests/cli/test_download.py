@@ -96,20 +96,6 @@ def test_download_other_packages_are_found(here, monkeypatch, capsys):
     assert b'abc' == (here / 'raw' / 'a.bin').read_bytes()
 
 
-def test_download_extra_downloader_with_a_built_in_name_is_an_error_line(
-        here, monkeypatch, capsys):
-    """It says that the names conflict."""
-    (here / 'extra_iris_files.py').write_text(
-        PACKAGE.replace("'own'", "'iris'"))
-    monkeypatch.syspath_prepend(str(here))
-    monkeypatch.setenv('FUEL_EXTRA_DOWNLOADERS', 'extra_iris_files')
-    with pytest.raises(SystemExit, match='2'):
-        main(['iris'])
-    error = capsys.readouterr().err
-    assert 1 == error.count('\n')
-    assert 'fuel-download: names conflict: ' in error
-
-
 def test_download_needs_only_what_it_uses():
     """No HDF5, image or scientific package is imported."""
     code = ('import sys, fuel.bin.fuel_download as f\n'
