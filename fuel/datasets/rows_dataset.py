@@ -96,7 +96,8 @@ class RowsDataset(SplitDataset):
     `load` that opens the readers again, and leave them out of pickles.
 
     `which_sets`, `splits`: see :class:`SplitDataset`.
-    `provides_sources`: defaults to the names of the readers, sorted.
+    `provides_sources`: defaults to the names of the readers, sorted. Where
+        `sources` are given, those of another length are left out.
     """
 
     readers: dict[str, Reader]
@@ -107,13 +108,17 @@ class RowsDataset(SplitDataset):
                  splits: Mapping[str, Any] | None,
                  provides_sources: Sequence[str] | None = None,
                  **kwargs: Any) -> None:
-        self.provides_sources = tuple(
-            sorted(self.readers) if provides_sources is None
-            else provides_sources)
-        lengths = [range(len(self.readers[source]))
-                   for source in self.provides_sources]
-        check_equal_lengths(self.provides_sources, lengths)
-        super().__init__(len(lengths[0]), which_sets, splits, **kwargs)
+        readers = self.readers
+        names = tuple(sorted(readers) if provides_sources is None
+                      else provides_sources)
+        # Those that were not asked for may have other lengths.
+        asked = [name for name in names
+                 if name in (kwargs.get('sources') or ())] or names
+        check_equal_lengths(asked, map(readers.get, asked))
+        num_rows = len(readers[asked[0]])
+        self.provides_sources = tuple([
+            name for name in names if len(readers[name]) == num_rows])
+        super().__init__(num_rows, which_sets, splits, **kwargs)
 
     def _use_sources(self) -> None:
         self._direct = None

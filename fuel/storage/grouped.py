@@ -5,6 +5,7 @@ batches of Arrow: other libraries decode them, and what was decoded is kept.
 """
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import OrderedDict
@@ -27,6 +28,66 @@ CheckRows: TypeAlias = Callable[[NDArray[numpy.intp]], None]
 OBJECT_BYTES = 64
 
 
+class GroupCache:
+    """Decoded rows of the sources of a data set that are read, within one
+    budget of bytes.
+
+    A source of which all rows fit takes its bytes when it is first read; the
+    groups of others share what is left, and those not used for longest are
+    forgotten. Each source keeps the group that it read last.
+
+    `budget`: bytes.
+    `lock`: held by whoever reads.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self._free = budget
+        # Groups, with their bytes, by source and number.
+        self._groups: OrderedDict[
+            tuple[str, int], tuple[NDArray[Any], int]] = OrderedDict()
+        self._newest: dict[str, int] = {}
+        self.unlock()
+        _caches.add(self)
+
+    def unlock(self) -> None:
+        """Make a new lock, for a child made by a fork."""
+        self.lock = threading.RLock()
+
+    def take(self, nbytes: int) -> bool:
+        """Take bytes for all rows of a source; return whether they fit."""
+        groups = sum(size for _, size in self._groups.values())
+        if nbytes > self._free + groups:
+            return False
+        self._free -= nbytes
+        self._forget()
+        return True
+
+    def find(self, source: str, group: int) -> NDArray[Any] | None:
+        """Return a group, if it is remembered."""
+        found = self._groups.get((source, group))
+        if found is None:
+            return None
+        self._groups.move_to_end((source, group))
+        self._newest[source] = group
+        return found[0]
+
+    def keep(self, source: str, group: int, rows: NDArray[Any]) -> None:
+        """Remember a group."""
+        size = _size(rows)
+        self._groups[source, group] = rows, size
+        self._newest[source] = group
+        self._free -= size
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget groups until there is room, the oldest first."""
+        for source, group in list(self._groups) if self._free < 0 else ():
+            if self._newest[source] != group:
+                self._free += self._groups.pop((source, group))[1]
+                if self._free >= 0:
+                    return
+
+
 class GroupedReader(Reader):
     """Rows of one source, in groups.
 
@@ -36,31 +97,23 @@ class GroupedReader(Reader):
 
     `lengths`: number of rows in each group.
     `read_group`: decodes a group. The array may be read-only, and a view.
-    `budget`: bytes for what is decoded.
+    `cache`: of what is decoded, of all sources.
     `check`: called with rows that were read, before they are returned.
     """
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any], lengths: Sequence[int],
-                 read_group: ReadGroup, budget: int,
+                 read_group: ReadGroup, cache: GroupCache,
                  check: CheckRows | None = None) -> None:
         super().__init__(path, name, shape, dtype)
         self._starts = numpy.concatenate(
             [[0], numpy.cumsum(lengths, dtype=numpy.intp)]).astype(numpy.intp)
         self._read_group = read_group
-        self._budget = budget
+        self._cache = cache
         self._check = check
-        self._used = 0
-        self._groups: OrderedDict[int, NDArray[Any]] = OrderedDict()
         # All rows, of which the groups that are missing are to be decoded.
         self._rows: NDArray[Any] | None = None
         self._missing: NDArray[numpy.bool_] | None = None
-        self._unlock()
-        _readers.add(self)
-
-    def _unlock(self) -> None:
-        """Make a new lock, for a child made by a fork."""
-        self._lock = threading.RLock()
 
     @property
     def num_groups(self) -> int:
@@ -73,9 +126,8 @@ class GroupedReader(Reader):
             return self._rows
         if self.num_groups == 1:
             self._rows = self._decode(0)
-        elif not self.dtype.hasobject and (
-                self.dtype.itemsize * int(numpy.prod(self.shape))
-                <= self._budget):
+        elif not self.dtype.hasobject and self._cache.take(
+                self.dtype.itemsize * math.prod(self.shape)):
             self._rows = numpy.empty(self.shape, self.dtype)
             self._missing = numpy.ones(self.num_groups, bool)
         return self._rows
@@ -103,23 +155,17 @@ class GroupedReader(Reader):
 
     def _group(self, group: int) -> NDArray[Any]:
         """Return the rows of a group, decoded unless it is remembered."""
-        found = self._groups.get(group)
-        if found is not None:
-            self._groups.move_to_end(group)
-            return found
-        found = self._decode(group)
-        self._groups[group] = found
-        self._used += _size(found)
-        while self._used > self._budget and len(self._groups) > 1:
-            _, dropped = self._groups.popitem(last=False)
-            self._used -= _size(dropped)
+        found = self._cache.find(self.name, group)
+        if found is None:
+            found = self._decode(group)
+            self._cache.keep(self.name, group, found)
         return found
 
     def _read_list(self, rows: NDArray[numpy.intp]) -> NDArray[Any]:
         if not len(rows):
             return numpy.empty((0, *self.shape[1:]), self.dtype)
         self._check_rows(int(rows.min()), int(rows.max()))
-        with self._lock:
+        with self._cache.lock:
             batch = self._copy(rows)
         if self._check is not None:
             self._check(rows)
@@ -155,5 +201,5 @@ def _size(rows: NDArray[Any]) -> int:
         for element in rows)
 
 
-_readers: weakref.WeakSet[GroupedReader] = weakref.WeakSet()
-at_fork(Step.OWNERSHIP, in_child=for_each(_readers, GroupedReader._unlock))
+_caches: weakref.WeakSet[GroupCache] = weakref.WeakSet()
+at_fork(Step.OWNERSHIP, in_child=for_each(_caches, GroupCache.unlock))

@@ -12,7 +12,7 @@ from fuel.datasets.rows_dataset import RowsDataset
 from fuel.interop.arrow.files import Tables, as_table, paths_of
 from fuel.interop.arrow.parts import Column, Part, TablePart, open_part
 from fuel.storage.chunk_cache import default_budget
-from fuel.storage.grouped import GroupedReader
+from fuel.storage.grouped import GroupCache, GroupedReader
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
@@ -103,10 +103,9 @@ class ArrowDataset(RowsDataset):
                    if self.columns is None else _as_sources(self.columns))
         if not columns:
             raise ValueError(f'{parts[0].path} has no columns')
-        self.readers = {
-            source: _reader(parts, source, named,
-                            self.cache_bytes // len(columns))
-            for source, named in columns.items()}
+        cache = GroupCache(self.cache_bytes)
+        self.readers = {source: _reader(parts, source, named, cache)
+                        for source, named in columns.items()}
 
     def details(self) -> Sequence[str]:
         """Return the files and the splits."""
@@ -127,7 +126,7 @@ def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
 
 
 def _reader(parts: Sequence[Part], source: str, named: str | Sequence[str],
-            budget: int) -> GroupedReader:
+            cache: GroupCache) -> GroupedReader:
     """Return the reader of a source of one or several columns."""
     names = [named] if isinstance(named, str) else list(named)
     columns = [Column(parts, name) for name in names]
@@ -149,7 +148,7 @@ def _reader(parts: Sequence[Part], source: str, named: str | Sequence[str],
 
     reader = GroupedReader(
         parts[0].path, source, (sum(first.lengths), *shape), dtype,
-        first.lengths, read, budget, first.check)
+        first.lengths, read, cache, first.check)
     reader.files = [file for part in parts for file in part.files]
     return reader
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow
@@ -11,6 +11,8 @@ import pyarrow.fs
 
 #: A path, several of them, or a table in memory.
 Tables: TypeAlias = Any
+# Formats of Hugging Face that only say which library has the same values.
+FORMATS = (None, 'arrow', 'numpy', 'pandas', 'polars')
 ENDINGS = ('.parquet', '.arrow', '.feather')
 
 
@@ -64,10 +66,10 @@ def as_table(data: Any) -> pyarrow.Table:
         return data
     if isinstance(data, pyarrow.RecordBatch):
         return pyarrow.Table.from_batches([data])
-    if hasattr(data, 'with_format'):
-        # A data set of Hugging Face, which may be a selection of rows.
-        return data.with_format('arrow')[:]
-    if type(data).__module__.partition('.')[0] == 'pandas':
+    library = type(data).__module__.partition('.')[0]
+    if library == 'datasets':
+        return _of_hugging_face(data)
+    if library == 'pandas':
         return pyarrow.Table.from_pandas(data, preserve_index=False)
     if hasattr(data, '__arrow_c_stream__'):
         return pyarrow.table(data)
@@ -75,3 +77,28 @@ def as_table(data: Any) -> pyarrow.Table:
         'data must be the path of a Parquet or Arrow file, a list of them, a '
         'folder, or a table (of PyArrow, pandas, Hugging Face datasets, or '
         f'any library that exports Arrow), got {type(data).__name__}')
+
+
+def _of_hugging_face(data: Any) -> pyarrow.Table:
+    """Return the table of a data set of Hugging Face, which may be a selection
+    of rows and columns."""
+    kind, has_rows = type(data).__name__, isinstance(data, Sized)
+    if isinstance(data, Mapping):
+        raise TypeError(
+            f'data must be one data set, got a {kind} of {list(data)}: pass '
+            f'one of them, such as data[{next(iter(data), "train")!r}]')
+    if not has_rows:
+        raise TypeError(
+            f'data must have rows that are numbered, got the {kind} of '
+            'Hugging Face, which is a stream: load it without '
+            'streaming=True, or read it with fuel.datasets.IterableDataset')
+    asked = data.format
+    if asked['type'] not in FORMATS or asked['format_kwargs']:
+        raise ValueError(
+            f'data has the format {asked["type"]!r} of Hugging Face (of '
+            'set_format, set_transform or the like), which is not applied '
+            'here: pass data.with_format(None), and do what it does in a '
+            'stage, such as Mapping or Cast')
+    table = data.with_format('arrow')[:]
+    return (table if asked['output_all_columns']
+            else table.select(asked['columns']))

@@ -13,7 +13,7 @@ from fuel.datasets.rows_dataset import RowsDataset
 from fuel.exceptions import DamagedFileError
 from fuel.interop.zarr.folder import Folder, folder_of
 from fuel.storage.chunk_cache import default_budget
-from fuel.storage.grouped import GroupedReader
+from fuel.storage.grouped import GroupCache, GroupedReader
 from fuel.utils import do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 
@@ -102,9 +102,9 @@ class ZarrDataset(RowsDataset):
                         if (labels := _labels_of(array))}
         folders = {path: Folder(path) if path else None for path in map(
             folder_of, arrays.values())}
+        cache = GroupCache(self.cache_bytes)
         self.readers = {
-            name: _reader(array, name, str(self._origin),
-                          self.cache_bytes // len(arrays),
+            name: _reader(array, name, str(self._origin), cache,
                           folders[folder_of(array)])
             for name, array in arrays.items()}
 
@@ -134,7 +134,7 @@ def _labels_of(array: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names) else ()
 
 
-def _reader(array: Any, name: str, path: str, budget: int,
+def _reader(array: Any, name: str, path: str, cache: GroupCache,
             folder: Folder | None) -> GroupedReader:
     """Return a reader of the chunks of an array, by their first axis."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
@@ -145,7 +145,7 @@ def _reader(array: Any, name: str, path: str, budget: int,
         dtype = numpy.dtype(object)
     reader = GroupedReader(
         path, name, array.shape, dtype, lengths,
-        _decoder(array, name, path, size, dtype, folder), budget)
+        _decoder(array, name, path, size, dtype, folder), cache)
     reader.files = () if folder is None else (folder,)
     return reader
 

@@ -1,4 +1,5 @@
 """Tables of Arrow, Parquet files and data frames as data sets."""
+import collections
 import pickle
 from functools import partial
 
@@ -157,32 +158,64 @@ def test_epoch_resumes_and_runs_in_workers(tmp_path, another_process):
 def test_only_the_columns_of_the_sources_are_decoded(tmp_path, monkeypatch):
     """Each row group once, while it fits."""
     path = write(tmp_path, 'parquet')
-    decoded = []
-    original = pyarrow.parquet.ParquetFile.read_row_group
-
-    def read(self, group, columns=None, **kwargs):
-        decoded.append((group, *columns))
-        return original(self, group, columns=columns, **kwargs)
-
-    monkeypatch.setattr(pyarrow.parquet.ParquetFile, 'read_row_group', read)
+    decoded = count_decoded(monkeypatch)
     stream = DataStream(ArrowDataset(path, sources=('number', 'image')),
                         iteration_scheme=ShuffledScheme(N, 4))
     for _ in range(2):
         list(stream.get_epoch_iterator())
-    assert sorted((group, name) for group in range(5)
-                  for name in ('number', 'image')) == sorted(decoded)
+    assert {'number': 5, 'image': 5} == decoded
 
 
-def test_groups_that_do_not_fit_are_dropped(tmp_path):
-    """Those not used for longest."""
-    dataset = ArrowDataset(write(tmp_path, 'parquet'), cache_bytes=9 * 2 * 60,
-                           sources=('weight',))
-    reader = dataset.readers['weight']
-    assert reader._resident_rows() is None
-    for row in (0, 8, 15, 0):
-        dataset.get_data(None, [row])
-    assert 2 >= len(reader._groups) >= 1
-    assert 0 in reader._groups
+def count_decoded(monkeypatch):
+    """Return what counts how often the row groups of columns are decoded."""
+    decoded = collections.Counter()
+    original = pyarrow.parquet.ParquetFile.read_row_group
+
+    def read(self, group, columns=None, **kwargs):
+        decoded.update(columns)
+        return original(self, group, columns=columns, **kwargs)
+
+    monkeypatch.setattr(pyarrow.parquet.ParquetFile, 'read_row_group', read)
+    return decoded
+
+
+def test_groups_that_do_not_fit_are_dropped(tmp_path, monkeypatch):
+    """Those not used for longest; the last is kept whatever it takes."""
+    decoded = count_decoded(monkeypatch)
+    for cache_bytes, count in ((2 * 7 * 8, 4), (7 * 8, 7), (0, 7)):
+        decoded.clear()
+        dataset = ArrowDataset(write(tmp_path, 'parquet'), sources=(
+            'weight',), cache_bytes=cache_bytes)
+        for row in (0, 8, 8, 0, 15, 15, 0, 22, 0):
+            dataset.get_data(None, [row])
+        assert count == decoded['weight']
+
+
+def test_columns_that_are_read_share_the_cache_by_bytes(
+        tmp_path, monkeypatch):
+    """What nobody reads takes nothing, and a small column leaves its rest."""
+    path = str(tmp_path / 'wide.parquet')
+    pyarrow.parquet.write_table(pyarrow.table({
+        'large': numpy.arange(100.), 'small': numpy.arange(100, dtype='i1'),
+        'text': [f'{n}' for n in range(100)],
+        **{f'c{n}': numpy.arange(100.) for n in range(20)}}), path,
+        row_group_size=10)
+    decoded = count_decoded(monkeypatch)
+    dataset = ArrowDataset(path, sources=('large', 'small'), cache_bytes=900)
+    rows = numpy.random.RandomState(0).permutation(100)
+    for _ in range(2):
+        for start in range(0, 100, 5):
+            batch = rows[start:start + 5].tolist()
+            large, small = dataset.get_data(None, batch)
+            assert batch == large.tolist() == small.tolist()
+    assert {'large': 10, 'small': 10} == decoded
+    decoded.clear()
+    dataset = ArrowDataset(path, sources=('large', 'text'),
+                           cache_bytes=900 + 100 * 80)
+    for _ in range(2):
+        assert [f'{n}' for n in rows] == dataset.get_data(
+            None, rows.tolist())[1].tolist()
+    assert {'large': 10, 'text': 10} == decoded
 
 
 def test_columns_become_sources():
@@ -302,6 +335,27 @@ def test_data_set_of_hugging_face_is_one(hugging_face):
     assert (['e', 'a'], [4, 0]) == (text.tolist(), label.tolist())
     chosen = ArrowDataset(data.select([5, 1, 3], new_fingerprint='b'))
     assert [5, 1, 3] == chosen.get_data(None, slice(0, 3))[1].tolist()
+
+
+@pytest.mark.filterwarnings('ignore')    # It pickles what it makes.
+def test_formats_of_hugging_face_are_honoured_or_refused(hugging_face):
+    """Columns are chosen; what would change values is not dropped."""
+    data = hugging_face.Dataset(hugging_face.table.InMemoryTable(pyarrow.table(
+        {'text': list('abc'), 'label': [0, 1, 2]})), fingerprint='a')
+    for kind in (None, 'numpy', 'arrow', 'pandas'):
+        chosen = data.with_format(kind, columns=['label'])
+        assert ('label',) == ArrowDataset(chosen).sources
+        everything = data.with_format(
+            kind, columns=['label'], output_all_columns=True)
+        assert ('text', 'label') == ArrowDataset(everything).sources
+    with pytest.raises(ValueError, match=r"'custom'.*with_format\(None"):
+        ArrowDataset(data.with_transform(dict))
+    with pytest.raises(ValueError, match="format 'numpy'"):
+        ArrowDataset(data.with_format('numpy', dtype='float32'))
+    with pytest.raises(TypeError, match=r"DatasetDict of .*data\['train"):
+        ArrowDataset(hugging_face.DatasetDict({'train': data}))
+    with pytest.raises(TypeError, match='is a stream: load it without'):
+        ArrowDataset(data.to_iterable_dataset())
 
 
 def test_anything_that_exports_arrow_is_one():

@@ -137,3 +137,44 @@ def test_wrong_stores_are_refused(tmp_path):
     group.create_array('b', data=LABELS[:3], chunks=(4,))
     with pytest.raises(ValueError, match='a: 23, b: 3'):
         ZarrDataset(group)
+
+
+def test_store_with_coordinates_is_opened_by_its_sources(tmp_path):
+    """As xarray writes them: arrays of other lengths, and scalars."""
+    path = str(tmp_path / 'data.zarr')
+    group = zarr.open_group(path, mode='w')
+    group['image'] = numpy.arange(60.).reshape(5, 4, 3)
+    group['label'] = numpy.arange(5)
+    group['x'] = numpy.arange(4)
+    group['y'] = numpy.arange(3)
+    group['time'] = numpy.arange(5)
+    group.create_array('place', shape=(), dtype='i8')
+    with pytest.raises(ValueError, match='image: 5, label: 5, time: 5, x: 4'):
+        ZarrDataset(path)
+    dataset = pickle.loads(pickle.dumps(ZarrDataset(
+        path, sources=('image', 'label'))))
+    assert ('image', 'label', 'time') == dataset.provides_sources
+    image, label = dataset.get_data(None, [4, 0])
+    assert ((2, 4, 3), [4, 0]) == (image.shape, label.tolist())
+    assert ('x',) == ZarrDataset(path, sources=('x',)).provides_sources
+    with pytest.raises(ValueError, match='label: 5, x: 4'):
+        ZarrDataset(path, sources=('label', 'x'))
+
+
+def test_arrays_that_are_read_share_the_cache_by_bytes():
+    """What nobody reads takes nothing."""
+    class Store(zarr.storage.MemoryStore):
+        count = 0
+
+        async def get(self, key, *args, **kwargs):
+            Store.count += 'large/c' in key
+            return await super().get(key, *args, **kwargs)
+
+    group = zarr.open_group(Store(), mode='w')
+    for name in ('large', 'a', 'b', 'c', 'd'):
+        group.create_array(name, data=numpy.arange(100.), chunks=(10,))
+    dataset = ZarrDataset(group, sources=('large',), cache_bytes=900)
+    Store.count = 0
+    for row in numpy.random.RandomState(0).permutation(100).tolist() * 2:
+        assert [row] == dataset.get_data(None, [row])[0].tolist()
+    assert Store.count == 10
