@@ -3,6 +3,7 @@ import bz2
 import gzip
 import lzma
 import os
+import sys
 import tarfile
 from typing import IO, Any
 
@@ -94,7 +95,37 @@ def tar_open(f: str | os.PathLike[str] | IO[bytes]) -> tarfile.TarFile:
     """
     named = {'name': f} if isinstance(f, (str, os.PathLike)) else {
         'fileobj': f}
+    if sys.version_info < (3, 11, 4):
+        return CheckedArchive.open(**named)
     archive: tarfile.TarFile = tarfile.open(**named)  # noqa: SIM115
-    if hasattr(tarfile, 'data_filter'):  # Python 3.11.4
-        archive.extraction_filter = tarfile.data_filter
+    archive.extraction_filter = tarfile.data_filter
     return archive
+
+
+class CheckedArchive(tarfile.TarFile):
+    """An archive that extracts nothing outside of a folder.
+
+    Python checks that itself from 3.11.4 on, and more.
+    """
+
+    def extract(self, member: str | tarfile.TarInfo,
+                path: (str | bytes | os.PathLike[str]
+                       | os.PathLike[bytes]) = '',
+                *args: Any, **kwargs: Any) -> None:
+        """Extract a member, unless it or what it links to is outside."""
+        info = self.getmember(member) if isinstance(member, str) else member
+        folder = os.path.realpath(os.fsdecode(path))
+        places = [os.path.join(folder, info.name)]
+        if info.issym():
+            places.append(os.path.join(
+                os.path.dirname(places[0]), info.linkname))
+        elif info.islnk():
+            places.append(os.path.join(folder, info.linkname))
+        elif not (info.isfile() or info.isdir()):
+            raise tarfile.TarError(f'{info.name!r} is no file or folder')
+        for place in map(os.path.realpath, places):
+            if os.path.commonpath([folder, place]) != folder:
+                raise tarfile.TarError(
+                    f'{info.name!r} would be extracted to, or link to, '
+                    f'{place!r}, which is outside of {folder!r}')
+        super().extract(info, path, *args, **kwargs)

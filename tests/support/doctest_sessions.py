@@ -1,7 +1,11 @@
 """How the tests run the examples of a docstring or a page."""
 import doctest
 import importlib
+import sys
+import traceback
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import numpy
 
@@ -14,9 +18,24 @@ def run_examples(test):
     output = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
     # Printed alike whatever a test before has set.
-    with numpy.printoptions(precision=8, threshold=1000, linewidth=75):
+    with (numpy.printoptions(precision=8, threshold=1000, linewidth=75),
+          whole_errors()):
         runner.run(test, out=output.append)
     assert 0 == runner.failures, ''.join(output)
+
+
+@contextmanager
+def whole_errors():
+    """Let doctest see an error's own line: earlier releases compare the last
+    line alone, which may be that of a note."""
+    original = traceback.format_exception_only
+    if sys.version_info >= (3, 11, 7):
+        yield
+        return
+    with mock.patch.object(
+            traceback, 'format_exception_only',
+            lambda *error: [''.join(original(*error))]):
+        yield
 
 
 def run_module(name):

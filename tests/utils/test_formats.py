@@ -3,11 +3,12 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import tarfile
 
 import pytest
 
-from fuel.utils.formats import open_, tar_open
+from fuel.utils.formats import CheckedArchive, open_, tar_open
 
 WRITERS = {'a.txt': open, 'a.txt.gz': gzip.open, 'a.txt.bz2': bz2.open,
            'a.txt.xz': lzma.open, 'A.TXT.GZ': gzip.open}
@@ -96,9 +97,38 @@ def test_tar_open_extracts_nothing_outside(tmp_path, archive_bytes):
     folder = tmp_path / 'a' / 'b'
     folder.mkdir(parents=True)
     with (tar_open(io.BytesIO(archive_bytes)) as archive,
-          pytest.raises(tarfile.OutsideDestinationError, match='escaped')):
+          pytest.raises(tarfile.TarError, match='escaped')):
         archive.extractall(folder)
     assert not (tmp_path / 'escaped.txt').exists()
+
+
+def test_archive_on_an_old_python_extracts_what_stays_inside(tmp_path):
+    """Files, folders and links; no devices, and nothing outside."""
+    file = io.BytesIO()
+    inside = [('d', tarfile.DIRTYPE, ''), ('d/f', tarfile.REGTYPE, ''),
+              ('d/s', tarfile.SYMTYPE, 'f'), ('h', tarfile.LNKTYPE, 'd/f')]
+    hostile = [('p', tarfile.FIFOTYPE, ''), ('/q', tarfile.REGTYPE, ''),
+               ('s', tarfile.SYMTYPE, '../q'), ('l', tarfile.LNKTYPE, '../q'),
+               ('d/../../q', tarfile.REGTYPE, '')]
+    with tarfile.open(fileobj=file, mode='w') as archive:
+        for name, kind, target in inside + hostile:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            archive.addfile(member)
+    file.seek(0)
+    with CheckedArchive.open(fileobj=file) as archive:
+        # Later releases of Python would check by themselves.
+        archive.extraction_filter = getattr(
+            tarfile, 'fully_trusted_filter', None)
+        for member in archive:
+            if member.name in {name for name, *_ in inside}:
+                archive.extract(member, tmp_path / 'out')
+            else:
+                with pytest.raises(tarfile.TarError, match=repr(member.name)):
+                    archive.extract(member.name, tmp_path / 'out')
+    assert ['d', 'h'] == sorted(os.listdir(tmp_path / 'out'))
+    assert ['f', 's'] == sorted(os.listdir(tmp_path / 'out' / 'd'))
+    assert ['out'] == os.listdir(tmp_path)
 
 
 def test_tar_open_of_something_else_raises():
