@@ -173,13 +173,13 @@ class IterableDataset(Dataset):
 
     def check_order(self) -> None:
         """Raise a TypeError if another process would read another order."""
-        for source, iterable in zip(
-                self.provides_sources, self.iterables, strict=True):
+        for iterable in self.iterables:
             if isinstance(iterable, (set, frozenset)):
                 raise TypeError(
-                    f'source {source!r} is a {type(iterable).__name__}, whose '
-                    'order differs from process to process, so no position '
-                    'in it can be saved: pass a list, such as sorted(...)')
+                    f'{type(self).__name__} reads a set, {iterable!r:.80}, '
+                    'whose order differs from process to process, so no '
+                    'position in it can be saved: pass a list, such as '
+                    'sorted(...)')
 
     def open_at(self, position: Any) -> imap:
         """Return an iterator that leaves out as many examples."""

@@ -249,7 +249,7 @@ def test_position_in_a_set_is_not_saved(kind):
     json.dumps(stream.state_dict())
     next(epoch)
     for save in (stream.state_dict, lambda: pickle.dumps(epoch)):
-        with pytest.raises(TypeError, match=f"'word' is a {kind.__name__}"):
+        with pytest.raises(TypeError, match='reads a set'):
             save()
 
 
