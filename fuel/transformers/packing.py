@@ -92,6 +92,9 @@ class Pack(Transformer):
     each was used there, never what is in them. Taking it up reads again what
     they hold.
 
+    Ranks that share the sequences have different numbers of batches, and
+    each a state of its own; see :ref:`packing-over-ranks`.
+
     Examples
     --------
     >>> from fuel.datasets import IterableDataset

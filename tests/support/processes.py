@@ -1,5 +1,6 @@
 """Running Python in another process, with the Fuel that is tested."""
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,13 @@ def run_python(*arguments, **variables):
         [sys.executable, *arguments], env=environment(**variables),
         capture_output=True, check=False, timeout=100)
     return done.returncode, done.stdout, done.stderr
+
+
+def free_address():
+    """Return an address on loopback that nobody listens at."""
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return f'127.0.0.1:{listener.getsockname()[1]}'
 
 
 def put_example(dataset, results):

@@ -72,7 +72,7 @@ def to_jax(stream: StreamLike,
 
     Over a mesh, a batch is one array in parts:
 
-    >>> mesh = jax.make_mesh((1,), ('batch',))
+    >>> mesh = jax.sharding.Mesh(jax.devices()[:1], ('batch',))
     >>> rows = jax.sharding.NamedSharding(
     ...     mesh, jax.sharding.PartitionSpec('batch'))
     >>> stream = to_jax(stream.data_stream, sharding=rows)

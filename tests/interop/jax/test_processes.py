@@ -1,6 +1,5 @@
 """Global arrays whose parts several processes read."""
 import json
-import socket
 
 import pytest
 from support import jax_process, processes
@@ -10,17 +9,10 @@ from fuel.interop.jax import to_jax
 NUM_PROCESSES, NUM_DEVICES = 2, 4
 
 
-def free_address():
-    """Return an address on loopback that nobody listens at."""
-    with socket.socket() as listener:
-        listener.bind(('127.0.0.1', 0))
-        return f'127.0.0.1:{listener.getsockname()[1]}'
-
-
 @pytest.fixture(scope='module')
 def answers():
     """Return what each of two processes has of an epoch."""
-    address = free_address()
+    address = processes.free_address()
     started = [processes.start_python(
         jax_process.__file__, address, str(NUM_PROCESSES), str(number),
         XLA_FLAGS='--xla_force_host_platform_device_count=2',
