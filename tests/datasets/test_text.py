@@ -3,6 +3,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import pickle
 import re
 
@@ -463,3 +464,32 @@ def test_one_billion_word_missing_files_are_an_os_error():
     """A file that is nowhere in the data path is named."""
     with pytest.raises(OSError, match='news.en-00001-of-00100'):
         OneBillionWord('training', [1], WORDS)
+
+
+@pytest.mark.parametrize('name', ['a.txt', 'a.txt.gz'])
+@pytest.mark.parametrize('how', ['overwritten', 'replaced'])
+def test_epoch_over_a_text_that_changes_has_the_lines_of_one(
+        tmp_path, name, how):
+    """An overwritten file is an error; a replaced one is read to its end.
+    The next epoch has the new lines."""
+    def write(path, word):
+        # Of one length, compressed or not, and longer than a block.
+        content = f'{word}\n'.encode() * 100_000
+        path.write_bytes(
+            gzip.compress(content, 0) if name.endswith('.gz') else content)
+
+    write(tmp_path / name, 'a')
+    stream = DataStream(TextFile(
+        [str(tmp_path / name)], {'a': 0, 'b': 1}, bos_token=None,
+        eos_token=None, unk_token=None))
+    epoch = stream.get_epoch_iterator()
+    assert ([0],) == next(epoch)
+    if how == 'overwritten':
+        write(tmp_path / name, 'b')
+        with pytest.raises(DamagedFileError, match='would be mixed'):
+            list(epoch)
+    else:
+        write(tmp_path / 'new', 'b')
+        os.replace(tmp_path / 'new', tmp_path / name)
+        assert [([0],)] * 99_999 == list(epoch)
+    assert [([1],)] * 100_000 == list(stream.get_epoch_iterator())

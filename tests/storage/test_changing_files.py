@@ -46,6 +46,7 @@ def test_epochs_over_a_changing_file_have_one_version(tmp_path, kind):
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize('seed', [1, 2])
 @pytest.mark.parametrize('kind', LOCAL)
 def test_many_epochs_over_a_changing_file_have_one_version(

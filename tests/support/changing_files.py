@@ -23,6 +23,8 @@ from fuel.streams import DataStream
 
 NUM_ROWS = 240
 WIDTH = 40
+# Of chunks.
+COLUMNS = 40
 CHUNK = 24
 
 
@@ -41,11 +43,11 @@ def write_hdf5(path, version, **options):
 
 def write_ragged(path, version):
     """Write rows of variable length."""
+    rows = numpy.empty(NUM_ROWS, object)
+    for number in range(NUM_ROWS):
+        rows[number] = numpy.full(1 + number % WIDTH, version, 'int32')
     with h5py.File(path, 'w') as file:
-        rows = file.create_dataset(
-            'x', (NUM_ROWS,), h5py.vlen_dtype('int32'))
-        for number in range(NUM_ROWS):
-            rows[number] = numpy.full(1 + number % WIDTH, version)
+        file.create_dataset('x', data=rows, dtype=h5py.vlen_dtype('int32'))
         file.attrs['split'] = split_array(
             [('train', 'x', 0, NUM_ROWS, None, True)])
 
@@ -103,7 +105,7 @@ def write_zarr(path, version, zarr_format):
     import zarr
     shutil.rmtree(path, ignore_errors=True)
     group = zarr.open_group(str(path), mode='w', zarr_format=zarr_format)
-    group.create_array('x', data=rows_of(version), chunks=(CHUNK, WIDTH))
+    group.create_array('x', data=rows_of(version), chunks=(CHUNK, COLUMNS))
 
 
 def open_hdf5(path, **kwargs):
@@ -158,12 +160,12 @@ def _hdf5(open_set=open_hdf5, **options):
 # in files that remote file systems may have as well...
 FILES = {
     'contiguous': _hdf5(),
-    'chunked': _hdf5(chunks=(CHUNK, WIDTH)),
-    'compressed': _hdf5(chunks=(CHUNK, WIDTH), compression='gzip'),
+    'chunked': _hdf5(chunks=(CHUNK, COLUMNS)),
+    'compressed': _hdf5(chunks=(CHUNK, COLUMNS), compression='gzip'),
     'compressed, a chunk kept': _hdf5(
-        functools.partial(open_hdf5, cache_bytes=CHUNK * WIDTH * 4),
-        chunks=(CHUNK, WIDTH), compression='gzip'),
-    'h5py': _hdf5(chunks=(CHUNK, WIDTH), scaleoffset=0),
+        functools.partial(open_hdf5, cache_bytes=CHUNK * COLUMNS * 4),
+        chunks=(CHUNK, COLUMNS), compression='gzip'),
+    'h5py': _hdf5(chunks=(CHUNK, COLUMNS), scaleoffset=0),
     'ragged': (write_ragged, open_hdf5),
     'npy': (write_npy, NPYDataset),
     'npz': (write_npz, NPYDataset),
@@ -219,6 +221,40 @@ SCHEMES = {
     'shuffled': lambda: ShuffledScheme(NUM_ROWS, CHUNK),
     'examples': lambda: SequentialExampleScheme(NUM_ROWS),
 }
+
+
+# Elements of a row of remote files, so that an epoch takes several requests.
+REMOTE_WIDTH, REMOTE_WIDTH_OF_TEXT = 4000, 400
+
+
+def changing_object(monkeypatch, path, kind, put, url, seed, **kwargs):
+    """Return a remote file that changes.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where its versions are written.
+    kind : str
+        One of `FILES`.
+    put : callable
+        Takes the path, and puts the file at it into the place of the remote
+        one.
+    url : str
+        Of that one.
+
+    """
+    write, open_set = FILES[kind]
+    monkeypatch.setitem(
+        globals(), 'WIDTH', REMOTE_WIDTH_OF_TEXT
+        if 'csv' in kind or 'text' in kind else REMOTE_WIDTH)
+
+    def replace(version):
+        write(path, version)
+        put(path)
+        return version
+
+    return Changing(replace, lambda: open_set(url, **kwargs),
+                    numpy.random.RandomState(seed))
 
 
 class Changing:

@@ -2,10 +2,12 @@
 import io
 import json
 import pickle
+import sys
 
 import h5py
 import numpy
 import pytest
+from support.changing_files import changing_object
 
 from fuel import config
 from fuel.bin import fuel_convert, fuel_info
@@ -81,6 +83,28 @@ def test_object_that_is_replaced_is_an_error(client, bucket, url, options):
         dataset.get_data(None, [1400])
     dataset.close(None)
     assert (new[[1400]] == dataset.get_data(None, [1400])[0]).all()
+
+
+@pytest.mark.parametrize('kind', ['contiguous', 'compressed', 'text'])
+@pytest.mark.parametrize('cache', ['on', 'off'])
+@pytest.mark.parametrize('count', [1, pytest.param(200, marks=[
+    pytest.mark.full, pytest.mark.timeout(1800)])])
+def test_epochs_over_a_changing_object_have_one_version(
+        client, bucket, options, tmp_path, monkeypatch, capsys, cache, kind,
+        count):
+    """Or end in an error, and the next one has the newest."""
+    if cache == 'off':
+        config.remote_cache_path, config.remote_memory_bytes = 'off', 0
+    changing = changing_object(
+        monkeypatch, tmp_path / 'new', kind, lambda path: client.put_object(
+            Bucket=bucket, Key='changing', Body=path.read_bytes()),
+        f's3://{bucket}/changing', 1, storage_options=options)
+    changing.check(count)
+    if count > 1:
+        with capsys.disabled():
+            sys.stdout.write(
+                f'{kind}, S3, cache {cache}: {changing.num_between} '
+                f'replacements between two reads of one epoch\n')
 
 
 @pytest.mark.parametrize('name', ['bucket/none', 'none/none'])
