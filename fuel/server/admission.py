@@ -13,7 +13,7 @@ from fuel.server.dispatch import Epoch, Member
 from fuel.server.journal import Journal
 from fuel.server.ledger import RANK, Ledger
 from fuel.server.pipeline import describe_error
-from fuel.server.position import Position, check_position
+from fuel.server.position import Position, check_position, check_ranks
 from fuel.typing import State
 from fuel.wire.header import Fields, WireError, get_field
 from fuel.wire.index_sets import IndexSet
@@ -42,6 +42,7 @@ class Admission:
         self._find_dead = find_dead
         self.sharing = sharing
         self.num_clients = num_clients
+        self._ranks = num_clients if sharing == RANK else 0
         self.journal: Journal | None = None
         self.run = secrets.token_hex(8)
         self.epoch: Epoch | None = None
@@ -192,22 +193,11 @@ class Admission:
         """Refuse to go on in an epoch that was shared by other ranks."""
         if position is None or position.is_over:
             return
-        journal = self.journal
         former = position.num_ranks
-        if journal is not None and journal.found is not None \
-                and journal.found[0] == position.run:
-            former = journal.found[1].ranks()
-        if former is not None and former != self._ranks():
-            raise StateMismatchError(
-                f'the state is of an epoch {_describe_sharing(former)}, but '
-                f'the server serves epochs {_describe_sharing(self._ranks())}'
-                ': batches would be lost, or come twice. Start the server as '
-                'it was until the epoch is over, or all clients without '
-                'their states')
-
-    def _ranks(self) -> int:
-        """Return how many clients share by rank; 0 if they share otherwise."""
-        return self.num_clients if self.sharing == RANK else 0
+        found = None if self.journal is None else self.journal.found
+        if found is not None and found[0] == position.run:
+            former = found[1].ranks()
+        check_ranks(former, self._ranks)
 
     def _decide_about_journal(self, position: Position | None) -> None:
         """Continue the run of the journal if the first client names it."""
@@ -219,8 +209,8 @@ class Admission:
             journal.set_aside()
             return
         try:
-            if ledger.sharing != self.sharing \
-                    or ledger.ranks() != self._ranks():
+            if (ledger.sharing, ledger.ranks()) != (
+                    self.sharing, self._ranks):
                 raise StateMismatchError(
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
@@ -408,10 +398,3 @@ class Admission:
             self.epoch.is_begun = self.epoch.is_loaded = False
             if self.journal is not None:
                 self.journal.begin(self.run, self.epoch.ledger)
-
-
-def _describe_sharing(num_ranks: int) -> str:
-    """Return by which ranks an epoch is shared."""
-    return (f"for {num_ranks} ranks (sharing='rank', num_clients="
-            f'{num_ranks})' if num_ranks
-            else "that is not shared by rank (sharing='split' or 'all')")

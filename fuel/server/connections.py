@@ -20,7 +20,8 @@ class ClientConnection:
     `key`: its public key, if connections are encrypted.
     `join`: number of its present membership; 0 if it is in no epoch.
     `is_local`: whether it has proved to be on this host.
-    `gone_since`: when the connection was found cut; 0 if it was not.
+    `gone_since`: when a message could not be sent to it; 0 if all could.
+    `is_deaf`: whether that is because it does not read what it is sent.
     """
 
     # Less is not worth a slot (bytes).
@@ -36,6 +37,7 @@ class ClientConnection:
         self.key = b''
         self.is_local = False
         self.gone_since = 0.0
+        self.is_deaf = False
         self._wants_memory = bool(fields.get('shared_memory'))
         self._probe: Any = None
         self._secret = b''

@@ -62,3 +62,23 @@ def _indices(ranges: object) -> IndexSet:
         return from_ranges(ranges)
     except WireError as error:
         raise WireError(f"the field 'done': {error}") from None
+
+
+def check_ranks(former: int | None, present: int) -> None:
+    """Refuse to go on in an epoch that other ranks shared.
+
+    `former`, `present`: how many ranks shared it, and share epochs now; 0 if
+        it was not shared by rank, None if that is not known.
+    """
+    if former is not None and former != present:
+        raise StateMismatchError(
+            f'the state is of an epoch {_describe_sharing(former)}, but the '
+            f'server serves epochs {_describe_sharing(present)}: batches '
+            'would be lost, or come twice. Start the server as it was until '
+            'the epoch is over, or all clients without their states')
+
+
+def _describe_sharing(num_ranks: int) -> str:
+    return (f"for {num_ranks} ranks (sharing='rank', num_clients={num_ranks})"
+            if num_ranks
+            else "that is not shared by rank (sharing='split' or 'all')")

@@ -178,14 +178,15 @@ class Service:
     def send(self, connection: ClientConnection, fields: Fields,
              frames: Sequence[object] = ()) -> None:
         """Send a message to a client."""
-        if self._post(connection.identity, fields, frames):
-            connection.gone_since = 0.0
-        elif not connection.gone_since:
-            connection.gone_since = time.monotonic()
+        error = self._post(connection.identity, fields, frames)
+        if error:
+            # It lacks a message, so later ones are of no use.
+            connection.gone_since = connection.gone_since or time.monotonic()
+            connection.is_deaf = error == zmq.EAGAIN
 
     def _post(self, identity: bytes, fields: Fields,
-              frames: Sequence[object] = ()) -> bool:
-        """Send a message; return whether there is somebody who reads."""
+              frames: Sequence[object] = ()) -> int:
+        """Send a message; return the error if nobody reads it, else 0."""
         try:
             send_now(self.listener.router,
                      [identity, pack_header(fields), *frames],
@@ -196,8 +197,8 @@ class Service:
                     'a peer does not read what it is sent'))
             elif error.errno != zmq.EHOSTUNREACH:
                 raise
-            return False
-        return True
+            return int(error.errno)
+        return 0
 
     def ping(self) -> None:
         """Find out which clients are gone: sending to them fails.
@@ -225,12 +226,14 @@ class Service:
     def _lose_gone(self, is_all_read: bool, now: float) -> None:
         """Forget the clients that are gone and did not say goodbye.
 
-        Under a flood of messages, theirs are waited for for a second.
+        Under a flood of messages, theirs are waited for for a second.  One
+        that does not read what it is sent has no successor to wait for.
         """
         for connection in list(self.connections.values()):
             if connection.gone_since and (
-                    is_all_read or now - connection.gone_since > _GOODBYE):
-                self._lose(connection)
+                    is_all_read or connection.is_deaf
+                    or now - connection.gone_since > _GOODBYE):
+                self._lose(connection, hold=not connection.is_deaf)
 
     def _lose(self, connection: ClientConnection, has_left: bool = False,
               hold: bool = True) -> None:
