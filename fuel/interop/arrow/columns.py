@@ -136,15 +136,16 @@ def rows_of(column: Any, name: str) -> NDArray[Any]:
 
 def _of_dictionary(column: Any, name: str) -> NDArray[Any]:
     """Return what the numbers of a dictionary stand for."""
-    values = rows_of(column.dictionary, name)
-    places = column.indices
-    if places.null_count:
-        null = rows_of(pyarrow.nulls(1, column.type.value_type), name)
-        places = numpy.where(
-            places.is_null(), len(values), places.fill_null(0))
-        values = numpy.concatenate([values, null])
-    rows: NDArray[Any] = values[numpy.asarray(places)]
-    return rows
+    values, places = column.dictionary, column.indices
+    if type_of(column.type)[0] != OBJECT:
+        # Of nulls, only those that a row has matter.
+        return rows_of(values.take(places), name)
+    rows = numpy.empty(len(values) + 1, object)
+    rows[:-1] = rows_of(values, name)
+    numbers = numpy.asarray(places.fill_null(0)).astype(numpy.intp)
+    found: NDArray[Any] = rows[numpy.where(
+        places.is_null(), len(values), numbers)]
+    return found
 
 
 def _objects(column: Any, name: str) -> NDArray[Any]:

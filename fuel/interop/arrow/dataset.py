@@ -29,8 +29,9 @@ class ArrowDataset(RowsDataset):
     ----------
     data : str, path-like, list of them, or table
         A Parquet or Arrow (IPC, Feather) file; several files, or a folder of
-        them, one after the other; or a table: of PyArrow, a data frame of
-        pandas, a data set of Hugging Face, or anything that exports Arrow.
+        them, one after the other, whose folders ``name=value`` are columns;
+        or a table: of PyArrow, a data frame of pandas, a data set of Hugging
+        Face, or anything that exports Arrow.
     columns : list of str or dict, optional
         The columns that become sources, under their names; or a dict from
         sources to a column or a list of columns, by name. Several columns,
@@ -56,20 +57,22 @@ class ArrowDataset(RowsDataset):
     FileNotFoundError
         If a file is missing, or a folder has none.
     DamagedFileError
-        If a file is of another kind, or damaged.
+        If a file is of another kind or damaged, or changed in use.
     TypeError
         If `data` is no path and no table.
     ValueError
         If there is no such column, files have other columns than the first,
-        or a column that is read has nulls its type has not in NumPy.
+        a column that is read has nulls its type has not in NumPy, or a data
+        set of Hugging Face has a format that makes other values.
 
     Notes
     -----
     Numbers, truth values and times become arrays, lists of a fixed size and
     tensors arrays with more axes; nulls among floats are NaN. Text, lists of
-    different lengths and structures become arrays of objects; a list of
-    numbers is an array in it. Only columns of `sources` are decoded, row group
-    by row group. A pickle holds paths, or the table.
+    different lengths, structures and times of a zone become arrays of
+    objects; a list of numbers is an array in it. Only columns of `sources`
+    are decoded, row group by row group, and validated when they are first
+    read. A pickle holds paths, or the table.
 
     Examples
     --------

@@ -78,6 +78,14 @@ def test_categories_of_polars_are_what_they_stand_for(dtype):
     assert ['b', 'a', None, 'b'] == rows(frame).tolist()
 
 
+def test_dictionary_may_have_as_many_values_as_its_numbers_count():
+    """A null is none of them."""
+    words = [f'{n}' for n in range(128)]
+    column = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([127, None, 0], pyarrow.int8()), words)
+    assert ['127', None, '0'] == rows(pyarrow.table({'x': column})).tolist()
+
+
 def test_columns_may_be_a_list_of_names():
     """Each is a source, in that order; a text is one name."""
     data = pyarrow.table({'a': [1, 2], 'b': [3, 4], 'c': [5, 6]})
@@ -160,6 +168,19 @@ def test_nulls_outside_a_slice_do_not_matter():
     lists = pyarrow.array([[None], [1, 2], [3]]).slice(1)
     assert [[1, 2], [3]] == [
         row.tolist() for row in rows(pyarrow.table({'x': lists}))]
+
+
+def test_nulls_of_a_dictionary_that_no_row_has_do_not_matter():
+    """Of those that a row has, integers have none."""
+    values = pyarrow.array([None, 7], pyarrow.int16())
+    for place, expected in ((1, 7), (0, None)):
+        column = pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array([place], pyarrow.int8()), values)
+        if expected:
+            assert [expected] == rows(pyarrow.table({'x': column})).tolist()
+        else:
+            with pytest.raises(ValueError, match="'x'.*1 nulls"):
+                rows(pyarrow.table({'x': column}))
 
 
 def test_two_columns_of_one_name_are_refused():
