@@ -27,6 +27,9 @@ from fuel.utils.overrides import is_own
 def set_generators(stream: Any, state: State) -> None:
     """Put the generators of a stage, and of the stages below, where they
     were, but for those that went on since to make left-overs anew."""
+    if hasattr(stream, '_epoch_position'):
+        # The state is that of the stream which workers run, and load.
+        return
     if state['leftover'] is None:
         for child, part in zip(
                 child_streams(stream), state['children'], strict=True):
