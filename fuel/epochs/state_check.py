@@ -13,6 +13,7 @@ from fuel.epochs.fingerprint import (
 )
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.sealing import checksum
+from fuel.epochs.share_state import is_share_state, read_share_state
 from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
@@ -34,6 +35,14 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
 def check_state(stream: Any, state: object) -> State:
     """Return a copy of a saved state that fits a stream, every field checked,
     without what identified it."""
+    if is_share_state(state):
+        share = read_share_state(state)
+        if share.num_workers:
+            raise StateMismatchError(
+                f'the state is that of worker {share.worker} of '
+                f'{share.num_workers}: save state_after(count) of '
+                'as_iterable(), which is that of the stream')
+        state = share.stream
     if not isinstance(state, dict) or 'format' not in state:
         raise StateMismatchError(
             'a state must be what state_dict() returned, with the field '

@@ -10,6 +10,8 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
 from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.share_state import (
+    ShareState, is_share_state, of_stream, read_share_state)
 from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
 from fuel.interop.torch import callers
@@ -17,8 +19,7 @@ from fuel.interop.torch.epoch_register import (
     EpochRegister, Session, advance)
 from fuel.interop.torch.ranks import RankShare
 from fuel.interop.torch.share import (
-    Share, ShareState, is_loader_state, is_share_state, read_loader_state,
-    read_share_state)
+    Share, is_loader_state, read_loader_state)
 from fuel.interop.torch.worker_batches import SharedBatches
 from fuel.interop.torch.slot_tensors import SlotSender, make_sender
 from fuel.interop.torch.tensors import as_tensors
@@ -253,7 +254,7 @@ class StreamIterable(IterableDataset[Any]):
                 'pass of the loader has delivered, or let torchdata.'
                 'stateful_dataloader.StatefulDataLoader save its '
                 'state_dict()')
-        return ShareState(0, 0, 0, self.stream.state_dict()).as_dict()
+        return of_stream(self.stream.state_dict())
 
     def state_after(self, count: int | None = None) -> State:
         """Return the stream's state after so many batches of this pass.
@@ -310,12 +311,12 @@ class StreamIterable(IterableDataset[Any]):
             count = not_negative('count', count)
         share = self._share_here()
         if share is not None:
-            return self._state_here(share, count)
+            return of_stream(self._state_here(share, count))
         epoch = self._register.last
         if epoch is None:
             raise ValueError(
                 'no epoch has begun, so no batches can have been delivered')
-        return self._advanced(epoch['state'], count)
+        return of_stream(self._advanced(epoch['state'], count))
 
     def _share_here(self) -> Share | None:
         """Return what this process reads, unless it is read in advance."""

@@ -17,6 +17,7 @@ from support.torch_pipelines import (
     scaled,
     shuffled,
 )
+from torch.distributed import checkpoint
 from torch.utils.data import ChainDataset, DataLoader, get_worker_info
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -270,6 +271,34 @@ def test_state_after_batches_is_that_of_the_stream(num_workers, step):
     assert SEVEN[2] == read(iter(loader))
 
 
+@pytest.mark.parametrize('num_workers', [0, 1])
+@pytest.mark.parametrize('delivered', [3, None])
+@pytest.mark.filterwarnings('ignore:torch.distributed is disabled')
+def test_distributed_checkpoint_loads_into_the_present_state(
+        tmp_path, num_workers, delivered):
+    """The keys of a state are those of the template, at any position."""
+    iterable = as_iterable(shuffled())
+    epoch = iter(load(iterable, num_workers))
+    first = read(epoch, delivered)
+    state = {'batches': iterable.state_after(delivered)}
+    checkpoint.save(state, checkpoint_id=tmp_path, no_dist=True)
+    restored = as_iterable(shuffled())
+    template = {'batches': restored.state_dict()}
+    assert list(state['batches']) == list(template['batches'])
+    checkpoint.load(template, checkpoint_id=tmp_path, no_dist=True)
+    restored.load_state_dict(template['batches'])
+    assert (SEVEN[0][len(first):] or SEVEN[1]) == read(iter(load(restored)))
+
+
+def test_state_of_a_worker_is_refused_by_a_stream():
+    """The text says which state fits."""
+    loader = load(as_iterable(shuffled()), 2, cls=StatefulDataLoader)
+    read(iter(loader), 3)
+    state = loader.state_dict()['_snapshot']['_worker_snapshots']
+    with pytest.raises(StateMismatchError, match='of worker 1 of 2: save st'):
+        shuffled().load_state_dict(state['worker_1']['dataset_state'])
+
+
 def test_state_of_the_stream_is_taken_up_by_workers():
     """Fuel's own state, saved without any loader."""
     stream = shuffled()
@@ -514,7 +543,7 @@ def test_state_after_more_than_the_pass_has_is_refused(build):
     assert 2 == len(list(load(resumed, 1)))
     with pytest.raises(ValueError, match='3 batches .* which has 2'):
         resumed.state_after(3)
-    assert resumed.state_after(2)['position'] == 7
+    assert json.loads(resumed.state_after(2)['stream'])['position'] == 7
 
 
 def test_sources_that_are_not_there_are_refused():

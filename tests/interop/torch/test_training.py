@@ -1,4 +1,5 @@
 """A network trained on real data, interrupted, and shared over processes."""
+import json
 import os
 import re
 import signal
@@ -65,7 +66,7 @@ def test_ranks_of_torchrun_train_one_network(tmp_path):
     assert 1 == len(set(ranks))
     # After 10 of 12 steps of two ranks, 4 of 24 batches are left.
     saved = torch.load(path, weights_only=True)['batches']
-    assert 20 == saved['position']
+    assert 20 == json.loads(saved['stream'])['position']
 
 
 @pytest.mark.parametrize('num_workers', [0, 2])
