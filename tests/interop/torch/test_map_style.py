@@ -15,7 +15,7 @@ from torch.utils.data import (
 )
 
 from fuel.datasets import H5PYDataset, IndexableDataset, IterableDataset
-from fuel.interop.torch import as_map
+from fuel.interop.torch import MapStyleDataset, as_map
 
 NUMBERS = numpy.arange(20)
 ROWS = numpy.arange(60.0, dtype='float32').reshape(20, 3)
@@ -162,3 +162,16 @@ def test_random_sampler_over_batches_repeats_with_its_generator():
             examples, sampler=sampler, batch_size=None)]
     assert draw() == draw()
     assert [6, 6, 6] == list(map(len, draw()))
+
+
+def test_example_that_a_subclass_changes_is_in_batches():
+    """`DataLoader` asks for several at once."""
+    class Doubled(MapStyleDataset):
+        """Augments an example, as users do."""
+
+        def __getitem__(self, index):
+            rows, number = super().__getitem__(index)
+            return rows, number * 2
+
+    (_, numbers), *_ = DataLoader(Doubled(in_memory()), batch_size=3)
+    assert [0, 2, 4] == numbers.tolist()
