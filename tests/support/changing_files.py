@@ -1,7 +1,7 @@
 """Files of each format, in versions that every row names.
 
-Each row of a version holds its number, in each element of the row, so it is
-seen at once whether rows, or parts of one, are of two versions.
+Each row of a version holds its number, in the lower bits of each element, so
+it is seen at once whether rows, or parts of one, are of two versions.
 """
 import csv
 import functools
@@ -23,14 +23,18 @@ from fuel.streams import DataStream
 
 NUM_ROWS = 240
 WIDTH = 40
+# More than there are of a file.
+VERSIONS = 1 << 16
 # Of chunks.
 COLUMNS = 40
 CHUNK = 24
 
 
 def rows_of(version):
-    """Return the rows of a version."""
-    return numpy.full((NUM_ROWS, WIDTH), version, 'int32')
+    """Return the rows of a version, which do not shrink when compressed."""
+    noise = numpy.random.RandomState(0).randint(
+        0, 1 << 14, (NUM_ROWS, WIDTH)).astype('int32')
+    return noise * VERSIONS + version
 
 
 def write_hdf5(path, version, **options):
@@ -73,7 +77,7 @@ def write_packed_text(path, version):
     with open(path, 'rb') as file:
         content = file.read()
     with open(path, 'wb') as file, gzip.GzipFile(
-            '', 'wb', 1, file, mtime=0) as packed:
+            '', 'wb', 0, file, mtime=0) as packed:
         packed.write(content)
 
 
@@ -311,7 +315,8 @@ class Changing:
                 parts = rows if is_batch else [rows]
                 num_rows += len(parts)
                 versions.update(*[
-                    numpy.unique(row).tolist() for row in parts])
+                    numpy.unique(numpy.asarray(row) % VERSIONS).tolist()
+                    for row in parts])
         except (FuelError, OSError):
             self.num_errors += 1
             return None
@@ -323,6 +328,9 @@ class Changing:
         error or has one version, and the next one the newest."""
         stream = self.open()
         while self.num_between < num_between:
+            if self._generator.rand() < .5:
+                # Of which nothing is decoded or fetched yet.
+                stream = self.open()
             found = self.read_epoch(stream, self._generator.choice([.5, 1, 4]))
             if found is not None:
                 versions, num_rows = found
@@ -330,7 +338,5 @@ class Changing:
                 assert NUM_ROWS == num_rows
             if self._generator.rand() < .2:
                 self.replace()
-            if self._generator.rand() < .2:
-                stream = self.open()
             assert ({self.newest}, NUM_ROWS) == self.read_epoch(stream, 0)
         assert self.num_whole > num_between // 4
