@@ -81,6 +81,10 @@ class EpochRegister:
             self._write({**self.read(), 'pending': state, 'number': None,
                          'origin': None})
 
+    def has_begun(self, session: Session, worker: int) -> bool:
+        """Return whether another worker has begun the epoch of a session."""
+        return _find(self.read()['epochs'], session, worker) is not None
+
     def is_named(self) -> bool:
         """Return whether the number of the next epoch is known."""
         return self.read()['origin'] is not None

@@ -44,8 +44,7 @@ class StreamIterable(IterableDataset[Any]):
     which_sources : tuple of str or None
     joins_batches : bool
     reader_holds_back : bool
-        Whether states are wanted for fewer batches than were read, also
-        without workers.  Trainers that are known are noticed.
+        Whether states are of fewer batches than were read, without workers.
 
     Notes
     -----
@@ -124,14 +123,19 @@ class StreamIterable(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator over an epoch, or this worker's part of it."""
         self._clear_after_fork()
-        self._check_reader()
+        self._rank.check_world()
+        if not (self.stream.produces_examples or self.joins_batches):
+            callers.refuse_to_collate()
         info = get_worker_info()
         if info is None:
+            self._check_position()
             self._share = Share(self._begin_here, self._read)
             return self._share
         if info.num_workers > 1:
             check_one_to_one(self.stream)
         session = Session(info.seed - info.id, self._begun)
+        if not self._register.has_begun(session, info.id):
+            self._check_position()
         self._begun += 1
         resumed, self._resumed = self._resumed, None
         self._share = (self._begin(session, info.id, info.num_workers)
@@ -139,11 +143,8 @@ class StreamIterable(IterableDataset[Any]):
                        else self._resume(session, resumed))
         return self._share
 
-    def _check_reader(self) -> None:
-        """Refuse loaders and trainers that would read what is wrong."""
-        self._rank.check_world()
-        if not (self.stream.produces_examples or self.joins_batches):
-            callers.refuse_to_collate()
+    def _check_position(self) -> None:
+        """Refuse trainers that would go on somewhere else."""
         callers.refuse_to_skip(self._register.is_named(),
                                self._register.is_resumed())
         callers.refuse_to_restart(self._register.is_resumed())
@@ -163,8 +164,7 @@ class StreamIterable(IterableDataset[Any]):
         Raises
         ------
         ValueError
-            If the epoch is before those that are known here, or Accelerate
-            would share the batches of this rank again.
+            If the epoch is before those that are known, or shared again.
 
         Examples
         --------
