@@ -54,6 +54,11 @@ def make_parser() -> CommandParser:
                              'server_journal')
     parser.add_argument('--no-journal', dest='journal', action='store_false',
                         help='keep no such record', default=None)
+    parser.add_argument('--no-restart', dest='restart', action='store_false',
+                        help='do not start the server again when a crash '
+                             'ended it; default: it is, if it keeps a '
+                             'journal')
+    parser.add_argument('--supervised', type=int, help=argparse.SUPPRESS)
     parser.add_argument('--reconnect', type=float, metavar='SECONDS',
                         help='how long batches of a client that vanished are '
                              'held for its successor; default: the setting '
@@ -156,9 +161,32 @@ def main(args: Sequence[str] | None = None) -> int:
         parser.error('give either module:function or --status ADDRESS')
     if options.status is not None:
         return _print_status(options.status, options.curve)
+    if options.restart and options.supervised is None and _keeps_journal(
+            options):
+        from fuel.server.start import serve_again
+        return serve_again([sys.executable, '-m', 'fuel.bin.fuel_server',
+                            *given, '--supervised'])
+    return _serve(parser, options)
+
+
+def _keeps_journal(options: argparse.Namespace) -> bool:
+    """Return whether another server at the port would go on."""
+    from fuel import config
+    from fuel.server.journal import default_path
+    if options.journal is not None or not options.port:
+        return bool(options.journal and options.port)
+    return default_path(
+        config.server_journal, options.host, options.port) is not None
+
+
+def _serve(parser: argparse.ArgumentParser,
+           options: argparse.Namespace) -> int:
+    """Serve the user's stream in this process."""
     from zmq import ZMQError
 
-    from fuel.server import start_server
+    from fuel.server.start import end_with_supervisor, start_server
+    if options.supervised is not None:
+        end_with_supervisor(options.supervised)
     try:
         start_server(
             _build(parser, options.stream), options.port, options.hwm,

@@ -2,9 +2,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
+import subprocess
 import sys
 import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from fuel.kernels import termination
@@ -15,6 +20,12 @@ log = logging.getLogger(__name__)
 
 # Seconds that a stage may hold the interpreter after SIGTERM.
 _GRACE = 5
+# Signals of a process that crashed. SIGKILL is none: whoever sent it, such as
+# a system without memory, wants the process gone.
+_CRASHES = ('SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGILL', 'SIGSEGV')
+# A server that crashes more often in so many seconds is not started again.
+_MOST_CRASHES = 5
+_CRASH_PERIOD = 60.0
 
 
 def start_server(data_stream: StreamLike, port: int = 5557, hwm: int = 10,
@@ -71,3 +82,91 @@ def _wait(server: Server) -> None:
         log.info('interrupted')
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+def serve_again(command: Sequence[str]) -> int:
+    """Run a server in a process of its own, and again when it crashed.
+
+    A server that keeps a journal goes on where it was, and its clients with
+    it.  SIGTERM and Ctrl-C are passed on.
+
+    Parameters
+    ----------
+    command : sequence of str
+        What starts the server.  The number of a descriptor is appended; the
+        process is to pass it to :func:`end_with_supervisor`.
+
+    Returns
+    -------
+    int
+        The exit status: that of the server, or 128 and the number of the
+        signal that ended it.
+    """
+    crashes: list[float] = []
+    reading, writing = os.pipe()
+    try:
+        while True:
+            with subprocess.Popen(  # noqa: S603 (the command's own)
+                    [*command, str(reading)], pass_fds=[reading],
+                    process_group=0) as server:
+                status, is_asked = _wait_for(server)
+            crash = _name_of(-status)
+            if is_asked or crash not in _CRASHES:
+                return status if status >= 0 else 128 - status
+            now = time.monotonic()
+            crashes = [then for then in crashes
+                       if now - then < _CRASH_PERIOD] + [now]
+            if len(crashes) > _MOST_CRASHES:
+                sys.stderr.write(
+                    f'Fuel server: {crash} ended it {len(crashes)} times in '
+                    f'{_CRASH_PERIOD:.0f} seconds, so it is not started '
+                    'again\n')
+                return 128 - status
+            sys.stderr.write(f'Fuel server: {crash} ended it; it is started '
+                             'again, and goes on from its journal\n')
+            sys.stderr.flush()
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def _wait_for(server: subprocess.Popen[bytes]) -> tuple[int, bool]:
+    """Wait for a process, which gets the signals that end this one.
+
+    Returns: its status, and whether a signal asked it to end.
+    """
+    asked = []
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        server.send_signal(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(number, forward) for number in numbers]
+    try:
+        status = server.wait()
+    finally:
+        for number, handler in zip(numbers, previous, strict=True):
+            signal.signal(number, handler)
+    return status, bool(asked)
+
+
+def _name_of(number: int) -> str:
+    """Return the name of a signal, '' if there is none of that number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ''
+
+
+def end_with_supervisor(descriptor: int) -> None:
+    """Let this process get SIGTERM when its supervisor is gone.
+
+    `descriptor`: the reading end of a pipe of :func:`serve_again`.
+    """
+    def wait() -> None:
+        os.read(descriptor, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(
+        target=wait, name='fuel-supervised', daemon=True).start()

@@ -1,13 +1,16 @@
 """The command ``fuel-server``."""
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from support.process_pipelines import build
+from support.waiting import wait_until
 
 from fuel.bin.fuel_server import main
 from fuel.exceptions import ServerError
@@ -24,11 +27,11 @@ pytestmark = pytest.mark.timeout(60)
     (['no_such_module:f'], "no module 'no_such_module'"),
     (['os:no_such'], "'os' has no function 'no_such'"),
     (['os:getcwd', '--sharing', 'odd'], 'invalid choice')])
-def test_command_with_a_mistake_says_what_is_wrong(args, text, capsys):
+def test_command_with_a_mistake_says_what_is_wrong(args, text, capfd):
     """With the exit status of a usage error."""
     with pytest.raises(SystemExit, match='2'):
-        main(args)
-    assert text in capsys.readouterr().err
+        sys.exit(main(args))
+    assert text in capfd.readouterr().err
 
 
 def test_help_names_the_parts(capsys):
@@ -132,3 +135,98 @@ def test_command_serves_the_users_stream(tmp_path, launcher):
         assert process.wait(20) == 0
         assert process.stderr.read() == ''
     assert batches == [[1, 2], [3]]
+
+
+CRASHING = """
+    import ctypes, os
+    from pathlib import Path
+    from fuel.datasets import IndexableDataset
+    from fuel.schemes import SequentialScheme
+    from fuel.streams import DataStream
+    from fuel.transformers import Mapping
+    crashes = Path('crashes')
+    def crash(batch):
+        if batch[0][0] == 6 and len(crashes.read_text()) < {most}:
+            with crashes.open('a') as file:
+                file.write('x')
+            ctypes.string_at(0)
+        return batch
+    def build():
+        Path('pid').write_text(str(os.getpid()))
+        stream = DataStream(IndexableDataset(list(range(20))),
+                            iteration_scheme=SequentialScheme(20, 2))
+        return Mapping(stream, crash)
+    def fail():
+        ctypes.string_at(0)
+"""
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a function that starts the command over what a function of a
+    module of the user's builds."""
+    (tmp_path / 'crashes').touch()
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        port = free.getsockname()[1]
+    started = []
+
+    def serve(most, *options, function='build'):
+        (tmp_path / 'mine.py').write_text(
+            textwrap.dedent(CRASHING.format(most=most)))
+        process = subprocess.Popen(
+            [sys.executable, '-m', 'fuel.bin.fuel_server', f'mine:{function}',
+             '--port', str(port), '--journal', 'journal', *options],
+            cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+        started.append(process)
+        return process, port
+    yield serve
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_server_that_crashed_is_started_again_and_goes_on(serve):
+    """Its client gets each batch once; a signal ends both processes."""
+    process, port = serve(2)
+    with ServerDataStream(('data',), port=port) as client:
+        batches = [batch.tolist() for (batch,) in client.get_epoch_iterator()]
+    assert [[i, i + 1] for i in range(0, 20, 2)] == batches
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 0
+    assert process.stderr.read().count('SIGSEGV ended it; it is started') == 2
+
+
+def test_server_that_keeps_crashing_is_not_started_for_ever(serve):
+    """The status is that of the signal."""
+    process, _ = serve(0, function='fail')
+    assert process.wait(50) == 128 + signal.SIGSEGV
+    error = process.stderr.read()
+    assert error.count('it is started again') == 5
+    assert 'SIGSEGV ended it 6 times in 60 seconds' in error
+
+
+def test_server_is_not_started_again_unless_wanted(serve):
+    """The crash is that of the command."""
+    process, _ = serve(0, '--no-restart', function='fail')
+    assert process.wait(20) == -signal.SIGSEGV
+    assert 'started again' not in process.stderr.read()
+
+
+def test_server_ends_with_the_command_that_supervises_it(serve, tmp_path):
+    """Also if that is killed: the port is free again."""
+    process, _ = serve(0)
+    process.stderr.readline()
+    server = int((tmp_path / 'pid').read_text())
+    assert server != process.pid
+    process.kill()
+
+    def is_gone():
+        try:
+            os.kill(server, 0)
+        except ProcessLookupError:
+            return True
+        # Nobody may have waited for it yet.
+        return '(zombie)' in Path(f'/proc/{server}/status').read_text()
+    wait_until(is_gone, 'the end of the server')

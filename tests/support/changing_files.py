@@ -9,6 +9,7 @@ import gzip
 import itertools
 import os
 import shutil
+import sys
 
 import h5py
 import numpy
@@ -225,6 +226,40 @@ SCHEMES = {
     'shuffled': lambda: ShuffledScheme(NUM_ROWS, CHUNK),
     'examples': lambda: SequentialExampleScheme(NUM_ROWS),
 }
+
+
+def changing_file(tmp_path, kind, seed):
+    """Return a local file, or folder, of some kind that changes."""
+    write, open_set = {**FILES, **TABLES, **FOLDERS}[kind]
+    generator = numpy.random.RandomState(seed)
+    path, new = tmp_path / 'data', tmp_path / 'new'
+    suffix = {'csv': '.csv', 'packed text': '.gz'}.get(kind, '')
+    path = path.with_suffix(suffix)
+    put = replace_folder if kind in FOLDERS else replace_file
+    written = []
+
+    def replace(version):
+        if not path.exists():
+            write(path, version)
+            written.append(version)
+            return version
+        how = WAYS[generator.randint(len(WAYS))]
+        if how != 'touch':
+            written.append(version)
+        write(new, written[-1])
+        put(path, new, how)
+        return written[-1]
+
+    return Changing(replace, lambda: open_set(path), generator)
+
+
+def report(kind, changing, capsys):
+    """Print what became of the epochs over a file that changed."""
+    with capsys.disabled():
+        sys.stdout.write(
+            f'{kind}: {changing.num_between} replacements between two reads '
+            f'of one epoch; {changing.num_whole} epochs of one version, '
+            f'{changing.num_errors} errors\n')
 
 
 # Elements of a row of remote files, so that an epoch takes several requests.

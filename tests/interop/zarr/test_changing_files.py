@@ -1,0 +1,21 @@
+"""Files of arrays that are replaced while epochs read them."""
+import pytest
+from support.changing_files import FOLDERS, changing_file, report
+
+
+@pytest.mark.parametrize('kind', FOLDERS)
+def test_epochs_over_a_changing_file_have_one_version(tmp_path, kind):
+    """Or end in an error, and the next one has the newest."""
+    changing_file(tmp_path, kind, 1).check(3)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize('seed', [1, 2])
+@pytest.mark.parametrize('kind', FOLDERS)
+def test_many_epochs_over_a_changing_file_have_one_version(
+        tmp_path, capsys, kind, seed):
+    """For two hundred replacements between two reads of one epoch."""
+    changing = changing_file(tmp_path, kind, seed)
+    changing.check(200)
+    report(kind, changing, capsys)
