@@ -373,6 +373,8 @@ cdef extern from *:
                 relay->spent = 0;
             relay->seen = FUEL_LOAD(relay->epoch);
             if (FUEL_LOAD(relay->is_unbound) && relay->listening >= 0) {
+                /* Forked processes may have it too, and accept nobody. */
+                shutdown(relay->listening, SHUT_RDWR);
                 close(relay->listening);
                 FUEL_STORE(relay->listening, -1);
             }

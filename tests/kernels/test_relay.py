@@ -1,6 +1,7 @@
 """The relay between clients and the server's own socket."""
 import os
 import select
+import signal
 import socket
 import threading
 
@@ -189,3 +190,19 @@ def test_port_is_free_once_it_is_unbound(make):
     socket.create_server(world.address).close()
     client.sendall(b'x')
     receive(server, 1)
+
+
+def test_port_is_free_although_a_forked_process_has_it(make):
+    """A worker that outlives the server takes no clients in its place."""
+    world = make()
+    child = os.fork()
+    if not child:
+        signal.pause()
+    try:
+        wait_until(world.relay.unbind)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(world.address)
+        socket.create_server(world.address).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
