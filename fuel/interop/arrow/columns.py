@@ -41,9 +41,13 @@ def type_of(arrow: pyarrow.DataType) -> tuple[numpy.dtype[Any],
         return numpy.dtype(f'timedelta64[{arrow.unit}]'), ()
     if types.is_date(arrow):
         return numpy.dtype('datetime64[D]'), ()
-    if types.is_boolean(arrow) or types.is_integer(arrow) \
-            or types.is_floating(arrow):
-        return numpy.dtype(arrow.to_pandas_dtype()), ()
+    if types.is_boolean(arrow):
+        return numpy.dtype(bool), ()
+    if types.is_integer(arrow) or types.is_floating(arrow):
+        # PyArrow's own name for it needs pandas.
+        kind = ('f' if types.is_floating(arrow) else
+                'u' if types.is_unsigned_integer(arrow) else 'i')
+        return numpy.dtype(f'{kind}{arrow.bit_width // 8}'), ()
     return OBJECT, ()
 
 

@@ -18,7 +18,7 @@ from fuel.interop.arrow.columns import common_type, rows_of, type_of
 from fuel.interop.arrow.messages import (
     BATCH, DICTIONARY, MAX_ROWS, Message, messages)
 from fuel.storage.file_bytes import FileBytes, Versioned
-from fuel.storage.raw_file import FileWatch, raw_file_at
+from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import own_objects
 from fuel.suggestions import did_you_mean
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
@@ -127,16 +127,16 @@ class TablePart(Part):
 class FilePart(Part):
     """A file, whose groups are the same for all columns.
 
-    `watch`: of the file.
+    `watched`: the file, whose state is looked at.
     `counts`: the rows of each group.
     """
 
-    def __init__(self, watch: FileWatch | FileBytes, schema: pyarrow.Schema,
+    def __init__(self, watched: FileBytes, schema: pyarrow.Schema,
                  counts: Sequence[int],
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
-        super().__init__(watch.path, schema, constants)
-        self.watch = watch
-        self.files = (watch,)
+        super().__init__(watched.path, schema, constants)
+        self._watched = watched
+        self.files = (watched,)
         self._counts = counts
         if min(counts, default=0) < 0 or sum(counts) > MAX_ROWS:
             raise DamagedFileError(
@@ -145,11 +145,23 @@ class FilePart(Part):
 
     def check(self) -> None:
         """See :meth:`Part.check`."""
-        self.watch.check()
+        self._watched.check()
 
     def lengths(self, name: str) -> Sequence[int]:
         """See :meth:`Part.lengths`."""
         return self._counts
+
+
+def _open_watched(path: str) -> tuple[pyarrow.OSFile, FileBytes]:
+    """Open a file for PyArrow, and to look at whether it changes."""
+    file = raw_file_at(path)
+    source = pyarrow.OSFile(path)
+    # PyArrow opens a name, and many of its releases tell no descriptor.
+    if not file.is_current():
+        raise DamagedFileError(
+            f'{path} was changed or replaced while it was being opened: open '
+            f'it when it is written')
+    return source, file
 
 
 class ParquetPart(FilePart):
@@ -159,13 +171,12 @@ class ParquetPart(FilePart):
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
         # Not mapped: a file that is cut would end the process. What is read
         # is read by its place, so forked children share no position.
-        source = pyarrow.OSFile(path)
-        watch = FileWatch(path, source.fileno())
+        source, watched = _open_watched(path)
         self._file = file = pyarrow.parquet.ParquetFile(
             source, page_checksum_verification=True)
         counts = [file.metadata.row_group(group).num_rows
                   for group in range(file.num_row_groups)]
-        super().__init__(watch, file.schema_arrow, counts, constants)
+        super().__init__(watched, file.schema_arrow, counts, constants)
 
     def column(self, name: str, group: int) -> Any:
         """See :meth:`Part.column`."""
@@ -177,23 +188,21 @@ class IPCFilePart(FilePart):
 
     def __init__(self, path: str,
                  constants: Mapping[str, pyarrow.Scalar]) -> None:
-        self._source = pyarrow.OSFile(path)
-        watch = FileWatch(path, self._source.fileno())
+        self._source, file = _open_watched(path)
         with pyarrow.ipc.open_file(self._source) as reader:
             schema = reader.schema
             num_batches = reader.num_record_batches
-        file = raw_file_at(path)
         found = list(messages(file, len(FILE_MAGIC)))
         counts = [each.num_rows for each in found if each.kind == BATCH]
         head = file.read(found[0].start, found[0].stop - found[0].start)
         # The schema and the batches are in the file twice.
-        if (file.identity != watch.identity or len(counts) != num_batches
+        if (len(counts) != num_batches
                 or pyarrow.ipc.read_schema(pyarrow.py_buffer(head)) != schema):
             raise DamagedFileError(
                 f'{path}: its beginning and its end tell of different '
                 f'columns or batches: the file is damaged, or was changed '
                 f'while it was being opened')
-        super().__init__(watch, schema, counts, constants)
+        super().__init__(file, schema, counts, constants)
         self._reader = functools.cache(self._open)
 
     def _open(self, name: str) -> pyarrow.ipc.RecordBatchFileReader:

@@ -1,5 +1,8 @@
 """Types of columns, and of one column in several files."""
 import datetime
+import subprocess
+import sys
+import textwrap
 
 import numpy
 import polars
@@ -188,3 +191,25 @@ def test_two_columns_of_one_name_are_refused():
     data = pyarrow.table([[1], [2]], names=['x', 'x'])
     with pytest.raises(ValueError, match="has 2 columns 'x'"):
         ArrowDataset(data)
+
+
+def test_numbers_are_read_without_pandas():
+    """PyArrow would ask it for their types."""
+    found = subprocess.run([sys.executable, '-c', textwrap.dedent("""
+        import sys
+
+        class WithoutPandas:
+            def find_spec(self, name, path=None, target=None):
+                if name == 'pandas':
+                    raise ModuleNotFoundError(name)
+
+        sys.meta_path.insert(0, WithoutPandas())
+        import pyarrow
+        from fuel.interop.arrow import ArrowDataset
+        table = pyarrow.table({
+            name: pyarrow.array([1], name) for name in (
+                'int8', 'uint64', 'float16', 'float32', 'float64')})
+        print(*[rows.dtype for rows in ArrowDataset(
+            table, columns=table.column_names).get_data(None, [0])])
+        """)], check=True, capture_output=True, text=True)
+    assert 'float16 float32 float64 int8 uint64' == found.stdout.strip()
