@@ -150,9 +150,14 @@ class RowsDataset(SplitDataset):
         now = self.readers
         try:
             for source in self.provides_sources:
-                check_same_length(before[source].path, len(before[source]),
-                                  len(now[source]))
-        except (KeyError, StateMismatchError):
+                path = before[source].path
+                if source not in now:
+                    raise StateMismatchError(
+                        f'{path!r} had the source {source!r} when the data '
+                        f'set was made, and now has {sorted(now)}: make the '
+                        f'data set again')
+                check_same_length(path, len(before[source]), len(now[source]))
+        except StateMismatchError:
             self.readers = before
             raise
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.testing import assert_array_equal
 
 from fuel.datasets.npy import NPYDataset
-from fuel.exceptions import DamagedFileError
+from fuel.exceptions import DamagedFileError, StateMismatchError
 from fuel.schemes import ShuffledScheme
 from fuel.storage import npy
 from fuel.storage.mapped import MappedReader
@@ -285,6 +285,19 @@ def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
         file.truncate(4000)
     with pytest.raises(DamagedFileError, match='x.npy'):
         list(epoch)
+
+
+def test_archive_that_lacks_a_source_later_is_told(tmp_path):
+    """When the next epoch begins."""
+    path = tmp_path / 'data.npz'
+    numpy.savez(path, x=numpy.arange(9), y=numpy.arange(9))
+    dataset = NPYDataset(path)
+    list(epoch_of(dataset))
+    numpy.savez(tmp_path / 'new.npz', x=numpy.arange(9))
+    os.replace(tmp_path / 'new.npz', path)
+    with pytest.raises(
+            StateMismatchError, match=r"source 'y' when.*now has \['x'\]"):
+        next(epoch_of(dataset))
 
 
 @pytest.mark.parametrize('save', [numpy.savez, numpy.savez_compressed])

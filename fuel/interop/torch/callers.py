@@ -47,10 +47,13 @@ def find_caller(*names: str) -> Any:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        owner = frame.f_locals.get('self')
-        if any(f'{cls.__module__}.{cls.__qualname__}' in names
-               for cls in type(owner).__mro__):
-            return owner
+        # Before Python 3.13 a frame keeps the objects that it was asked for,
+        # such as a batch, so that others are left alone.
+        if 'self' in frame.f_code.co_varnames:
+            owner = frame.f_locals.get('self')
+            if any(f'{cls.__module__}.{cls.__qualname__}' in names
+                   for cls in type(owner).__mro__):
+                return owner
         frame = frame.f_back
     return None
 
