@@ -210,7 +210,7 @@ class CSVDataset(SplitDataset):
             return None
         if begins(requests):
             self._renew()
-        reader = VersionReader(self, requests, lambda: [self.records.files])
+        reader = VersionReader(self, requests, lambda: [self.records])
         if isinstance(requests, IndexRequests):
             return ExampleReader(requests, reader)
         return reader

@@ -2,9 +2,9 @@
 from __future__ import annotations
 
 import itertools
-import operator
+import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol
 
 import numpy
 
@@ -61,8 +61,12 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
         converted) else {}
 
 
-#: The files of each source.
-Files: TypeAlias = list[Sequence[Versioned]]
+class ReadsFiles(Protocol):
+    """What a data set reads files with."""
+
+    @property
+    def files(self) -> Sequence[Versioned]:
+        """The files; they stay the same ones."""
 
 
 class VersionReader(RequestReader):
@@ -71,16 +75,17 @@ class VersionReader(RequestReader):
     A file that an epoch has begun to read may be closed, and be another one
     when it is opened again: by somebody else who uses the data set.
 
-    `find_files`: returns the files that the data set reads now.
-    `version`: of those that it read last.
+    `find_readers`: returns what the data set reads its files with now.
+    `version`: of the files that it read last.
     """
 
     def __init__(self, dataset: Any, requests: RequestIterator,
-                 find_files: Callable[[], Files]) -> None:
+                 find_readers: Callable[[], Sequence[ReadsFiles]]) -> None:
         super().__init__(dataset, requests, None)
-        self._find_files = find_files
+        self._find_readers = find_readers
         self.version: Version = ()
-        self._files: Files = []
+        # Held weakly: who closes a data set may want to write to its files.
+        self._readers: list[weakref.ref[ReadsFiles]] = []
         self._identities: dict[str, tuple[int, ...]] = {}
 
     def get(self, request: Any) -> Batch:
@@ -94,22 +99,24 @@ class VersionReader(RequestReader):
     def check_version(self) -> None:
         """Raise DamagedFileError if the data set reads another version of a
         file than the epoch has read."""
-        found = self._find_files()
-        if len(found) == len(self._files) and all(map(
-                operator.is_, found, self._files)):
-            # There may be thousands, which each batch would look at.
+        found = self._find_readers()
+        if len(found) == len(self._readers) and all(
+                known() is reader for known, reader in zip(
+                    self._readers, found, strict=True)):
+            # There may be thousands of files, which each batch would look at.
             return
-        files = list(itertools.chain.from_iterable(found))
+        files = [file for reader in found for file in reader.files]
         for file in files:
             if self._identities.setdefault(
                     file.path, file.identity) != file.identity:
                 raise other_version(file.path)
-        self._files, self.version = found, version_of(files)
+        self._readers = list(map(weakref.ref, found))
+        self.version = version_of(files)
 
 
-def files_of(parts: Parts) -> Files:
-    """Return the files that each reader reads."""
-    return [reader.files for reader, _ in parts]
+def readers_of(parts: Parts) -> list[Reader]:
+    """Return the readers of some sources."""
+    return [reader for reader, _ in parts]
 
 
 class FileReader(VersionReader):
@@ -120,12 +127,22 @@ class FileReader(VersionReader):
 
     def __init__(self, dataset: Any, requests: RequestIterator,
                  find_parts: Callable[[], Parts]) -> None:
-        super().__init__(dataset, requests, lambda: files_of(find_parts()))
+        super().__init__(dataset, requests, lambda: readers_of(find_parts()))
         self._find_parts = find_parts
         self._prefetch: Callable[[int], None] | None = None
         self._is_open = False
-        # Reads on where nothing is to be prefetched.
-        self.compiled: BatchReader | None = None
+        # Reads on where nothing is to be prefetched.  Held weakly, since it
+        # has this reader: both let go of the file when an epoch is dropped.
+        self._compiled: weakref.ref[BatchReader] | None = None
+
+    @property
+    def compiled(self) -> BatchReader | None:
+        """What reads whole batches in C, if anything does."""
+        return None if self._compiled is None else self._compiled()
+
+    def hand_over(self, compiled: BatchReader) -> None:
+        """Let a compiled reader read on, which falls back to this one."""
+        self._compiled = weakref.ref(compiled)
 
     def read(self) -> Batch:
         """Return the next batch."""
@@ -146,9 +163,10 @@ class FileReader(VersionReader):
     def get(self, request: Any) -> Batch:
         """Return the data of a request."""
         data = super().get(request)
-        if self.compiled is not None:
+        compiled = self.compiled
+        if compiled is not None:
             # Other sources may have been chosen, in other files.
-            self.compiled.version = self.version
+            compiled.version = self.version
         return data
 
     def _open(self) -> None:
@@ -164,16 +182,18 @@ class FileReader(VersionReader):
         self._prefetch = prefetcher_of(
             upcoming, self._find_parts(), self.dataset.num_examples)
         self._is_open = True
-        if self.compiled is not None:
+        compiled = self.compiled
+        if compiled is not None:
             self.check_version()
-            self.compiled.version = self.version
-            self.compiled.is_open = self._prefetch is None
+            compiled.version = self.version
+            compiled.is_open = self._prefetch is None
 
     def close(self) -> None:
         """Release what was prefetched."""
         self._is_open, self._prefetch = False, None
-        if self.compiled is not None:
-            self.compiled.is_open = False
+        compiled = self.compiled
+        if compiled is not None:
+            compiled.is_open = False
 
 
 class FileExampleReader(ExampleReader):
@@ -183,7 +203,7 @@ class FileExampleReader(ExampleReader):
     def __init__(self, dataset: Any, requests: IndexRequests,
                  find_parts: Callable[[], Parts]) -> None:
         super().__init__(requests, VersionReader(
-            dataset, requests, lambda: files_of(find_parts())))
+            dataset, requests, lambda: readers_of(find_parts())))
         self._dataset = dataset
         self._find_parts = find_parts
         self._fetch: RequestPrefetcher | None = None
@@ -241,10 +261,11 @@ def read_file(dataset: Any, requests: RequestIterator | None,
         return reader
     dtypes = ([part.dtype for part, _ in find_parts()]
               if options.conversions else [None] * len(dataset.sources))
-    reader.compiled = BatchReader(
+    compiled = BatchReader(
         requests, reader, dataset, **_conversions(
             requests, options, dataset.sources, dtypes))
-    return reader.compiled
+    reader.hand_over(compiled)
+    return compiled
 
 
 def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],

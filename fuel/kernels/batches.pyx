@@ -129,6 +129,7 @@ cdef class BatchReader(IndexReader):
     `version`: of the files that the epoch reads; `fallback` refuses others.
     """
 
+    cdef object __weakref__
     cdef object owner
     # In whose order the converters are, if there are any.
     cdef tuple sources

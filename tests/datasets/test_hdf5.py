@@ -1,4 +1,5 @@
 """H5PYDataset: splits, subsets, sources, requests, errors."""
+import gc
 import pathlib
 import pickle
 
@@ -463,6 +464,22 @@ def test_get_data_works_without_open_and_close_twice_is_harmless(path):
     second.close()
     with h5py.File(path, 'a') as file:
         assert 'features' in file
+
+
+def test_file_is_free_when_its_stream_is_closed_and_an_epoch_dropped(path):
+    """At once, without the garbage collector: it can be written."""
+    stream = DataStream(H5PYDataset(path, ('train',)),
+                        iteration_scheme=SequentialScheme(80, 20))
+    gc.disable()
+    try:
+        epoch = stream.get_epoch_iterator()
+        next(epoch), next(epoch)
+        stream.close()
+        del epoch, stream
+        with h5py.File(path, 'a') as file:
+            assert 'features' in file
+    finally:
+        gc.enable()
 
 
 def test_handle_is_kept_from_one_epoch_to_the_next(path):
