@@ -21,8 +21,10 @@ DEFINITIONS = '\n'.join(example.source for example in (
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """Return what runs a program in several processes at once."""
+    # The programs save files where they run.
+    monkeypatch.chdir(tmp_path)
     (tmp_path / 'digits.py').write_text(DEFINITIONS)
 
     def run(program, environments):
