@@ -66,6 +66,15 @@ class Shard(NamedTuple):
         """Which of those items is the rank's (int)."""
         return 0 if self.splits else self.rank
 
+    def part(self, size: int) -> slice:
+        """Return the rows of a batch of a usual size that are the rank's."""
+        return _part(self.rank, self.num_shards, size)
+
+
+def _part(place: int, ranks: int, size: int) -> slice:
+    """Return which rows of a batch go to one of several ranks."""
+    return slice(place * size // ranks, (place + 1) * size // ranks)
+
 
 class FoundShard(Shard):
     """A share whose rank was found where the share was taken."""
@@ -172,7 +181,7 @@ class Round:
         self.left -= ranks
         if not 0 <= place < ranks:
             return None
-        rows = slice(place * total // ranks, (place + 1) * total // ranks)
+        rows = _part(place, ranks, total)
         return Rows(rows, total, real) if rows.start < rows.stop else None
 
 
