@@ -49,8 +49,8 @@ autodoc_default_options = {
 }
 # The libraries of bridges, where they are not installed.
 autodoc_mock_imports = [
-    name for name in ('accelerate', 'grain', 'jax', 'lightning', 'pyarrow',
-                      'ray', 'torch', 'zarr')
+    name for name in ('accelerate', 'grain', 'jax', 'keras', 'lightning',
+                      'pyarrow', 'ray', 'torch', 'zarr')
     if find_spec(name) is None]
 autodoc_member_order = 'bysource'
 # The docstrings give the types in words; the signatures stay readable.

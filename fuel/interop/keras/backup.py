@@ -36,7 +36,7 @@ class Backup(keras.callbacks.Callback):
 
     Attributes
     ----------
-    folder : Path
+    folder : pathlib.Path
 
     Notes
     -----
