@@ -35,17 +35,24 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
     ------
     TypeError
         If the loader is one over something else.
+    ValueError
+        If Accelerate is to save the states of loaders, which it takes for
+        those of batches that it shares.
     """
     if not isinstance(loader.dataset, StreamIterable):
         raise TypeError(
             'prepare takes a loader over as_iterable(stream), got one over '
             f'{type(loader.dataset).__name__}: pass it to '
             'accelerator.prepare()')
+    if accelerator.use_stateful_dataloader:
+        raise ValueError(
+            'use_stateful_dataloader=True saves positions of batches that '
+            'Accelerate shares: leave it out, and save '
+            'as_iterable(...).state_after(count)')
     prepared: Any = prepare_data_loader(
         loader, accelerator.device, num_processes=1, process_index=0,
         put_on_device=accelerator.device_placement, dispatch_batches=False,
-        non_blocking=accelerator.non_blocking,
-        use_stateful_dataloader=accelerator.use_stateful_dataloader)
+        non_blocking=accelerator.non_blocking)
     # As accelerator.prepare() marks its own, which it then leaves alone.
     prepared._is_accelerate_prepared = True
     return accelerator.prepare_data_loader(prepared)

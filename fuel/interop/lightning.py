@@ -37,8 +37,9 @@ class DataModule(LightningDataModule):
     Raises
     ------
     ValueError
-        While it trains, if batches cannot be shared evenly by the ranks and
-        `uneven` does not say how; see `as_iterable`.
+        If one iterable is given twice; while it trains, if batches cannot
+        be shared evenly by the ranks and `uneven` does not say how; see
+        `as_iterable`.
 
     Examples
     --------
@@ -56,6 +57,13 @@ class DataModule(LightningDataModule):
                  test: StreamLike | StreamIterable | None = None,
                  num_workers: int = 0, **options: Any) -> None:
         super().__init__()
+        given = [one for one in (train, val, test)
+                 if isinstance(one, StreamIterable)]
+        if len(set(map(id, given))) < len(given):
+            raise ValueError(
+                'train, val and test must be different: a state is that of '
+                'the epoch of an iterable that was begun last. Make an '
+                'as_iterable(stream) for each of them')
         self._options = {
             'batch_size': None, 'num_workers': num_workers, **options}
         self._train = None if train is None else TrainingBatches(
@@ -104,10 +112,10 @@ class TrainingBatches:
         self._batches = batches
         batches.reader_holds_back = True
         self._loader = DataLoader(batches, **options)
-        # The epoch that is read, and how many of its batches were used
-        # before the pass over what was left of it.
-        self._epoch: int | None = None
-        self._used_before = 0
+        # The loop that reads the pass, the number of its epoch, and how many
+        # batches it had trained on before the pass.
+        self._loop: Any = None
+        self._epoch = self._trained_before = 0
         self._loaded: State | None = None
 
     def __len__(self) -> int:
@@ -116,31 +124,51 @@ class TrainingBatches:
 
     def __iter__(self) -> Iterator[Any]:
         """Return an iterator whose epoch begins with its first batch."""
-        loaded, self._loaded = self._loaded, None
-        self._used_before = 0 if loaded is None else loaded['used']
-        self._epoch = self._trainer.current_epoch
-        yield from self._loader
+        if self._loaded is None and self._loop is not None and (
+                not self._num_trained):
+            # Lightning drops a pass whose first batch it has prefetched.
+            self._batches.load_state_dict(self._batches.state_after(0))
+        self._loaded = None
+        self._loop = self._module.trainer.fit_loop
+        self._trained_before = 0
+        self._trained_before = self._num_trained
+        self._epoch = self._epoch_of_loop
+        for batch in self._loader:
+            yield batch
+            # The first one may be prefetched before the epoch is counted.
+            self._epoch = self._epoch_of_loop
 
     @property
-    def _trainer(self) -> Any:
-        return self._module.trainer
+    def _num_trained(self) -> int:
+        """How many batches of this pass were trained on (int)."""
+        trained: int = self._loop.epoch_loop.batch_progress.total.processed
+        return trained - self._trained_before
+
+    @property
+    def _epoch_of_loop(self) -> int:
+        number: int = self._loop.epoch_progress.current.processed
+        return number
+
+    def _is_over(self) -> bool:
+        """Return whether Lightning trains on nothing more of this pass."""
+        progress = self._loop.epoch_loop.batch_progress
+        done = progress.current.processed
+        if done >= self._loop.max_batches or (
+                progress.is_last_batch and done == progress.current.ready):
+            return True
+        # With more steps, Lightning goes on where these ended.
+        is_cut = 0 <= self._loop.max_steps <= self._loop.epoch_loop.global_step
+        return self._epoch_of_loop != self._epoch and not is_cut
 
     def state_dict(self) -> State:
-        """Return the position after the batches that were trained on.
-
-        `used`: how many batches of its epoch were.
-        """
+        """Return the position after the batches that were trained on."""
         if self._loaded is not None:
             return self._loaded
-        if self._epoch is None:
-            return {'used': 0, 'batches': self._batches.state_dict()}
-        progress = self._trainer.fit_loop.epoch_loop.batch_progress
-        used = progress.current.processed
-        if (self._trainer.current_epoch != self._epoch
-                or used >= self._trainer.num_training_batches):
-            return {'used': 0, 'batches': self._batches.state_after()}
-        return {'used': used, 'batches': self._batches.state_after(
-            used - self._used_before)}
+        if self._loop is None:
+            return {'batches': self._batches.state_dict()}
+        trained = self._num_trained
+        return {'batches': self._batches.state_after(
+            None if trained and self._is_over() else trained)}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a position with the next iteration."""

@@ -16,10 +16,11 @@ from fuel.transformers import Filter
 class Model(lightning.LightningModule):
     """A model that writes down what it is trained on."""
 
-    def __init__(self, folder, kill_at):
+    def __init__(self, folder, kill_at, saves_before=False):
         super().__init__()
         self.layer = torch.nn.Linear(2, 1)
         self.folder, self.kill_at = folder, kill_at
+        self.saves_before = saves_before
 
     def configure_optimizers(self):
         """Return an optimizer."""
@@ -38,6 +39,9 @@ class Model(lightning.LightningModule):
 
     def on_train_batch_start(self, batch, number):
         """End the process before the step after the one to be saved."""
+        if self.saves_before:
+            self.trainer.save_checkpoint(
+                os.path.join(self.folder, 'last.ckpt'))
         if self.kill_at == [self.current_epoch, number]:
             if torch.distributed.is_initialized():
                 torch.distributed.barrier()
@@ -45,7 +49,9 @@ class Model(lightning.LightningModule):
 
 
 def main(folder, source='module', workers=0, devices=1, epochs=2,
-         kill_at=None, resume=None, save_every=1, unknown=False):
+         kill_at=None, resume=None, save_every=1, unknown=False,
+         settings=None, save_at_end=False, same=False,
+         saves_before=False):
     """Train, and write down what each rank got."""
     stream = build()
     if unknown:
@@ -53,23 +59,28 @@ def main(folder, source='module', workers=0, devices=1, epochs=2,
     batches = as_iterable(stream, uneven='drop')
     data = {
         'module': lambda: DataModule(
-            batches, val=as_iterable(build(), uneven='uneven'),
+            batches,
+            val=batches if same else as_iterable(build(), uneven='uneven'),
             num_workers=workers),
         'loader': lambda: DataLoader(
             batches, batch_size=None, num_workers=workers),
         'iterable': lambda: batches,
         'stage': lambda: to_torch(stream)}[source]()
-    model = Model(folder, kill_at)
+    model = Model(folder, kill_at, saves_before)
+    when = ({'every_n_train_steps': save_every} if save_every
+            else {'save_on_train_epoch_end': True})
     trainer = lightning.Trainer(
         max_epochs=epochs, accelerator='cpu', devices=devices,
         strategy='ddp' if devices > 1 else 'auto', logger=False,
         enable_progress_bar=False, enable_model_summary=False,
         num_sanity_val_steps=0, callbacks=[ModelCheckpoint(
-            folder, every_n_train_steps=save_every, save_last=True)])
+            folder, save_last=True, **when)], **settings or {})
     keywords = ({'datamodule': data} if source == 'module'
                 else {'train_dataloaders': data})
     trainer.fit(model, **keywords, ckpt_path=resume and os.path.join(
         folder, resume))
+    if save_at_end:
+        trainer.save_checkpoint(os.path.join(folder, 'last.ckpt'))
 
 
 if __name__ == '__main__':

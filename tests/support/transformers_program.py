@@ -9,6 +9,7 @@ from trainer_pipelines import Log, build, options
 
 from fuel.interop.accelerate import prepare
 from fuel.interop.torch import as_iterable
+from fuel.transformers import Filter
 
 
 class Model(torch.nn.Module):
@@ -30,7 +31,8 @@ class Trainer(transformers.Trainer):
 
     def get_train_dataloader(self):
         """Return a loader over this rank's part of a stream."""
-        loader = DataLoader(as_iterable(build(), as_dict=True, uneven='drop'),
+        stream = Filter(build(), bool) if self.unknown else build()
+        loader = DataLoader(as_iterable(stream, as_dict=True, uneven='drop'),
                             batch_size=None, num_workers=self.workers)
         return prepare(self.accelerator, loader) if self.by_fuel else loader
 
@@ -54,18 +56,19 @@ class Watch(transformers.TrainerCallback):
 
 
 def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
-         resume=None, config=None, whole=False):
+         resume=None, config=None, whole=False, unknown=False, max_steps=-1):
     """Train, and write down what each rank got."""
     model = Model()
     arguments = transformers.TrainingArguments(
-        folder, num_train_epochs=epochs, save_strategy='steps', save_steps=1,
+        folder, num_train_epochs=epochs, max_steps=max_steps,
+        save_strategy='steps', save_steps=1,
         save_total_limit=2, report_to=[], use_cpu=True, disable_tqdm=True,
         logging_strategy='no', accelerator_config=config,
         remove_unused_columns=False, per_device_train_batch_size=4,
         ddp_find_unused_parameters=False)
     model.log = Log(folder, arguments.process_index)
     kind = transformers.Trainer if whole else Trainer
-    kind.workers, kind.by_fuel = workers, by_fuel
+    kind.workers, kind.by_fuel, kind.unknown = workers, by_fuel, unknown
     trainer = kind(
         model, arguments, callbacks=[Watch(model, kill_at)],
         train_dataset=as_iterable(build(), as_dict=True, uneven='drop'))

@@ -21,6 +21,7 @@ _DISPATCHER = 'accelerate.data_loader.DataLoaderDispatcher'
 _SKIPPING = 'accelerate.data_loader.SkipDataLoader'
 _SHARDS_OF_DATASETS = ('accelerate.data_loader.IterableDatasetShard',
                        'transformers.trainer_pt_utils.IterableDatasetShard')
+_TRAINER = 'transformers.trainer.Trainer'
 # Lightning has two names.
 _LIGHTNING = ('lightning.pytorch', 'pytorch_lightning')
 _PREFETCHING = tuple(f'{package}.loops.fetchers._PrefetchDataFetcher'
@@ -86,9 +87,11 @@ def refuse_to_share_again() -> None:
             'Transformers, return that from get_train_dataloader()')
 
 
-def refuse_to_skip(is_named: bool, is_resumed: bool) -> None:
+def refuse_to_skip(stream: StreamLike, is_named: bool,
+                   is_resumed: bool) -> None:
     """Raise ValueError if batches are skipped of a wrong epoch, or twice.
 
+    `stream`: what is read.
     `is_named`: whether somebody has said which epoch it is.
     `is_resumed`: whether a state was loaded, after whose batches the epoch
         goes on.
@@ -107,26 +110,46 @@ def refuse_to_skip(is_named: bool, is_resumed: bool) -> None:
             'but nobody has said of which: prepare the loader by '
             'fuel.interop.accelerate.prepare(accelerator, loader), or call '
             'set_epoch(epoch) of as_iterable() before')
+    length = length_of(stream)
+    if length is not None and loader.skip_batches > length:
+        raise ValueError(
+            f'{loader.skip_batches} batches of an epoch would be skipped, '
+            f'which has {length}: skip those of this epoch, and name it by '
+            'set_epoch(epoch)')
+    if length is None and find_caller(_TRAINER) is not None:
+        raise ValueError(
+            f'the Trainer would skip {loader.skip_batches} batches, those of '
+            'all epochs, since the length of an epoch is not known: pass '
+            'ignore_data_skip=True, and load a state of as_iterable() that '
+            'you have saved by state_after()')
 
 
-def refuse_to_restart(is_resumed: bool) -> None:
-    """Raise ValueError if Lightning goes on with an epoch from its start.
+def refuse_to_restart(is_known: bool, is_resumed: bool) -> None:
+    """Raise ValueError if Lightning goes on with another epoch than its own.
 
     A `DataLoader` of PyTorch has no state, so Lightning resumes the number
-    of the batch, and no data.
+    of the batch, and no data; between two epochs it restores no state.
+
+    `is_known`: whether an epoch has begun, or somebody has said which it is.
     """
     loop = find_caller(*_FITTING)
-    if (is_resumed or loop is None or is_stateful()
-            or find_caller(_LOADER) is None
-            or find_caller(*_EVALUATING) is not None):
+    if is_resumed or loop is None or find_caller(*_EVALUATING) is not None:
+        return
+    number = loop.epoch_progress.current.processed
+    if not is_known and loop.is_resuming and not loop.restarting and number:
+        raise ValueError(
+            f'Lightning resumes with epoch {number}, but has restored no '
+            'state of the data, so that epoch 0 would be read again: use '
+            f'fuel.interop.lightning.DataModule, or call set_epoch({number}) '
+            'of as_iterable() before fit')
+    if is_stateful() or find_caller(_LOADER) is None:
         return
     if loop.restarting and loop.epoch_loop.batch_progress.current.ready:
         raise ValueError(
             'Lightning resumes in the middle of an epoch, but the state of '
             'this DataLoader was not saved, so that batches would come '
             "twice: use fuel.interop.lightning.DataModule, or torchdata's "
-            'StatefulDataLoader, and a checkpoint that was saved with it (or '
-            'one from the end of an epoch)')
+            'StatefulDataLoader, and a checkpoint that was saved with it')
 
 
 def is_stateful() -> bool:
@@ -150,3 +173,12 @@ def refuse_state_ahead(stream: StreamLike) -> None:
             'Lightning reads a batch ahead where the length of an epoch is '
             'not known, so the state that it saves would lose that batch: '
             'use fuel.interop.lightning.DataModule')
+    loop = find_caller(*_FITTING)
+    if loop is None:
+        return
+    progress = loop.epoch_loop.batch_progress.current
+    if progress.ready != progress.processed:
+        raise ValueError(
+            'Lightning saves a state while a batch is trained on, which '
+            'would lose that batch: use fuel.interop.lightning.DataModule, '
+            'or save after the batch')

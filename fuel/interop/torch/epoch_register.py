@@ -108,6 +108,8 @@ class EpochRegister:
                 record['origin'] = {
                     'number': record['number'],
                     'state': _state_or_none(stream, record['pending'])}
+            if number < record['number']:
+                _leave_empty(stream, record, number)
             if number != record['number']:
                 record['pending'] = self._start_of(stream, record, number)
                 record['number'] = number
@@ -239,6 +241,24 @@ def _before(record: dict[str, Any], number: int) -> tuple[int, State]:
             'first epoch, of a stream that can save its position, or load a '
             'state')
     return origin['number'], origin['state']
+
+
+def _leave_empty(stream: StreamLike, record: dict[str, Any],
+                 number: int) -> None:
+    """Give the number of an epoch that has ended to the one that follows.
+
+    Trainers do not count a pass without a batch: the rest of an epoch whose
+    last batch was used.  They would begin it again and again.
+    """
+    epochs = record['epochs']
+    last = epochs[-1] if epochs else record['origin']
+    if last['number'] != number or last['state'] is None:
+        return
+    if next(_open(stream, last['state']), None) is None:
+        for epoch in epochs:
+            epoch['number'] = None
+        record.update(pending=None, number=number, origin={
+            'number': number, 'state': None})
 
 
 def _find(epochs: list[dict[str, Any]], session: Session,

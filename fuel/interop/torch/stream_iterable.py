@@ -145,9 +145,9 @@ class StreamIterable(IterableDataset[Any]):
 
     def _check_position(self) -> None:
         """Refuse trainers that would go on somewhere else."""
-        callers.refuse_to_skip(self._register.is_named(),
-                               self._register.is_resumed())
-        callers.refuse_to_restart(self._register.is_resumed())
+        known = self._register.is_named(), self._register.is_resumed()
+        callers.refuse_to_skip(self.stream, *known)
+        callers.refuse_to_restart(*known)
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration read the epoch of a number.
@@ -187,9 +187,9 @@ class StreamIterable(IterableDataset[Any]):
         """
         self._clear_after_fork()
         callers.refuse_to_share_again()
-        callers.refuse_to_skip(True, self._register.is_resumed())
-        number = not_negative('epoch', epoch)
-        self._register.set_epoch(self.stream, number)
+        resumed = self._register.is_resumed()
+        callers.refuse_to_skip(self.stream, True, resumed)
+        self._register.set_epoch(self.stream, not_negative('epoch', epoch))
 
     def _begin_here(self) -> EpochIterator[Any]:
         # Trainers know by the first item how they read.
@@ -245,6 +245,8 @@ class StreamIterable(IterableDataset[Any]):
         self._clear_after_fork()
         share = self._share_here()
         if share is not None:
+            if get_worker_info() is None:
+                callers.refuse_state_ahead(self.stream)
             return share.state().as_dict()
         if get_worker_info() is None and self._register.last is not None:
             raise RuntimeError(
@@ -252,8 +254,7 @@ class StreamIterable(IterableDataset[Any]):
                 'trainer, which may be ahead of what was used: save '
                 'state_after(count), with the number of batches that this '
                 'pass of the loader has delivered, or let torchdata.'
-                'stateful_dataloader.StatefulDataLoader save its '
-                'state_dict()')
+                'stateful_dataloader.StatefulDataLoader save its state_dict()')
         return of_stream(self.stream.state_dict())
 
     def state_after(self, count: int | None = None) -> State:
@@ -395,6 +396,5 @@ class StreamIterable(IterableDataset[Any]):
 
 
 def _as_worker(worker: int, count: int) -> str:
-    if not count:
-        return 'a process without workers'
-    return f'worker {worker} of {count}'
+    return (f'worker {worker} of {count}' if count
+            else 'a process without workers')

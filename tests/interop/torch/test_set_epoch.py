@@ -47,6 +47,20 @@ def test_epoch_that_was_left_may_be_begun_again(workers):
 
 
 @pytest.mark.parametrize('workers', [0, 2])
+def test_number_of_an_empty_pass_is_that_of_the_next_epoch(workers):
+    """Accelerate does not count a pass that has no batch."""
+    iterable, loader = build(workers)
+    for count, _ in enumerate(loader, 1):
+        if count == len(EPOCHS[0]):
+            state = iterable.state_after(count)
+    iterable, loader = build(workers)
+    iterable.load_state_dict(state)
+    for number, expected in ((0, []), (0, EPOCHS[1]), (1, EPOCHS[2])):
+        iterable.set_epoch(number)
+        assert expected == read(loader)
+
+
+@pytest.mark.parametrize('workers', [0, 2])
 def test_first_number_after_a_state_is_that_of_its_epoch(workers):
     """Whatever a trainer counts from; the epochs after it follow."""
     iterable, loader = build(workers)

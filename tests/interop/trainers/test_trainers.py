@@ -87,6 +87,17 @@ def test_accelerate_skips_the_batches_of_the_epoch_that_is_named(tmp_path):
     check_read(tmp_path, 1, 2, first=(1, 5))
 
 
+@pytest.mark.parametrize('options, text', [
+    ({'skip': BATCHES + 1}, f'which has {BATCHES}'),
+    ({'config': {'use_stateful_dataloader': True}}, 'state_after(count)')])
+def test_accelerate_goes_on_nowhere_else(tmp_path, options, text):
+    """Not behind the end of an epoch, nor by the states of its loaders."""
+    (status, errors), = run('accelerate', 1, tmp_path, **options)
+    assert 1 == status
+    assert text in errors
+    assert [] == os.listdir(tmp_path)
+
+
 @pytest.mark.parametrize('config', [
     {}, {'dispatch_batches': True}, {'dispatch_batches': False},
     {'even_batches': False}])
@@ -140,6 +151,18 @@ def test_transformers_does_not_skip_in_an_unknown_epoch(tmp_path):
     assert 20 == len(read_log(tmp_path, 0))
 
 
+def test_transformers_does_not_skip_all_epochs_in_one(tmp_path):
+    """It counts steps from the first, if the length is not known."""
+    options = {'unknown': True, 'max_steps': 40}
+    check(run('transformers', 1, tmp_path, kill_at=20, **options),
+          -signal.SIGKILL)
+    (status, errors), = run('transformers', 1, tmp_path, resume=(
+        newest_checkpoint(tmp_path)), **options)
+    assert 1 == status
+    assert 'would skip 20 batches, those of all epochs' in errors
+    assert 20 == len(read_log(tmp_path, 0))
+
+
 def test_transformers_makes_no_batches_of_batches(tmp_path):
     """Its own loader collates, by a function that is not PyTorch's."""
     (status, errors), = run('transformers', 1, tmp_path, whole=True)
@@ -170,6 +193,63 @@ def test_lightning_saves_what_was_used(tmp_path, source, unknown):
           -signal.SIGKILL)
     check(run('lightning', 1, tmp_path, resume='last.ckpt', **options))
     check_read(tmp_path, 1, 2)
+
+
+@pytest.mark.parametrize('save_every', [0, 1])
+def test_lightning_goes_on_after_an_epoch_of_unknown_length(
+        tmp_path, save_every):
+    """From the last step, and from the end of the epoch: with the next."""
+    options = {'unknown': True, 'save_every': save_every}
+    check(run('lightning', 1, tmp_path, epochs=1, **options))
+    check(run('lightning', 1, tmp_path, epochs=3, resume='last.ckpt',
+              **options))
+    check_read(tmp_path, 1, 3)
+
+
+def test_lightning_makes_two_iterators_of_a_loader_that_is_reloaded(tmp_path):
+    """Of which one has read its first batch, and trains on none."""
+    check(run('lightning', 1, tmp_path, unknown=True, epochs=3, settings={
+        'reload_dataloaders_every_n_epochs': 1}))
+    check_read(tmp_path, 1, 3)
+
+
+def test_lightning_goes_on_where_the_last_step_was(tmp_path):
+    """It counts that epoch as ended, but goes on in its middle."""
+    check(run('lightning', 1, tmp_path, epochs=3, save_at_end=True,
+              settings={'max_steps': BATCHES + 3}))
+    check(run('lightning', 1, tmp_path, epochs=4, resume='last.ckpt',
+              settings={'max_steps': 3 * BATCHES}))
+    assert sum(ORDER, []) == [
+        numbers for _, numbers in read_log(tmp_path, 0)]
+
+
+def test_lightning_does_not_train_and_validate_by_one_iterable(tmp_path):
+    """Whose position would be that of what was read last."""
+    (status, errors), = run('lightning', 1, tmp_path, same=True)
+    assert 1 == status
+    assert 'train, val and test must be different' in errors
+
+
+@pytest.mark.parametrize('source', ['iterable', 'stage'])
+def test_lightning_saves_no_state_while_a_batch_is_trained_on(
+        tmp_path, source):
+    """Of which the state is ahead."""
+    (status, errors), = run('lightning', 1, tmp_path, source=source,
+                            saves_before=True)
+    assert 1 == status
+    assert 'would lose that batch' in errors
+
+
+@pytest.mark.parametrize('source', ['iterable', 'loader'])
+def test_lightning_does_not_begin_with_epoch_0_again(tmp_path, source):
+    """It restores no state of a loader at the end of an epoch."""
+    options = {'source': source, 'save_every': 0}
+    check(run('lightning', 1, tmp_path, epochs=1, **options))
+    (status, errors), = run('lightning', 1, tmp_path, resume='last.ckpt',
+                            **options)
+    assert 1 == status
+    assert 'call set_epoch(1) of as_iterable() before fit' in errors
+    check_read(tmp_path, 1, 1)
 
 
 @pytest.mark.parametrize('source, text', [
