@@ -68,7 +68,7 @@ def test_help_names_each_subcommand(capsys):
     (fuel_download.main, ['iris', '--urlprefix', 'x'], '--url-prefix'),
     (fuel_info.main, ['--cnfig'], '--config'),
     (fuel_server.main, ['a:b', '--sharing', 'splt'], 'split'),
-    (fuel_server.main, ['os:getcwdd'], 'getcwd')])
+    (fuel_server.main, ['os:getcwdd', '--no-restart'], 'getcwd')])
 def test_typo_is_met_with_the_name_that_was_meant(
         main, arguments, meant, capsys, monkeypatch, tmp_path):
     """As the last words of the error."""
@@ -288,7 +288,8 @@ def test_server_on_a_busy_port_is_one_line(capsys):
     (['--status', 'http://localhost:1'], 1, 'such as tcp://localhost:5557'),
     (['--status', 'tcp://127.0.0.1:1', '--curve', 'nowhere'], 1,
      'make them with fuel-server keys'),
-    ([*STREAM, '--curve', 'nowhere'], 1, 'make them with fuel-server keys'),
+    ([*STREAM, '--curve', 'nowhere', '--no-restart'], 1,
+     'make them with fuel-server keys'),
     ([*STREAM, '--port', '65536'], 2, 'expected a port, 0 to 65535')])
 def test_server_mistake_is_no_traceback(arguments, status, text, capsys):
     """Wrong addresses, keys and ports."""
