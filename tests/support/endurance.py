@@ -20,7 +20,7 @@ from fuel.wire.curve import make_keys
 
 NUM_BATCHES = 200
 
-# Holds the interpreter for 0.7 s now and then, never twice in a row: clients
+# Holds the interpreter for 0.4 s now and then, never twice in a row: clients
 # would wait for the stage.
 SERVER = f"""
 import ctypes, itertools, sys
@@ -34,7 +34,7 @@ calls = itertools.count()
 
 def hold(data):
     if next(calls) % 50 == 0:
-        library.usleep(700_000)
+        library.usleep(400_000)
     return data
 
 start_server(
