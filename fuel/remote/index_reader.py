@@ -155,11 +155,17 @@ class IndexReader:
 
 
 def _run_here(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
-    """Run a coroutine in this thread, though it may run a loop already, as
-    that of a notebook does."""
+    """Run a coroutine in this thread, which may be in the task of another
+    loop: that of a notebook, or of transfers when garbage is collected."""
     outer = asyncio._get_running_loop()
+    task = None if outer is None else asyncio.current_task(outer)
+    if task is not None:
+        # From Python 3.14 on, a thread is in one task at a time.
+        asyncio.tasks._leave_task(outer, task)
     asyncio._set_running_loop(None)
     try:
         return loop.run_until_complete(coroutine)
     finally:
         asyncio._set_running_loop(outer)
+        if task is not None:
+            asyncio.tasks._enter_task(outer, task)

@@ -1,4 +1,5 @@
 """Data sets of remote files have the values of local ones."""
+import asyncio
 import pickle
 import threading
 
@@ -325,6 +326,22 @@ def test_options_of_a_local_file_are_refused(folder, data):
                     storage_options={'anon': True})
     with pytest.raises(AttributeError, match='is a local file'):
         H5PYDataset(folder / 'train.hdf5', ('train',)).storage_options = {}
+
+
+@pytest.mark.timeout(60)
+def test_file_is_read_and_closed_within_a_task(url, data):
+    """As in a notebook: from Python 3.14 on, a thread is in one task."""
+    async def read():
+        dataset = H5PYDataset(url, ('train',), load_in_memory=True)
+        return dataset.num_examples, asyncio.current_task()
+
+    async def main():
+        task = asyncio.ensure_future(read())
+        found = await task
+        assert task is found[1]
+        return found[0]
+
+    assert NUM_EXAMPLES == asyncio.run(main())
 
 
 def test_unknown_protocol_is_an_error_that_says_so():
