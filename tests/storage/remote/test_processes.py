@@ -1,9 +1,13 @@
 """Remote files in several processes."""
 import os
+import random
+import subprocess
+import sys
 import threading
 
 import numpy
 import pytest
+from support import range_server as faults
 
 from fuel import config
 from fuel.datasets import H5PYDataset
@@ -84,3 +88,49 @@ def test_fork_while_another_thread_reads(server, url, data):
             os._exit(status)
     thread.join()
     assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+READER = """
+import sys
+from fuel import config
+from fuel.datasets import H5PYDataset
+from fuel.schemes import ShuffledScheme
+from fuel.streams import DataStream
+
+url, config.remote_cache_path, config.default_seed = (
+    *sys.argv[1:3], int(sys.argv[3]))
+stream = DataStream(H5PYDataset(url, ('train',)),
+                    iteration_scheme=ShuffledScheme(int(sys.argv[4]), 32))
+place = stream.sources.index('number')
+for _ in range(3):
+    numbers = [number for batch in stream.get_epoch_iterator()
+               for number in batch[place].tolist()]
+    assert sorted(numbers) == list(range(int(sys.argv[4])))
+"""
+FAULTS = (faults.status(500), faults.status(503, Retry_After='0'),
+          faults.reset, faults.short, faults.wrong_range, faults.silent(1))
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize('seed', [0, *[
+    pytest.param(seed, marks=pytest.mark.full) for seed in range(1, 50)]])
+def test_processes_over_one_cache_and_a_faulty_server_end(
+        server, url, cache, seed):
+    """Four that begin at once, with an answer in five that is at fault."""
+    generator = random.Random(seed)
+    server.plan = [
+        generator.choice(FAULTS) if generator.random() < .2 else None
+        for _ in range(5000)]
+    readers = [subprocess.Popen(
+        [sys.executable, '-c', READER, url, cache, str(number),
+         str(NUM_EXAMPLES)], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+        for number in range(4)]
+    try:
+        for reader in readers:
+            errors = reader.communicate(timeout=60)[1]
+            assert 0 == reader.returncode, errors
+    finally:
+        for reader in readers:
+            reader.kill()
+            reader.communicate()
