@@ -159,7 +159,7 @@ def _run_here(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
     loop: that of a notebook, or of transfers when garbage is collected."""
     outer = asyncio._get_running_loop()
     task = None if outer is None else asyncio.current_task(outer)
-    if task is not None:
+    if outer is not None and task is not None:
         # From Python 3.14 on, a thread is in one task at a time.
         asyncio.tasks._leave_task(outer, task)
     asyncio._set_running_loop(None)
@@ -167,5 +167,5 @@ def _run_here(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
         return loop.run_until_complete(coroutine)
     finally:
         asyncio._set_running_loop(outer)
-        if task is not None:
+        if outer is not None and task is not None:
             asyncio.tasks._enter_task(outer, task)
