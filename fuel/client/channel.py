@@ -17,7 +17,6 @@ from fuel import config
 from fuel.exceptions import ServerError
 from fuel.transport.leases import Leases
 from fuel.utils.seams import fault_point
-from fuel.utils.waits import limited_wait
 from fuel.wire import WireError, pack_header, unpack_header
 from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.index_sets import IndexSet
@@ -134,8 +133,7 @@ class ServerChannel:
                 remaining = self._next_try - time.monotonic()
                 if remaining > 0:
                     self.is_waiting = timeout > 0
-                    with limited_wait():
-                        time.sleep(min(timeout, remaining))
+                    time.sleep(min(timeout, remaining))
                     return
                 self._connect()
             self.flush()
@@ -185,8 +183,7 @@ class ServerChannel:
         """Take in what comes, while the server stays."""
         self.is_waiting = timeout > 0
         self.last_look = time.monotonic()
-        with limited_wait():
-            ready = dict(self._poller.poll(timeout * 1000))
+        ready = dict(self._poller.poll(timeout * 1000))
         self.is_waiting = False
         if self._socket in ready:
             self._receive(self._socket)

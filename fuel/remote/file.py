@@ -28,7 +28,6 @@ from fuel.remote.stream import RemoteStream
 from fuel.remote.transfers import Counts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
-from fuel.utils.waits import limited_wait
 
 logger = logging.getLogger(__name__)
 
@@ -110,8 +109,7 @@ class RemoteFile:
         """Make one request, and wait for it."""
         future = run_on_loop(self._origin.fetch(start, stop, expected))
         try:
-            with limited_wait():
-                answer: Answer = future.result(self._patience)
+            answer: Answer = future.result(self._patience)
         except BaseException:
             future.cancel()
             raise
@@ -225,8 +223,7 @@ class RemoteFile:
             transfers.evict()
 
     def _wait(self, fetch: Fetch) -> None:
-        with limited_wait():
-            is_done = fetch.done.wait(self._patience)
+        is_done = fetch.done.wait(self._patience)
         if not is_done:
             raise TimeoutError(
                 f'{self.path}: the request for bytes from '

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.seams import fault_point
-from fuel.utils.waits import limited_wait
 
 _HEADER = struct.Struct('<IIQQQQ')
 _MOST_DESCRIPTORS = 16
@@ -147,10 +146,9 @@ class Channel:
     def _wait_to_send(self) -> None:
         poll = select.poll()
         poll.register(self.connection, select.POLLOUT)
-        with limited_wait():
-            while not poll.poll(1000):
-                if self.peer is not None and self.peer.is_gone():
-                    raise ChannelClosed('the other process is gone')
+        while not poll.poll(1000):
+            if self.peer is not None and self.peer.is_gone():
+                raise ChannelClosed('the other process is gone')
 
     def receive(self, timeout: float | None = None) -> Message | None:
         """Return the next message, or None after `timeout` seconds."""
@@ -200,8 +198,7 @@ class Channel:
 
     def _wait(self, timeout: float) -> bool:
         self.is_waiting = True
-        with limited_wait():
-            ready = self._poll.poll(max(1, int(timeout * 1000)))
+        ready = self._poll.poll(max(1, int(timeout * 1000)))
         self.is_waiting = False
         if self.peer is None:
             return bool(ready)

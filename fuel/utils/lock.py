@@ -16,7 +16,6 @@ from contextlib import suppress
 
 from fuel.utils.disk import safe_mkdir
 from fuel.utils.lockfile import INTERVAL, LockFile
-from fuel.utils.waits import limited_wait
 
 __all__ = ['Unlocker', 'get_lock', 'get_readlock', 'get_writelock', 'lock',
            'refresh_lock', 'release_lock', 'release_readlock',
@@ -189,7 +188,6 @@ def release_lock() -> None:
         file.release()
 
 
-@limited_wait()
 def get_writelock(filename: str, timeout: float = DEFAULT_TIMEOUT) -> None:
     """Lock a file for writing until `release_writelock`.
 

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fuel.utils.forks import Step, at_fork, for_each
-from fuel.utils.waits import limited_wait
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +51,6 @@ class LockFile:
             self._descriptor = descriptor
         return locked
 
-    @limited_wait()
     def acquire(self, timeout: float, interval: float | None = None) -> None:
         """Lock the file; TimeoutError after `timeout` seconds."""
         deadline = time.monotonic() + timeout

@@ -1,29 +1,38 @@
 """Detects that a worker waits for something that never comes.
 
 The consumer looks at the worker from time to time while it waits for a batch.
-A worker that made no step and used no processor time from one look to the
-next is held to be deadlocked, unless it is known to wait for an end.
+A worker is deadlocked if it made no step and used no processor time from one
+look to the next, and all its threads wait in the system call ``futex`` without
+a time limit, for memory that no other process has.  Only they themselves could
+end such a wait.  Files, networks, other programs, clocks and locks that
+processes share are waited for in other ways.  Linux alone tells that.
 """
 from __future__ import annotations
 
 import faulthandler
 import math
 import os
+import platform
 import signal
 import sys
+import threading
 import time
+import warnings
 from contextlib import suppress
 from typing import NamedTuple
 
+from fuel.exceptions import WorkerError
 from fuel.transport.channel import Channel, Message
 from fuel.transport.segment import Segment
 from fuel.utils.threads import stack_of
-from fuel.utils.waits import has_limited_waits
 from fuel.workers.messages import Kind
 
 # What a worker that does nothing uses of a processor at most: threads that
 # wake now and then to look at a clock.
 _IDLE_SHARE = 1e-4
+# The number of the system call ``futex``, by the kind of machine.
+_FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
+          'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
 # Seconds between looks at a worker that cannot be judged yet.
 _RETRY = 1.0
 # Harmless where nobody handles it.
@@ -40,14 +49,14 @@ class Activity(NamedTuple):
     `stack`: of its pipeline, empty if it does not answer.
     `steps`: how many steps it has taken, -1 if it does not answer.
     `seconds`: processor time that it has used.
-    `may_wait`: whether it waits for work, for another process, or with a time
-        limit of its own.
+    `may_wait`: whether it waits for work, or for something outside of the
+        process, or with a time limit; None if the system does not tell.
     """
 
     stack: str
     steps: int
     seconds: float
-    may_wait: bool
+    may_wait: bool | None
 
 
 def own_activity(pipeline_thread: int, steps: int, *,
@@ -56,20 +65,21 @@ def own_activity(pipeline_thread: int, steps: int, *,
     return Activity(
         stack_of(pipeline_thread), steps,
         time.process_time() - time.thread_time(),
-        not is_busy or has_limited_waits() or _has_children())
+        not is_busy or _may_wait(os.getpid(), threading.get_native_id()))
 
 
 def activity_seen_by_system(pid: int) -> Activity | None:
-    """Return the activity of another process's main thread, None if unknown.
+    """Return the activity of another process, None if unknown.
 
     For a worker that does not answer, since its pipeline waits while it holds
-    the interpreter.  One that is stopped, or has no processor, may wait.
+    the interpreter, for which other threads wait with a time limit.  One that
+    is stopped, or has no processor, may wait.
     """
-    with suppress(OSError), open(f'/proc/{pid}/task/{pid}/stat') as file:
+    with suppress(OSError), open(f'/proc/{pid}/stat') as file:
         fields = file.read().rpartition(')')[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return Activity('', -1, ticks / os.sysconf('SC_CLK_TCK'),
-                        may_wait=fields[0] != 'S')
+                        fields[0] != 'S' or _may_wait(pid))
     return None
 
 
@@ -79,6 +89,8 @@ class DeadlockWatch:
     `limit`: seconds of waiting without any activity that make a deadlock;
         infinite if nothing does.
     """
+
+    _has_warned = False
 
     def __init__(self, limit: float) -> None:
         self._limit = limit
@@ -104,18 +116,28 @@ class DeadlockWatch:
                 and now.seconds - before.seconds
                 <= self._limit * _IDLE_SHARE)
 
+    def report(self, worker: str, stacks: str) -> None:
+        """Raise an error of a deadlock; warn, once, where it is not certain.
 
-def deadlock_text(worker: str, limit: float, stacks: str) -> str:
-    """Return what an error says of a deadlocked worker."""
-    return (
-        f'the worker process {worker} has made nothing and used no processor '
-        f'time for {limit:g} seconds. If it waits for a lock, or for threads, '
-        'that this process had when it forked, start workers with '
-        "start_method='forkserver', and let what your script does stand under "
-        "if __name__ == '__main__':. If it waits for a file, a network or "
-        'another program, and that may take longer, raise the setting '
-        'deadlock_timeout (fuel.config.deadlock_timeout; 0 waits for timeout '
-        f'alone). It is at:\n{stacks}')
+        Call it after a look that found one.
+        """
+        what = (
+            f'the worker process {worker} has made nothing and used no '
+            f'processor time for {self._limit:g} seconds')
+        remedy = (
+            "start workers with start_method='forkserver', and let what your "
+            "script does stand under if __name__ == '__main__':. The setting "
+            'deadlock_timeout (fuel.config.deadlock_timeout) changes how many '
+            f'seconds; 0 waits for timeout alone. It is at:\n{stacks}')
+        if self._before is not None and self._before.may_wait is False:
+            raise WorkerError(
+                f'{what}, and waits without end for a lock or a thread, '
+                f'perhaps one of the process that forked it: {remedy}')
+        if not DeadlockWatch._has_warned:
+            DeadlockWatch._has_warned = True
+            warnings.warn(
+                f'{what}. If it waits for a lock or a thread of the process '
+                f'that forked it, {remedy}', RuntimeWarning, stacklevel=2)
 
 
 def offer_stacks(channel: Channel) -> Segment:
@@ -148,12 +170,40 @@ def read_stacks(pid: int, trace: Segment) -> str:
     return text.decode(errors='replace')
 
 
-def _has_children() -> bool:
-    """Return whether this process has children, which may work for it."""
-    if sys.platform != 'linux':
-        return False
+def _may_wait(pid: int, asking: int | None = None) -> bool | None:
+    """Return whether a wait of a process may end, None if unknown.
+
+    `asking`: the thread of it that asks, which is not looked at. If there is
+        none, only the main thread must be without a time limit.
+    """
+    number = _FUTEX.get(platform.machine())
+    if sys.platform != 'linux' or number is None:
+        return None
     try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
+        addresses = []
+        for thread in os.listdir(f'/proc/{pid}/task'):
+            if int(thread) == asking:
+                continue
+            with open(f'/proc/{pid}/task/{thread}/syscall') as file:
+                call = file.read().split()
+            if call[0] != number:
+                return True
+            has_limit = int(call[4], 16) != 0
+            if has_limit and (asking is not None or int(thread) == pid):
+                return True
+            addresses.append(int(call[1], 16))
+        return _is_any_shared(pid, addresses)
+    except OSError:
+        return None
+
+
+def _is_any_shared(pid: int, addresses: list[int]) -> bool:
+    """Return whether an address is in memory that processes share."""
+    with open(f'/proc/{pid}/maps') as file:
+        for line in file:
+            place, access = line.split()[:2]
+            start, stop = (int(end, 16) for end in place.split('-'))
+            if access.endswith('s') and any(
+                    start <= address < stop for address in addresses):
+                return True
+    return False

@@ -29,8 +29,7 @@ from fuel.transport.segment import Segment
 from fuel.typing import Batch, StreamLike
 from fuel.utils.threads import end_thread_at_exit
 from fuel.workers.deadlock import (
-    Activity, DeadlockWatch, activity_seen_by_system, deadlock_text,
-    read_stacks)
+    Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
 from fuel.workers.messages import Kind
 from fuel.workers.producer import serve
@@ -279,9 +278,8 @@ class Worker:
                     f'at:\n{self._get_stacks()}')
             elif watch.is_due(waited) and watch.look(
                     waited, self._ask_activity(is_there)):
-                raise WorkerError(deadlock_text(
-                    f'{self.pid} of {self.name}', self._deadlock_timeout,
-                    self._get_stacks()))
+                watch.report(
+                    f'{self.pid} of {self.name}', self._get_stacks())
 
     def _handle(self, message: Message) -> None:
         self._has_answered = True

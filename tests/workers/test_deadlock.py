@@ -1,9 +1,12 @@
 """A worker that waits for nothing that comes is told, and no other one."""
 import ctypes
 import math
+import multiprocessing
 import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
 import time
 
@@ -14,7 +17,7 @@ from support.waiting import wait_until
 from fuel import config
 from fuel.exceptions import WorkerError
 from fuel.transformers import BackgroundProcess, MultiProcessing
-from fuel.utils.waits import limited_wait
+from fuel.workers import deadlock
 from fuel.workers.deadlock import (
     Activity,
     DeadlockWatch,
@@ -24,6 +27,9 @@ from fuel.workers.deadlock import (
 pytestmark = pytest.mark.timeout(60)
 
 LOCK = threading.Lock()
+SHARED = multiprocessing.get_context('fork').Lock()
+# Seconds, of which a worker is given far fewer.
+WAIT = 1.5
 
 
 def take_lock():
@@ -40,20 +46,52 @@ def lock_interpreter():
     libc.pthread_mutex_lock(mutex)
 
 
+def sleep():
+    """Wait for a clock."""
+    time.sleep(WAIT)
+
+
 def wait_with_limit():
-    """Wait as Fuel's own requests do."""
-    with limited_wait():
-        time.sleep(0.9)
+    """Wait for another thread, but not without end."""
+    threading.Event().wait(WAIT)
 
 
 def wait_for_child():
     """Let another program do the work."""
-    subprocess.run(['sleep', '0.9'], check=True)
+    subprocess.run(['sleep', str(WAIT)], check=True)
+
+
+def wait_for_network():
+    """Wait for an answer of a database, say."""
+    near, far = socket.socketpair()
+    with near, far:
+        child = subprocess.Popen(
+            ['sh', '-c', f'sleep {WAIT}; echo x'], stdout=far)
+        near.recv(1)
+        child.wait()
+
+
+def wait_for_thread():
+    """Wait without a limit for a thread, which waits for a network."""
+    near, far = socket.socketpair()
+    with near, far:
+        reader = threading.Thread(target=near.recv, args=(1,))
+        reader.start()
+        child = subprocess.Popen(
+            ['sh', '-c', f'sleep {WAIT}; echo x'], stdout=far)
+        reader.join()
+        child.wait()
+
+
+def wait_for_lock_of_processes():
+    """Wait for a lock that another process has for a while."""
+    SHARED.acquire()
+    SHARED.release()
 
 
 def compute():
     """Use a processor."""
-    end = time.process_time() + 0.9
+    end = time.process_time() + WAIT
     while time.process_time() < end:
         pass
 
@@ -107,10 +145,35 @@ def test_wait_that_keeps_the_interpreter_shows_its_stack_at_timeout(ahead):
         next(epoch)
 
 
-@pytest.mark.parametrize('fault', [compute, wait_with_limit, wait_for_child])
-def test_worker_that_is_not_idle_is_waited_for(ahead, fault):
-    """It computes, or its wait ends by itself, or another process works."""
+@pytest.mark.parametrize('fault', [
+    compute, sleep, wait_with_limit, wait_for_child, wait_for_network,
+    wait_for_thread])
+def test_worker_whose_wait_may_end_is_waited_for(ahead, fault):
+    """It computes, or waits for something outside of its process."""
     assert_same(build().get_epoch_iterator(), ahead(fault))
+
+
+def test_lock_of_another_process_is_waited_for(ahead):
+    """It is in memory that both have, and will be released."""
+    with SHARED:
+        epoch = ahead(wait_for_lock_of_processes)
+        found = [next(epoch)]
+        threading.Timer(WAIT, SHARED.release).start()
+        found += epoch
+        SHARED.acquire()
+    assert_same(build().get_epoch_iterator(), found)
+
+
+def test_idle_worker_is_warned_of_once_where_waits_are_unknown(
+        ahead, monkeypatch):
+    """As on macOS: an error might be a false alarm."""
+    monkeypatch.setattr(deadlock, '_FUTEX', {})
+    monkeypatch.setattr(DeadlockWatch, '_has_warned', False)
+    epoch = ahead(sleep)
+    with pytest.warns(RuntimeWarning, match='no processor time') as caught:
+        assert_same(build().get_epoch_iterator(), epoch)
+    assert len(caught) == 1
+    assert 'sleep' in str(caught[0].message)
 
 
 @pytest.mark.parametrize('off', [0, None, 'off', False])
@@ -188,6 +251,7 @@ IDLE = Activity('', 3, 1., may_wait=False)
     (IDLE, IDLE._replace(steps=4), False),
     (IDLE, IDLE._replace(may_wait=True), False),
     (IDLE._replace(may_wait=True), IDLE, False),
+    (IDLE._replace(may_wait=None), IDLE._replace(may_wait=None), True),
     (IDLE, None, False), (None, IDLE, False)])
 def test_two_looks_of_no_activity_make_a_deadlock(before, now, deadlocked):
     """Of a worker that was free to act both times."""
@@ -208,15 +272,23 @@ def test_watch_looks_again_soon_if_it_could_not_judge():
     assert not DeadlockWatch(math.inf).is_due(1e9)
 
 
-def test_activity_of_a_process_is_seen_from_outside():
-    """Its time, and whether it runs; nothing of one that does not exist."""
-    process = subprocess.Popen(['sleep', '20'])
+@pytest.mark.parametrize('program, may_wait', [
+    ('time.sleep(60)', True),
+    ('threading.Event().wait(60)', True),
+    ('threading.Event().wait()', False)])
+def test_activity_of_a_process_is_seen_from_outside(program, may_wait):
+    """Its time, and whether it may go on; nothing of one that is not there."""
+    process = subprocess.Popen(
+        [sys.executable, '-c', 'import threading, time; print(flush=True);'
+         + program], stdout=subprocess.PIPE)
     try:
-        wait_until(lambda: not activity_seen_by_system(process.pid).may_wait)
-        assert activity_seen_by_system(process.pid).seconds < 1
+        process.stdout.readline()
+        wait_until(lambda: activity_seen_by_system(
+            process.pid).may_wait is may_wait)
+        assert activity_seen_by_system(process.pid).seconds < 10
         process.send_signal(signal.SIGSTOP)
         wait_until(lambda: activity_seen_by_system(process.pid).may_wait)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert activity_seen_by_system(process.pid) is None
