@@ -393,8 +393,13 @@ cdef extern from *:
                 fuel_want(relay, &relay->pairs[place],
                           polled + 2 + 2 * place);
             if (poll(polled, 2 + 2 * count,
-                     is_accepting && !stopped ? 500 : FUEL_PAUSE) < 0)
+                     is_accepting && !stopped ? 500 : FUEL_PAUSE) < 0) {
+                /* No memory, or a lower limit of descriptors: wait for the
+                   loss of a peer. */
+                if (errno != EINTR)
+                    poll(NULL, 0, FUEL_PAUSE);
                 continue;
+            }
             if (polled[0].revents)
                 if (read(relay->wake[0], some, sizeof some) < 0) {}
             now = fuel_now();

@@ -54,10 +54,10 @@ class MultiProcessing(WorkerStage):
     NotImplementedError
         If the system cannot share memory between processes: Windows.
     fuel.exceptions.WorkerError
-        By the epoch iterator, if the worker process dies or stalls, or makes
-        nothing and uses no processor time for ``config.deadlock_timeout``
-        seconds, 30.  What the pipeline itself raises is raised here too,
-        with the worker's traceback.
+        By the epoch iterator, if the worker process dies or stalls, or
+        waits without end for a lock or a thread and has done nothing for
+        ``config.deadlock_timeout`` seconds, 30.  What the pipeline itself
+        raises is raised here too, with the worker's traceback.
 
     Notes
     -----

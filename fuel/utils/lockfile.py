@@ -12,7 +12,7 @@ import sys
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from fuel.utils.forks import Step, at_fork, for_each
 
@@ -77,6 +77,21 @@ class LockFile:
             descriptor, self._descriptor = self._descriptor, None
             _unlock(descriptor)
             os.close(descriptor)
+
+    def remove(self) -> None:
+        """Remove the file, whose lock is held, and end the lock.
+
+        Windows removes no file that is open; where another process has
+        opened it meanwhile, it stays there.
+        """
+        if sys.platform == 'win32':
+            self.release()
+            with suppress(PermissionError):
+                os.remove(self.path)
+        else:
+            # Whoever opened it meanwhile sees that it guards nothing.
+            os.remove(self.path)
+            self.release()
 
     def _forget(self) -> None:
         """Let go of the parent's lock without ending it."""

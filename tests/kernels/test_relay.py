@@ -1,9 +1,11 @@
 """The relay between clients and the server's own socket."""
 import os
+import resource
 import select
 import signal
 import socket
 import threading
+import time
 
 import pytest
 from support.waiting import wait_until
@@ -97,6 +99,23 @@ def test_bytes_pass_both_ways_at_their_pace(make):
             parts.append(target.recv(1 << 16))
         sender.join()
         assert b''.join(parts) == data
+
+
+def test_relay_that_cannot_poll_waits(make):
+    """And goes on when it can: here, for a higher limit of descriptors."""
+    client, server = make().connect()
+    client.sendall(b'before')
+    receive(server, 6)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        begin = time.process_time()
+        time.sleep(1)
+        assert time.process_time() - begin < .1
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    client.sendall(b'behind')
+    receive(server, 6)
 
 
 def test_end_of_a_client_that_is_gone_is_read_after_all_it_sent(make):

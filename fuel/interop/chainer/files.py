@@ -112,7 +112,7 @@ def cached_download(url: str) -> str:
             if not os.path.exists(path):
                 default_downloader(folder, [url], [name])
         finally:
-            os.remove(lock.path)
+            lock.remove()
     return path
 
 
