@@ -34,13 +34,20 @@ LAUNCHERS = (
     ('SLURM', 'SLURM_PROCID', 'SLURM_NTASKS'))
 
 
-def find_rank() -> FoundRank:
+def find_rank(starts_jax: bool = True) -> FoundRank:
     """Return the number of this process, and how many there are.
 
     A process group of `torch.distributed` is asked first.  Then the
     variables of torchrun are looked at, those of MPI and those of SLURM, and
     then Ray Train and JAX are asked, if they are imported.  Where none of
     them knows, this is the only process.
+
+    Parameters
+    ----------
+    starts_jax : bool, optional
+        Whether JAX, where it is imported and asked, may start its backends,
+        which have threads and end `jax.distributed.initialize`.  Defaults to
+        True; with False, it is asked where they have started.
 
     Raises
     ------
@@ -59,7 +66,8 @@ def find_rank() -> FoundRank:
     if found is not None:
         return found
     jax = sys.modules.get('jax')
-    if jax is not None and hasattr(jax, 'process_index'):
+    if jax is not None and hasattr(jax, 'process_index') and (
+            starts_jax or _has_started_jax()):
         index: Callable[[], int] = jax.process_index
         total: Callable[[], int] = jax.process_count
         return _checked(index(), total(), 'jax.process_index()')
@@ -71,6 +79,13 @@ def process_group() -> Any:
     module: Any = sys.modules.get('torch.distributed')
     return (module if module is not None and module.is_available()
             and module.is_initialized() else None)
+
+
+def _has_started_jax() -> bool:
+    """Return whether JAX has backends, which it does not say in public."""
+    bridge = sys.modules.get('jax._src.xla_bridge')
+    started = getattr(bridge, 'backends_are_initialized', None)
+    return started is not None and bool(started())
 
 
 def _found_in_ray_train() -> FoundRank | None:

@@ -13,9 +13,10 @@ def use_no_threads_of_torch() -> None:
     The threads that it used in the parent were not copied by the fork, and it
     would wait for them without end.
     """
-    torch = sys.modules.get('torch')
-    if torch is not None:
-        torch.set_num_threads(1)
+    # Another thread may have been importing it when the process was forked.
+    set_threads = getattr(sys.modules.get('torch'), 'set_num_threads', None)
+    if set_threads is not None:
+        set_threads(1)
 
 
 @contextmanager

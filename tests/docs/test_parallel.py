@@ -5,11 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
-import textwrap
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from support.doctest_sessions import code_blocks
 from support.waiting import wait_until
 
 DOCS = Path(__file__).parents[2] / 'docs'
@@ -18,12 +18,8 @@ PAGE = DOCS / 'parallel.rst'
 
 def programs(page=PAGE):
     """Return the programs on a page, by file name."""
-    found = {}
-    for block in re.findall(r'\.\. code-block:: python\n\n((?:   .*\n|\n)+)',
-                            page.read_text('utf-8')):
-        text = textwrap.dedent(block).strip() + '\n'
-        found[re.match(r'"""(\S+)"""', text).group(1)] = text
-    return found
+    return {re.match(r'"""(\S+)"""', text).group(1): text
+            for text in code_blocks(page.read_text('utf-8'))}
 
 
 @contextmanager

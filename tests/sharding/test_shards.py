@@ -170,6 +170,20 @@ class TestLaunchers:
         monkeypatch.setenv('WORLD_SIZE', '2')
         assert (0, 2) == batches().shard('auto').iteration_scheme.sharding[:2]
 
+    def test_jax_is_not_started_where_that_does_harm(self, monkeypatch):
+        """Before a fork, and before a program begins to use it."""
+        started = []
+        monkeypatch.setitem(sys.modules, 'jax', types.SimpleNamespace(
+            process_index=lambda: started.append(True) or 1,
+            process_count=lambda: 5))
+        monkeypatch.delitem(sys.modules, 'jax._src.xla_bridge', raising=False)
+        assert not find_rank(starts_jax=False).is_known
+        assert [] == started
+        monkeypatch.setitem(
+            sys.modules, 'jax._src.xla_bridge', types.SimpleNamespace(
+                backends_are_initialized=lambda: True))
+        assert (1, 5) == find_rank(starts_jax=False)[:2]
+
     @pytest.mark.parametrize('build', [
         lambda: batches().shard('auto'),
         lambda: DataStream(pipelines.dataset(12), batch_size=2, shard='auto'),

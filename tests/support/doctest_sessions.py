@@ -1,7 +1,9 @@
 """How the tests run the examples of a docstring or a page."""
 import doctest
 import importlib
+import re
 import sys
+import textwrap
 import traceback
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,3 +66,9 @@ def run_page(page):
         0)
     run_examples(test)
     return len(test.examples)
+
+
+def code_blocks(text):
+    """Return the programs of a page, of its ``code-block:: python``."""
+    return [textwrap.dedent(block).strip() + '\n' for block in re.findall(
+        r'\.\. code-block:: python\n\n((?:   .*\n|\n)+)', text)]

@@ -30,6 +30,36 @@ def run_python(*arguments, **variables):
     return done.returncode, done.stdout, done.stderr
 
 
+def end_together(started, timeout=200):
+    """Wait for processes; return the (status, output, errors) of each."""
+    try:
+        ended = [process.communicate(timeout=timeout) for process in started]
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+    return [(process.returncode, output.decode(), errors.decode())
+            for process, (output, errors) in zip(started, ended, strict=True)]
+
+
+def outputs(started):
+    """Wait for processes that must end well; return what they print."""
+    ended = end_together(started)
+    for status, _, errors in ended:
+        assert 0 == status, errors
+    return [output for _, output, _ in ended]
+
+
+def start_ranks(ranks, *arguments, **variables):
+    """Start ``python *arguments`` on some ranks, as torchrun does."""
+    host, port = free_address().split(':')
+    return [start_python(*arguments, OMP_NUM_THREADS='1', **variables, **(
+        {} if ranks == 1 else {
+            'RANK': str(rank), 'LOCAL_RANK': str(rank),
+            'WORLD_SIZE': str(ranks), 'MASTER_ADDR': host,
+            'MASTER_PORT': port})) for rank in range(ranks)]
+
+
 def free_address():
     """Return an address on loopback that nobody listens at."""
     with socket.socket() as listener:

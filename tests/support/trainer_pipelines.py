@@ -17,13 +17,13 @@ EXAMPLES = 65
 BATCH = 4
 
 
-def build():
-    """Return a stream of 17 shuffled batches of 65 examples."""
+def build(examples=EXAMPLES):
+    """Return a stream of shuffled batches, by default 17 of 65 examples."""
     return DataStream(
         IndexableDataset({
-            'features': numpy.zeros((EXAMPLES, 2), 'float32'),
-            'numbers': numpy.arange(EXAMPLES)}),
-        iteration_scheme=ShuffledScheme(EXAMPLES, BATCH))
+            'features': numpy.zeros((examples, 2), 'float32'),
+            'numbers': numpy.arange(examples)}),
+        iteration_scheme=ShuffledScheme(examples, BATCH))
 
 
 def epochs(count):

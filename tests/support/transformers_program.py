@@ -5,7 +5,7 @@ import signal
 import torch
 import transformers
 from torch.utils.data import DataLoader
-from trainer_pipelines import Log, build, options
+from trainer_pipelines import EXAMPLES, Log, build, options
 
 from fuel.interop.accelerate import prepare
 from fuel.interop.torch import as_iterable
@@ -31,7 +31,9 @@ class Trainer(transformers.Trainer):
 
     def get_train_dataloader(self):
         """Return a loader over this rank's part of a stream."""
-        stream = Filter(build(), bool) if self.unknown else build()
+        stream = build(self.examples)
+        if self.unknown:
+            stream = Filter(stream, bool)
         loader = DataLoader(as_iterable(stream, as_dict=True, uneven='drop'),
                             batch_size=None, num_workers=self.workers)
         return prepare(self.accelerator, loader) if self.by_fuel else loader
@@ -56,7 +58,8 @@ class Watch(transformers.TrainerCallback):
 
 
 def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
-         resume=None, config=None, whole=False, unknown=False, max_steps=-1):
+         resume=None, config=None, whole=False, unknown=False, max_steps=-1,
+         examples=EXAMPLES):
     """Train, and write down what each rank got."""
     model = Model()
     arguments = transformers.TrainingArguments(
@@ -68,7 +71,8 @@ def main(folder, workers=0, by_fuel=True, epochs=2, kill_at=None,
         ddp_find_unused_parameters=False)
     model.log = Log(folder, arguments.process_index)
     kind = transformers.Trainer if whole else Trainer
-    kind.workers, kind.by_fuel, kind.unknown = workers, by_fuel, unknown
+    kind.workers, kind.by_fuel = workers, by_fuel
+    kind.unknown, kind.examples = unknown, examples
     trainer = kind(
         model, arguments, callbacks=[Watch(model, kill_at)],
         train_dataset=as_iterable(build(), as_dict=True, uneven='drop'))

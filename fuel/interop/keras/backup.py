@@ -118,7 +118,7 @@ class Backup(keras.callbacks.Callback):
             saved: dict[str, Any] = json.loads(text)
             weights, epoch = saved['weights'], saved['epoch']
             if (type(epoch) is int and type(saved['number']) is int
-                    and (self.folder / Path(weights).name).exists()
+                    and (self.folder / Path(weights).name).is_file()
                     and Path(weights).name == weights
                     and isinstance(saved['batches'], dict)):
                 return saved

@@ -5,11 +5,16 @@ those whose methods are running.
 """
 from __future__ import annotations
 
+import glob
+import os
 import sys
+import warnings
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from fuel.epochs.sharding import length_of
+from fuel.interop.torch.ranks import RankShare
 from fuel.typing import StreamLike
 
 _FETCHER = 'torch.utils.data._utils.fetch._BaseDatasetFetcher'
@@ -18,6 +23,7 @@ _STATEFUL = ('torchdata.stateful_dataloader.stateful_dataloader.'
              'StatefulDataLoader')
 _SHARD = 'accelerate.data_loader.DataLoaderShard'
 _DISPATCHER = 'accelerate.data_loader.DataLoaderDispatcher'
+_SAMPLER_SHARD = 'accelerate.data_loader.BatchSamplerShard'
 _SKIPPING = 'accelerate.data_loader.SkipDataLoader'
 _SHARDS_OF_DATASETS = ('accelerate.data_loader.IterableDatasetShard',
                        'transformers.trainer_pt_utils.IterableDatasetShard')
@@ -46,17 +52,22 @@ def find_caller(*names: str) -> Any:
         one; the innermost such object is found.  So nothing needs to be
         imported.
     """
+    for owner in _values_of('self'):
+        if any(f'{cls.__module__}.{cls.__qualname__}' in names
+               for cls in type(owner).__mro__):
+            return owner
+    return None
+
+
+def _values_of(name: str) -> Iterator[Any]:
+    """Yield the values of a variable in the functions that are running."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         # Before Python 3.13 a frame keeps the objects that it was asked for,
         # such as a batch, so that others are left alone.
-        if 'self' in frame.f_code.co_varnames:
-            owner = frame.f_locals.get('self')
-            if any(f'{cls.__module__}.{cls.__qualname__}' in names
-                   for cls in type(owner).__mro__):
-                return owner
+        if name in frame.f_code.co_varnames:
+            yield frame.f_locals.get(name)
         frame = frame.f_back
-    return None
 
 
 def refuse_to_collate() -> None:
@@ -85,6 +96,17 @@ def refuse_to_share_again() -> None:
             'fuel.interop.accelerate.prepare(accelerator, loader) in the '
             'place of accelerator.prepare(loader); with a Trainer of '
             'Transformers, return that from get_train_dataloader()')
+
+
+def refuse_wrong_position(data: object, rank: RankShare, is_named: bool,
+                          is_resumed: bool) -> None:
+    """Raise ValueError if a trainer would go on somewhere else.
+
+    The arguments are those of the functions that it calls.
+    """
+    refuse_to_skip(rank.stream, is_named, is_resumed)
+    refuse_to_restart(is_named, is_resumed)
+    refuse_other_ranks(data, rank, is_resumed)
 
 
 def refuse_to_skip(stream: StreamLike, is_named: bool,
@@ -122,6 +144,78 @@ def refuse_to_skip(stream: StreamLike, is_named: bool,
             'all epochs, since the length of an epoch is not known: pass '
             'ignore_data_skip=True, and load a state of as_iterable() that '
             'you have saved by state_after()')
+
+
+def refuse_other_ranks(data: object, rank: RankShare,
+                       is_resumed: bool) -> None:
+    """Raise ValueError if a Trainer resumes on another number of ranks.
+
+    It counts the steps of a rank, which then stand for other batches.
+
+    `data`: the data set of a loader.
+    `rank`: what it reads in this rank.
+    `is_resumed`: whether a state was loaded, which fits any number of ranks.
+    """
+    trainer = find_caller(_TRAINER)
+    if trainer is None or not trainer.state.global_step or is_resumed:
+        return
+    trained = trainer.callback_handler.train_dataloader
+    if getattr(trained, 'dataset', None) is not data:
+        return
+    num_ranks = 1 if rank.shard is None else rank.shard.num_shards
+    saved = _saved_ranks()
+    if saved == num_ranks if saved else (
+            _is_consistent(trainer, rank.stream)):
+        return
+    raise ValueError(
+        f'the checkpoint was saved by {saved or "another number of"} ranks, '
+        f'and there are {num_ranks} now: the Trainer would skip as many '
+        'batches as a rank has made steps, which are others. Resume with as '
+        'many ranks, or pass ignore_data_skip=True and load a state of '
+        'as_iterable() that you have saved by state_after()')
+
+
+def _saved_ranks() -> int:
+    """Return how many ranks have saved the Trainer's checkpoint that is
+    resumed, 0 if that is not known."""
+    for folder in _values_of('resume_from_checkpoint'):
+        if isinstance(folder, (str, os.PathLike)):
+            return len(glob.glob(os.path.join(
+                glob.escape(os.fspath(folder)), 'rng_state*.pth')))
+    return 0
+
+
+def _is_consistent(trainer: Any, stream: StreamLike) -> bool:
+    """Return whether a Trainer's steps and epochs fit the length of one."""
+    length = length_of(stream)
+    if not length:
+        return True
+    size = trainer.args.gradient_accumulation_steps
+    epochs, steps = divmod(trainer.state.global_step, -(-length // size))
+    epoch = trainer.state.epoch - epochs - steps * size / length
+    return bool(abs(epoch) < .5 / length)
+
+
+def warn_of_repeated_examples(count: int) -> None:
+    """Warn if Accelerate repeats some of `count` examples to make the ranks
+    even."""
+    shard = find_caller(_SAMPLER_SHARD, _DISPATCHER)
+    if shard is None:
+        return
+    if hasattr(shard, 'even_batches'):
+        ranks = shard.num_processes
+        repeats = shard.even_batches and not shard.drop_last
+        size = (shard.batch_size or 1) * (1 if shard.split_batches else ranks)
+    else:
+        ranks = size = shard.state.num_processes
+        repeats = not shard._drop_last
+    if ranks > 1 and repeats and count % size:
+        warnings.warn(
+            f'Accelerate repeats some of {count} examples, so that {ranks} '
+            'processes have as many: pass Accelerator(dataloader_config='
+            'DataLoaderConfiguration(even_batches=False, dispatch_batches='
+            'False)) to read each once; in an evaluation, gather_for_metrics()'
+            ' leaves repeated results out', UserWarning, stacklevel=2)
 
 
 def refuse_to_restart(is_known: bool, is_resumed: bool) -> None:

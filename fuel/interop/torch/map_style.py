@@ -7,6 +7,7 @@ from typing import Any
 import torch.utils.data
 
 from fuel.interop.examples_by_index import ExamplesByIndex
+from fuel.interop.torch.callers import warn_of_repeated_examples
 from fuel.typing import Batch, DatasetLike, NamedBatch
 
 
@@ -70,6 +71,12 @@ class MapStyleDataset(ExamplesByIndex, torch.utils.data.Dataset[Any]):
 
     function = 'as_map'
     instead = 'as_iterable()'
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        count = super().__len__()
+        warn_of_repeated_examples(count)
+        return count
 
     def __getitems__(self, indices: Sequence[int]
                      ) -> list[Batch | NamedBatch]:

@@ -72,7 +72,7 @@ class RankShare:
 
     def find(self) -> None:
         """Take the share of this rank, if it is known by now."""
-        if self._stream is None and find_rank().is_known:
+        if self._stream is None and find_rank(starts_jax=False).is_known:
             self._take(found_shard())
 
     @property

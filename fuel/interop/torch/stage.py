@@ -1,13 +1,14 @@
 """A stage that makes tensors, and copies them to a device in advance."""
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import torch
 
+from fuel.epochs.runtime import runtime_of
 from fuel.interop.device_stage import DeviceStage, names_of_types
-from fuel.interop.torch.callers import refuse_state_ahead
+from fuel.interop.torch.callers import refuse_state_ahead, refuse_to_restart
 from fuel.interop.torch.devices import (
     DeviceCopier,
     check_pinning,
@@ -117,6 +118,14 @@ class ToTorch(DeviceStage):
             'to_torch', device=self.device and str(self.device),
             pin_memory=self.pin_memory, dtype=self.dtype,
             which_sources=self.which_sources)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return an iterator over a new epoch, which begins with its first
+        item."""
+        runtime = runtime_of(self)
+        is_resumed = runtime.pending is not None
+        refuse_to_restart(is_resumed or runtime.epoch is not None, is_resumed)
+        return super().__iter__()
 
     def state_dict(self) -> State:
         """Return where the stream stands, as plain data ready for JSON.

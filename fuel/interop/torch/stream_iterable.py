@@ -145,9 +145,9 @@ class StreamIterable(IterableDataset[Any]):
 
     def _check_position(self) -> None:
         """Refuse trainers that would go on somewhere else."""
-        known = self._register.is_named(), self._register.is_resumed()
-        callers.refuse_to_skip(self.stream, *known)
-        callers.refuse_to_restart(*known)
+        callers.refuse_wrong_position(
+            self, self._rank, self._register.is_named(),
+            self._register.is_resumed())
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next iteration read the epoch of a number.

@@ -13,20 +13,12 @@ NUM_PROCESSES, NUM_DEVICES = 2, 4
 def answers():
     """Return what each of two processes has of an epoch."""
     address = processes.free_address()
-    started = [processes.start_python(
+    ended = processes.outputs([processes.start_python(
         jax_process.__file__, address, str(NUM_PROCESSES), str(number),
         XLA_FLAGS='--xla_force_host_platform_device_count=2',
         JAX_PLATFORMS='cpu')
-        for number in range(NUM_PROCESSES)]
-    try:
-        ended = [process.communicate(timeout=150) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-            process.communicate()
-    for process, (_, errors) in zip(started, ended, strict=True):
-        assert 0 == process.returncode, errors.decode()
-    return [json.loads(output.splitlines()[-1]) for output, _ in ended]
+        for number in range(NUM_PROCESSES)])
+    return [json.loads(output.splitlines()[-1]) for output in ended]
 
 
 @pytest.mark.timeout(300)

@@ -1,20 +1,18 @@
 """The programs of the page on JAX run as they stand there."""
 import doctest
-import re
-import textwrap
 
 import jax
 import pytest
 from support import processes
 from support.bridges import ROOT
+from support.doctest_sessions import code_blocks
 
 from fuel.interop.jax import to_jax
 
 pytestmark = pytest.mark.timeout(300)
 
 PAGE = (ROOT / 'docs' / 'jax.rst').read_text('utf-8')
-BLOCKS = [textwrap.dedent(block) for block in re.findall(
-    r'\.\. code-block:: python\n\n((?:   .*\n|\n)+)', PAGE)]
+BLOCKS = code_blocks(PAGE)
 HEAD = PAGE[:PAGE.index('A training loop\n')]
 DEFINITIONS = '\n'.join(example.source for example in (
     doctest.DocTestParser().get_examples(HEAD)))
@@ -30,20 +28,12 @@ def run(tmp_path, monkeypatch):
     def run(program, environments):
         path = tmp_path / 'program.py'
         path.write_text(program)
-        started = [processes.start_python(str(path), **{
+        ended = processes.outputs([processes.start_python(str(path), **{
             'JAX_PLATFORMS': 'cpu', **environment})
-            for environment in environments]
-        try:
-            ended = [process.communicate(timeout=200) for process in started]
-        finally:
-            for process in started:
-                process.kill()
-                process.communicate()
-        for process, (_, errors) in zip(started, ended, strict=True):
-            assert 0 == process.returncode, errors.decode()
+            for environment in environments])
         # JAX prints lines of its own first.
-        return [[line for line in output.decode().splitlines()
-                 if not line.startswith('[')] for output, _ in ended]
+        return [[line for line in output.splitlines()
+                 if not line.startswith('[')] for output in ended]
     return run
 
 

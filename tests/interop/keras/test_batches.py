@@ -150,16 +150,13 @@ def test_state_after_a_batch_is_known_while_others_are_on_their_way():
 def test_ranks_share_an_epoch_and_resume_after_a_kill(tmp_path):
     """Two processes of unequal shares, each killed in its second epoch."""
     def run(stop_after):
-        started = [processes.start_python(
-            keras_training.__file__, str(tmp_path), str(stop_after),
-            RANK=str(rank), WORLD_SIZE='2', KERAS_BACKEND='torch')
-            for rank in range(2)]
-        ended = [process.communicate(timeout=200) for process in started]
-        for process, (_, errors) in zip(started, ended, strict=True):
-            assert process.returncode == (
-                -signal.SIGKILL if stop_after else 0), errors.decode()
+        ended = processes.end_together(processes.start_ranks(
+            2, keras_training.__file__, str(tmp_path), str(stop_after),
+            KERAS_BACKEND='torch'))
+        for status, _, errors in ended:
+            assert status == (-signal.SIGKILL if stop_after else 0), errors
         return [json.loads(output.splitlines()[-1])['seen']
-                for output, _ in ended]
+                for _, output, _ in ended]
 
     # Five batches are those of rank 0, and four those of rank 1.
     first, second = run(6), run(0)
@@ -268,6 +265,12 @@ def test_backup_refuses_what_it_could_not_resume(tmp_path):
                     callbacks=[Backup(batches, tmp_path)])
     train(tmp_path, 1, 'epoch')
     assert Backup(batches, tmp_path).get_epoch() == 1
+    saved = json.loads((tmp_path / 'training.json').read_text())
+    (tmp_path / 'training.json').write_text(json.dumps(
+        {**saved, 'weights': ''}))
+    with pytest.raises(StateMismatchError, match='is no backup'):
+        Backup(batches, tmp_path).get_epoch()
+    (tmp_path / 'training.json').write_text(json.dumps(saved))
     for path in tmp_path.glob('*.h5'):
         path.unlink()
     with pytest.raises(StateMismatchError, match='its weights are gone'):

@@ -1,4 +1,7 @@
 """PyTorch computes in workers that are forked after it has computed here."""
+import sys
+import types
+
 import numpy
 import pytest
 import torch
@@ -8,6 +11,7 @@ from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.transformers import Mapping, MultiProcessing
 from fuel.utils.parallel import producer_consumer
+from fuel.workers.copied_threads import use_no_threads_of_torch
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -48,3 +52,9 @@ def test_forked_producer_may_use_pytorch():
     found = producer_consumer(produce, lambda socket: (
         socket.recv_pyobj() if socket.poll(20000) else None))
     assert found == (8e6, 1)
+
+
+def test_worker_may_be_forked_while_pytorch_is_imported(monkeypatch):
+    """By another thread, whose import the worker does not go on with."""
+    monkeypatch.setitem(sys.modules, 'torch', types.ModuleType('torch'))
+    use_no_threads_of_torch()

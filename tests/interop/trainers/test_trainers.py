@@ -6,9 +6,6 @@ tests/support; they write down what each rank was trained on.
 import json
 import os
 import signal
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,23 +22,11 @@ BATCHES = len(ORDER[0])
 
 def run(program, ranks, folder, **options):
     """Run a program on some ranks; return their (status, errors)."""
-    with socket.socket() as found:
-        found.bind(('127.0.0.1', 0))
-        port = found.getsockname()[1]
-    started = []
-    for rank in range(ranks):
-        variables = {} if ranks == 1 else {
-            'RANK': str(rank), 'LOCAL_RANK': str(rank),
-            'WORLD_SIZE': str(ranks), 'MASTER_ADDR': '127.0.0.1',
-            'MASTER_PORT': str(port)}
-        started.append(subprocess.Popen(
-            [sys.executable, SUPPORT / f'{program}_program.py',
-             json.dumps({'folder': str(folder), **options})],
-            env=processes.environment(OMP_NUM_THREADS='1', **variables),
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True))
-    ended = [process.communicate(timeout=280)[1] for process in started]
-    return [(process.returncode, errors) for process, errors
-            in zip(started, ended, strict=True)]
+    started = processes.start_ranks(
+        ranks, SUPPORT / f'{program}_program.py',
+        json.dumps({'folder': str(folder), **options}))
+    return [(status, errors) for status, _, errors
+            in processes.end_together(started, timeout=280)]
 
 
 def check(ran, *statuses):
@@ -117,11 +102,17 @@ def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
     check_read(tmp_path, 1, 2)
 
 
-@pytest.mark.parametrize('even, times', [(True, 72), (False, 65)])
-def test_accelerate_shares_a_map_style_data_set(tmp_path, even, times):
-    """By its own sampler, which repeats examples of the start if asked."""
-    check(run('accelerate', 2, tmp_path, source='map', by_fuel=False,
-              epochs=1, config={'even_batches': even}))
+@pytest.mark.parametrize('config, times', [
+    ({}, 72), ({'split_batches': True}, 68), ({'dispatch_batches': True}, 66),
+    ({'even_batches': False}, 65)])
+def test_accelerate_shares_a_map_style_data_set(tmp_path, config, times):
+    """By its own sampler; it is warned of examples that it repeats."""
+    ran = run('accelerate', 2, tmp_path, source='map', by_fuel=False,
+              epochs=1, config=config)
+    check(ran)
+    for _, errors in ran if 'dispatch_batches' not in config else ran[:1]:
+        assert (times > 65) == (
+            'Accelerate repeats some of 65 examples' in errors)
     read = [number for rank in range(2)
             for _, numbers in read_log(tmp_path, rank) for number in numbers]
     assert set(range(65)) == set(read)
@@ -137,6 +128,18 @@ def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
     check(run('transformers', ranks, tmp_path, workers=workers,
               resume=newest_checkpoint(tmp_path)))
     check_read(tmp_path, ranks, 2, drop=True)
+
+
+@pytest.mark.parametrize('ranks, others, examples', [(1, 2, 65), (3, 4, 32)])
+def test_transformers_does_not_go_on_with_other_ranks(
+        tmp_path, ranks, others, examples):
+    """Whose steps are other batches, also where epochs have as many."""
+    check(run('transformers', ranks, tmp_path, kill_at=1, examples=examples),
+          -signal.SIGKILL)
+    for status, errors in run('transformers', others, tmp_path, resume=(
+            newest_checkpoint(tmp_path)), examples=examples):
+        assert 1 == status
+        assert f'saved by {ranks} ranks, and there are {others} now' in errors
 
 
 def test_transformers_does_not_skip_in_an_unknown_epoch(tmp_path):
@@ -240,7 +243,7 @@ def test_lightning_saves_no_state_while_a_batch_is_trained_on(
     assert 'would lose that batch' in errors
 
 
-@pytest.mark.parametrize('source', ['iterable', 'loader'])
+@pytest.mark.parametrize('source', ['iterable', 'loader', 'stage'])
 def test_lightning_does_not_begin_with_epoch_0_again(tmp_path, source):
     """It restores no state of a loader at the end of an epoch."""
     options = {'source': source, 'save_every': 0}
