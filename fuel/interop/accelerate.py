@@ -1,8 +1,10 @@
 """Loaders over Fuel's streams for Accelerate, and the trainers on it."""
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from fuel.epochs.sharding import sharding_of
 from fuel.interop.extras import from_extra
 
 with from_extra('accelerate', 'accelerate', 'torch'):
@@ -49,6 +51,12 @@ def prepare(accelerator: Accelerator, loader: Any) -> Any:
             'use_stateful_dataloader=True saves positions of batches that '
             'Accelerate shares: leave it out, and save '
             'as_iterable(...).state_after(count)')
+    shard = sharding_of(loader.dataset.stream)
+    if shard is not None and shard.num_shards > 1 and shard.uneven == 'pad':
+        warnings.warn(
+            "uneven='pad' repeats examples, which gather_for_metrics() counts "
+            "again: evaluate with uneven='uneven' or 'drop', or leave out "
+            'what the stage MarkPadding marks', UserWarning, stacklevel=2)
     prepared: Any = prepare_data_loader(
         loader, accelerator.device, num_processes=1, process_index=0,
         put_on_device=accelerator.device_placement, dispatch_batches=False,

@@ -72,7 +72,18 @@ class DataModule(LightningDataModule):
         self._test = test
 
     def train_dataloader(self) -> Any:
-        """Return the batches to train on; none if there is no stream."""
+        """Return the batches to train on; none if there is no stream.
+
+        Raises
+        ------
+        ValueError
+            If the trainer is to read the same batches again and again.
+        """
+        if self.trainer is not None and self.trainer.overfit_batches > 0:
+            raise ValueError(
+                'overfit_batches would read other batches in each epoch: '
+                'leave it out, and pass a stream of these few examples, such '
+                'as one with SequentialScheme(num_examples, batch_size)')
         return [] if self._train is None else self._train
 
     def val_dataloader(self) -> Any:

@@ -30,6 +30,10 @@ from fuel.workers.messages import Kind
 # What a worker that does nothing uses of a processor at most: threads that
 # wake now and then to look at a clock.
 _IDLE_SHARE = 1e-4
+# The same of threads that wait for an interpreter that another one keeps, at
+# which they look 200 times a second; the system counts in hundredths.
+_POLLING_SHARE = 0.02
+_TICK = 0.01
 # The number of the system call ``futex``, by the kind of machine.
 _FUTEX = {'x86_64': '202', 'aarch64': '98', 'riscv64': '98',
           'loongarch64': '98', 'ppc64le': '221', 's390x': '238'}
@@ -112,9 +116,10 @@ class DeadlockWatch:
             self._due = waited + min(self._limit, _RETRY)
             return False
         self._due = waited + self._limit
+        used = (self._limit * _IDLE_SHARE if now.steps >= 0
+                else self._limit * _POLLING_SHARE + _TICK)
         return (before is not None and now.steps == before.steps
-                and now.seconds - before.seconds
-                <= self._limit * _IDLE_SHARE)
+                and now.seconds - before.seconds <= used)
 
     def report(self, worker: str, stacks: str) -> None:
         """Raise an error of a deadlock; warn, once, where it is not certain.
@@ -186,6 +191,10 @@ def _may_wait(pid: int, asking: int | None = None) -> bool | None:
                 continue
             with open(f'/proc/{pid}/task/{thread}/syscall') as file:
                 call = file.read().split()
+            if asking is None and int(thread) != pid and (
+                    call[0] == 'running'):
+                # It looks whether the interpreter is free.
+                continue
             if call[0] != number:
                 return True
             has_limit = int(call[4], 16) != 0

@@ -31,7 +31,7 @@ class Position:
 
 def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
          epochs=2, kill_at=None, resume=None, loader_options=None,
-         skip=0):
+         skip=0, leave_at=None, uneven='uneven'):
     """Read some epochs, and write down what each rank got."""
     accelerator = Accelerator(
         cpu=True, dataloader_config=DataLoaderConfiguration(**config or {}))
@@ -39,7 +39,7 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
     position = None
     loader_options = dict(loader_options or {})
     if source == 'iterable':
-        batches = as_iterable(build(), uneven='uneven')
+        batches = as_iterable(build(), uneven=uneven)
         loader = DataLoader(batches, **{'batch_size': None, **loader_options},
                             num_workers=workers)
         position = Position(batches)
@@ -61,6 +61,8 @@ def main(folder, config=None, source='iterable', by_fuel=True, workers=0,
     for epoch in range(first, epochs):
         for step, (_, numbers) in enumerate(loader, 1):
             log.write(epoch, numbers)
+            if leave_at == [epoch, step]:
+                break
             if kill_at == [epoch, step]:
                 if position is not None:
                     position.epoch, position.step = epoch, step

@@ -1,13 +1,16 @@
 """A stream's batches as a data set of Keras."""
 from __future__ import annotations
 
+import itertools
 import operator
 import os
+import sys
 import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import keras
 
@@ -22,6 +25,8 @@ from fuel.utils.ranks import find_rank
 _MOST_AHEAD = 8
 # What Keras says when an epoch has fewer batches than the first one.
 _RAN_OUT = 'Your input ran out of data'
+# Where Keras asks for batches.
+_ADAPTER = 'keras.src.trainers.data_adapters.py_dataset_adapter'
 
 
 class BatchesDataset(keras.utils.PyDataset):
@@ -116,6 +121,10 @@ class BatchesDataset(keras.utils.PyDataset):
         self._start: State | None = None
         self._first = 0
         self._taken = 0
+        # The number of what Keras reads the pass by, and of what it read
+        # others by, of which it has left some batches to another one.
+        self._reader: int | None = None
+        self._left: set[int] = set()
         # States after the last batches, by the number of batches taken.
         self._history: deque[tuple[int, State]] | None = None
 
@@ -140,7 +149,7 @@ class BatchesDataset(keras.utils.PyDataset):
         if not self._is_begun:
             return self._length
         # The rest of an epoch that was resumed is a shorter pass.
-        self._begin_pass()
+        self._begin_pass(_number_of_reader())
         return self._length - self._first
 
     def on_epoch_begin(self) -> None:
@@ -172,16 +181,30 @@ class BatchesDataset(keras.utils.PyDataset):
                 'use_multiprocessing to BatchesDataset, which makes '
                 'processes of its own')
         self._is_begun = False
+        reader = _number_of_reader()
+        if self._epoch is None:
+            self._reader = reader
+        if reader in self._left:
+            raise RuntimeError(
+                'another pass over these batches, as of evaluate, predict or '
+                'validation_data, has begun before this one was over: make a '
+                'BatchesDataset of its own for it, over a stream of its own')
         return self._read()
 
     def __iter__(self) -> Iterator[Batch]:
         """Iterate over the batches of a pass."""
-        self._begin_pass()
+        self._begin_pass(None)
         for _ in range(self._length - self._first):
             yield self[0]
 
-    def _begin_pass(self) -> None:
+    def _begin_pass(self, reader: int | None) -> None:
         """Go back to where the last pass began, if it was not read whole."""
+        if self._reader is not None and self._first < (
+                self._taken) < self._length:
+            self._left.add(self._reader)
+        self._reader = reader
+        if reader is not None:
+            self._left.discard(reader)
         if self._taken == self._length:
             self._epoch = None
             self._first = self._taken = 0
@@ -196,7 +219,7 @@ class BatchesDataset(keras.utils.PyDataset):
 
     def _read(self) -> Batch:
         if self._taken == self._length:
-            self._begin_pass()
+            self._begin_pass(self._reader)
         if self._epoch is None:
             self._check_rank()
             if self._history is not None:
@@ -305,3 +328,18 @@ def _checked(state: object, length: int) -> tuple[int, int]:
     raise StateMismatchError(
         'the state is not that of a BatchesDataset of '
         f'{length} batches: load what state_dict() of one returned')
+
+
+_readers: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+_numbers = itertools.count()
+
+
+def _number_of_reader() -> int | None:
+    """Return the number of the adapter by which Keras asks for a batch, None
+    if somebody else does."""
+    caller = sys._getframe(2)
+    if caller.f_globals.get('__name__') != _ADAPTER:
+        return None
+    adapter = caller.f_locals.get('self')
+    return None if adapter is None else _readers.setdefault(
+        adapter, next(_numbers))

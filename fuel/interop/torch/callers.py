@@ -28,6 +28,10 @@ _SKIPPING = 'accelerate.data_loader.SkipDataLoader'
 _SHARDS_OF_DATASETS = ('accelerate.data_loader.IterableDatasetShard',
                        'transformers.trainer_pt_utils.IterableDatasetShard')
 _TRAINER = 'transformers.trainer.Trainer'
+_KERAS = ('keras.src.trainers.epoch_iterator.EpochIterator',
+          'keras.src.trainers.data_adapters.torch_data_loader_adapter.'
+          'TorchDataLoaderAdapter')
+_OF_DATA_MODULE = 'fuel.interop.lightning.TrainingBatches'
 # Lightning has two names.
 _LIGHTNING = ('lightning.pytorch', 'pytorch_lightning')
 _PREFETCHING = tuple(f'{package}.loops.fetchers._PrefetchDataFetcher'
@@ -40,7 +44,7 @@ _EVALUATING = tuple(f'{package}.loops.evaluation_loop._EvaluationLoop'
                     for package in _LIGHTNING)
 
 
-def find_caller(*names: str) -> Any:
+def find_caller(*names: str, method: str | None = None) -> Any:
     """Return the object whose method is running, None if there is none.
 
     A worker that was forked finds those of its parent too.
@@ -51,21 +55,27 @@ def find_caller(*names: str) -> Any:
         Full names of classes.  Its class is one of them, or derives from
         one; the innermost such object is found.  So nothing needs to be
         imported.
+    method : str, optional
+        The name of the method.  Defaults to any.
     """
-    for owner in _values_of('self'):
+    for owner in _values_of('self', method):
         if any(f'{cls.__module__}.{cls.__qualname__}' in names
                for cls in type(owner).__mro__):
             return owner
     return None
 
 
-def _values_of(name: str) -> Iterator[Any]:
-    """Yield the values of a variable in the functions that are running."""
+def _values_of(name: str, function: str | None = None) -> Iterator[Any]:
+    """Yield the values of a variable in the functions that are running.
+
+    `function`: the name of the function. Defaults to any.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         # Before Python 3.13 a frame keeps the objects that it was asked for,
         # such as a batch, so that others are left alone.
-        if name in frame.f_code.co_varnames:
+        if name in frame.f_code.co_varnames and (
+                function in (None, frame.f_code.co_name)):
             yield frame.f_locals.get(name)
         frame = frame.f_back
 
@@ -80,6 +90,22 @@ def refuse_to_collate() -> None:
             'batch_size=None); a trainer that makes the loader itself needs '
             'one that you make, or a stream of examples. If your collate_fn '
             'joins batches, write as_iterable(stream, joins_batches=True)')
+
+
+def refuse_keras() -> None:
+    """Raise ValueError if Keras reads a loader, of which it looks at a batch
+    before each pass."""
+    if find_caller(*_KERAS) is not None:
+        raise ValueError(
+            'Keras begins passes over a DataLoader that it does not train on, '
+            'so that epochs would be left out: pass '
+            'fuel.interop.keras.BatchesDataset(stream) to fit')
+
+
+def counts_passes() -> bool:
+    """Return whether Accelerate says the number of its own pass, and not its
+    user which epoch is to be read."""
+    return find_caller(_SHARD, _DISPATCHER, method='__iter__') is not None
 
 
 def refuse_to_share_again() -> None:
@@ -104,8 +130,9 @@ def refuse_wrong_position(data: object, rank: RankShare, is_named: bool,
 
     The arguments are those of the functions that it calls.
     """
+    refuse_keras()
     refuse_to_skip(rank.stream, is_named, is_resumed)
-    refuse_to_restart(is_named, is_resumed)
+    refuse_to_restart(rank.stream, is_named, is_resumed)
     refuse_other_ranks(data, rank, is_resumed)
 
 
@@ -218,16 +245,27 @@ def warn_of_repeated_examples(count: int) -> None:
             ' leaves repeated results out', UserWarning, stacklevel=2)
 
 
-def refuse_to_restart(is_known: bool, is_resumed: bool) -> None:
+def refuse_to_restart(stream: StreamLike, is_known: bool,
+                      is_resumed: bool) -> None:
     """Raise ValueError if Lightning goes on with another epoch than its own.
 
     A `DataLoader` of PyTorch has no state, so Lightning resumes the number
-    of the batch, and no data; between two epochs it restores no state.
+    of the batch, and no data; between two epochs it restores no state, and
+    takes one after the last batch for that of a whole epoch.
 
+    `stream`: what is read.
     `is_known`: whether an epoch has begun, or somebody has said which it is.
     """
     loop = find_caller(*_FITTING)
-    if is_resumed or loop is None or find_caller(*_EVALUATING) is not None:
+    if loop is None or find_caller(*_EVALUATING) is not None or (
+            find_caller(_OF_DATA_MODULE) is not None):
+        return
+    if is_resumed:
+        if loop.epoch_loop.batch_progress.current.ready == length_of(stream):
+            raise ValueError(
+                'Lightning resumes after the last batch of an epoch, and '
+                'would leave the next epoch out: use '
+                'fuel.interop.lightning.DataModule')
         return
     number = loop.epoch_progress.current.processed
     if not is_known and loop.is_resuming and not loop.restarting and number:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from fuel.epochs.pipeline import check_one_to_one, skip
+from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile
 from fuel.utils.temporary import scratch_folder
@@ -102,6 +103,9 @@ class EpochRegister:
         """
         with self._locked():
             record = self.read()
+            if number < (record['number'] or 0) and counts_passes():
+                # It does not count those that were left before their end.
+                return
             if record['number'] is None:
                 record['number'] = number
             if record['origin'] is None:

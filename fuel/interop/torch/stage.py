@@ -124,7 +124,8 @@ class ToTorch(DeviceStage):
         item."""
         runtime = runtime_of(self)
         is_resumed = runtime.pending is not None
-        refuse_to_restart(is_resumed or runtime.epoch is not None, is_resumed)
+        refuse_to_restart(
+            self, is_resumed or runtime.epoch is not None, is_resumed)
         return super().__iter__()
 
     def state_dict(self) -> State:

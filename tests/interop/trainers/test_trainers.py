@@ -95,6 +95,25 @@ def test_accelerate_does_not_share_twice(tmp_path, config):
     assert [] == os.listdir(tmp_path)
 
 
+@pytest.mark.parametrize('workers', [0, 2])
+def test_accelerate_goes_on_with_the_next_epoch_after_a_break(
+        tmp_path, workers):
+    """It counts whole passes alone."""
+    check(run('accelerate', 1, tmp_path, workers=workers, epochs=3,
+              leave_at=[1, 4]))
+    assert read_log(tmp_path, 0) == [
+        (epoch, numbers) for epoch, order in enumerate(ORDER)
+        for numbers in (order[:4] if epoch == 1 else order)]
+
+
+def test_accelerate_is_warned_of_repeated_batches(tmp_path):
+    """Which gather_for_metrics() cannot tell from others."""
+    for status, errors in run('accelerate', 2, tmp_path, uneven='pad',
+                              epochs=1):
+        assert 0 == status, errors
+        assert "uneven='pad' repeats examples" in errors
+
+
 @pytest.mark.parametrize('config', [{}, {'dispatch_batches': True}])
 def test_accelerate_prepares_the_loader_of_one_process(tmp_path, config):
     """Which shares nothing."""
@@ -253,6 +272,27 @@ def test_lightning_does_not_begin_with_epoch_0_again(tmp_path, source):
     assert 1 == status
     assert 'call set_epoch(1) of as_iterable() before fit' in errors
     check_read(tmp_path, 1, 1)
+
+
+@pytest.mark.parametrize('source', ['iterable', 'stage'])
+def test_lightning_does_not_leave_an_epoch_out(tmp_path, source):
+    """It takes a state after the last batch for that of a whole epoch."""
+    check(run('lightning', 1, tmp_path, source=source, epochs=3,
+              settings={'max_steps': 2 * BATCHES}))
+    (status, errors), = run('lightning', 1, tmp_path, source=source,
+                            epochs=3, resume='last.ckpt')
+    assert 1 == status
+    assert 'after the last batch of an epoch' in errors
+    check_read(tmp_path, 1, 2)
+
+
+def test_lightning_does_not_overfit_on_other_batches(tmp_path):
+    """In each epoch they would be others."""
+    (status, errors), = run('lightning', 1, tmp_path, settings={
+        'overfit_batches': 2})
+    assert 1 == status
+    assert 'overfit_batches would read other batches' in errors
+    assert not os.path.exists(tmp_path / 'rank0.jsonl')
 
 
 @pytest.mark.parametrize('source, text', [
