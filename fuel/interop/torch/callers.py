@@ -29,8 +29,8 @@ _SHARDS_OF_DATASETS = ('accelerate.data_loader.IterableDatasetShard',
                        'transformers.trainer_pt_utils.IterableDatasetShard')
 _TRAINER = 'transformers.trainer.Trainer'
 _KERAS = ('keras.src.trainers.epoch_iterator.EpochIterator',
-          'keras.src.trainers.data_adapters.torch_data_loader_adapter.'
-          'TorchDataLoaderAdapter')
+          ('keras.src.trainers.data_adapters.torch_data_loader_adapter.'
+           'TorchDataLoaderAdapter'))
 _OF_DATA_MODULE = 'fuel.interop.lightning.TrainingBatches'
 # Lightning has two names.
 _LIGHTNING = ('lightning.pytorch', 'pytorch_lightning')
