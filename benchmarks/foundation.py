@@ -28,6 +28,7 @@ from fuel.transformers import (
     Mapping,
     Rename,
     ScaleAndShift,
+    Transformer,
 )
 
 BATCH = 128
@@ -147,6 +148,47 @@ def single_examples(features, targets, how):
     return compare_epochs(reference, stream, how)
 
 
+class Plain(Transformer):
+    """A stage as users write it."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples)
+
+    def transform_example(self, example):
+        """Return an example as it is."""
+        return example
+
+
+class Pure(Plain):
+    """The same, which says that it depends on nothing else."""
+
+    pure = True
+    transform_example = Plain.transform_example
+
+
+class Own(Pure):
+    """The same, as if it were Fuel's own."""
+
+    __module__ = 'fuel.transformers'
+
+
+def stages_of_users(features, how):
+    """Measure three stages of users, as multiples of three of Fuel's."""
+    def stream(stage):
+        return stage(stage(stage(DataStream(
+            IndexableDataset({'x': features}),
+            iteration_scheme=SequentialExampleScheme(len(features))))))
+
+    own = stream(Own)
+
+    def reference():
+        for _ in own.get_epoch_iterator():
+            pass
+
+    return [f'{1 / compare_epochs(reference, stream(stage), how).median:.1f}'
+            for stage in (Pure, Plain)]
+
+
 class Peak:
     """The highest private memory while a block runs, in bytes."""
 
@@ -225,6 +267,7 @@ def main():
             batches = shuffled_batches(dataset, features, targets, how)
             scaled = scaled_batches(dataset, features, targets, how)
     small = numpy.random.RandomState(0).normal(size=(count, 4))
+    pure, plain = stages_of_users(small[:40_000], how)
     duration, memory = first_request(many, how)
     pickled, state = saved_position(many)
     measure.print_table([
@@ -240,6 +283,9 @@ def main():
             features, targets, how), 'at least 0.3'),
         ('single examples of 32 B, of zip', single_examples(
             small, targets, how), 'at least 0.3'),
+        ('time of three pure stages of users, of the same of Fuel', pure,
+         'at most 1.5'),
+        ('... of three that may ask for their epoch', plain, ''),
         (f'first request of {many:.0e} shuffled, of permutation',
          f'{duration:.2f}', 'at most 1.3'),
         ('... its peak memory, of 8 B an example', f'{memory:.2f}',

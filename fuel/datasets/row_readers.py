@@ -14,7 +14,8 @@ from fuel.datasets.row_orders import Order
 from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
-    PREFETCHED_EXAMPLES, ExampleReader, RequestReader, note_request)
+    PREFETCHED_EXAMPLES, ExampleReader, RequestReader)
+from fuel.kernels.stage_reader import note_request
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable

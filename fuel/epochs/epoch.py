@@ -7,35 +7,34 @@ from typing import Any
 from fuel.epochs.counters import Counter
 from fuel.epochs.pipeline import child_iterators
 from fuel.epochs.read_options import ReadOptions
-from fuel.epochs.readers import note_request
 from fuel.epochs.runtime import lock_of
-from fuel.epochs.sharding import open_share, shares_items
+from fuel.epochs.sharding import open_items, open_share, shares_items
 from fuel.epochs.state import Position, dataset_position, leftover
 from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import new_object
 from fuel.schemes.iterator_requests import as_requests
-from fuel.typing import State
+from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
+
+
+# What an epoch holds where compiled code finds it.
+_COMPILED = 'position', 'step', 'attributes', 'skipped'
 
 
 class Epoch(EpochPosition):
     """One epoch: how far it has come, and what the stream keeps for it.
 
     `position`: how many batches or examples were delivered.
-    `reader`: what reads the data.  None before the first read, and where the
-        stream has a `get_data` of its own.
+    `reader`: what reads the data, opened at the first read.
     `request_iterator`: the requests; their `position` says how many were made.
     `finished`: whether :class:`StopIteration` was raised.
     `end`: where the epoch stood when it finished, or why that is not known.
     `start`: state of the iteration scheme when the epoch began, or the
         exception that says why there is none.
-    `attributes`: the values of the stream's `epoch_attributes`.
     `options`: wishes of the stages above.
     `failed`: numbers of the reads whose exceptions were delivered.
     `counters`: the stages below, if nothing of their states changes but
         counts; found when a state is saved.
-    `skipped`: numbers of the reads to leave out, since their exceptions were
-        delivered before the state was saved that was taken up.
     """
 
     # Whether the requests are not those of the stream's scheme.
@@ -48,25 +47,19 @@ class Epoch(EpochPosition):
         self.finished = False
         self.end: Any = None
         self.start: Any = None
-        self.attributes: dict[str, Any] = {}
         self.options = ReadOptions()
         self.failed: list[int] = []
-        self.skipped: set[int] = set()
         self._num_failed = 0
         self.counters: list[Counter] | None = None
-        # Whether the stream has a `get_data` of its own.
-        self._is_stage = False
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
-            **vars(self), 'position': self.position, 'step': self.step,
+            **vars(self), **{name: getattr(self, name) for name in _COMPILED},
             'counters': None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        self.position = state.pop('position')
-        self.step = state.pop('step', 1)
-        vars(self).update(state)
+        for name, value in state.items():
+            setattr(self, name, value)
 
     @property
     def requested(self) -> int:
@@ -92,10 +85,7 @@ class Epoch(EpochPosition):
         """Count items as delivered that are left out."""
         if shares_items(stream) and hasattr(stream, 'open_plan'):
             # Only the plan knows which items are the rank's.
-            if self.reader is None:
-                self._open(stream)
-            assert self.reader is not None
-            self.reader.skip(count)
+            self.open_reader(stream).skip(count)
             return
         self.position += count * self.step
         if self.request_iterator is not None:
@@ -108,7 +98,7 @@ class Epoch(EpochPosition):
         while True:
             number = self.requested
             try:
-                data = self._read(stream)
+                data = self.open_reader(stream).read()
             except StopIteration:
                 attributes = self.attributes
                 self._finish(stream)
@@ -128,36 +118,12 @@ class Epoch(EpochPosition):
             self.position += self.step
             return data
 
-    def _read(self, stream: Any) -> Any:
-        if self.reader is None and not self._is_stage and (
-                not self.skipped or shares_items(stream)):
-            self._open(stream)
-        if self.reader is not None:
-            return self.reader.read()
-        with lock_of(stream):
-            return self.read_from_stage(stream)
-
-    def _open(self, stream: Any) -> None:
-        if shares_items(stream):
-            self.reader = open_share(stream, self)
-        elif hasattr(stream, 'open_reader'):
-            self.reader = stream.open_reader(self)
-        self._is_stage = self.reader is None
-
-    def read_from_stage(self, stream: Any) -> Any:
-        """Call the stage's `get_data` with this epoch's attributes."""
-        self.bind(stream)
-        request = None
-        try:
-            if self.request_iterator is None:
-                return stream.get_data()
-            request = next(self.request_iterator)
-            return stream.get_data(request)
-        except Exception as error:
-            note_request(error, request)
-            raise
-        finally:
-            self.unbind(stream)
+    def open_reader(self, stream: Any) -> EpochReader:
+        """Return the reader of the epoch, opened by the first call."""
+        if self.reader is None:
+            self.reader = (open_share if shares_items(stream)
+                           else open_items)(stream, self)
+        return self.reader
 
     def _count_failure(self, number: int) -> bool:
         """Record a read whose exception is delivered, or was before."""
@@ -233,9 +199,7 @@ class Epoch(EpochPosition):
     def _standing(self, stream: Any) -> tuple[Any, list[Any]]:
         """Return the stage's left-overs, and where its children stand."""
         if hasattr(stream, 'open_plan') and shares_items(stream):
-            if self.reader is None:
-                self._open(stream)
-            reader: Any = self.reader
+            reader: Any = self.open_reader(stream)
             standing: tuple[Any, list[Any]] = reader.standing()
             return standing
         return leftover(stream), _positions_of_children(stream)

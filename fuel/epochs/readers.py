@@ -5,6 +5,7 @@ from typing import Any
 
 from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.epoch_reader import PrefetchReader
+from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.typing import Batch, EpochReader
 
@@ -60,14 +61,6 @@ def open_reader(dataset: Any, requests: RequestIterator | None,
         reader: EpochReader = dataset.open_epoch(requests, options, state)
         return reader
     return RequestReader(dataset, requests, state)
-
-
-def note_request(error: Exception, request: Any) -> None:
-    """Add to an error which request it came from, if from any."""
-    if request is not None and not isinstance(error, StopIteration):
-        if hasattr(request, 'tolist'):
-            request = request.tolist()
-        error.add_note(f'for the request {request!r:.500}')
 
 
 class ExampleReader(PrefetchReader):

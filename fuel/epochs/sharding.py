@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from fuel.epochs.pipeline import child_streams, is_one_to_one
 from fuel.epochs.planned import PlannedReader
 from fuel.epochs.process_group import check_agreement
-from fuel.epochs.share_reader import ShareReader, StageReads
+from fuel.epochs.share_reader import ShareReader
+from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import ShardedScheme, num_requests_of
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.typing import EpochReader
@@ -204,8 +205,14 @@ def open_share(stream: Any, epoch: Epoch) -> EpochReader:
     if hasattr(stream, 'open_plan'):
         return PlannedReader(epoch, stream, stream.open_plan(epoch),
                              stream.sharding)
-    reader: EpochReader | None = stream.open_reader(epoch)
-    return ShareReader(reader or StageReads(epoch, stream), stream.sharding)
+    return ShareReader(open_items(stream, epoch), stream.sharding)
+
+
+def open_items(stream: Any, epoch: Epoch) -> EpochReader:
+    """Return the reader of all items of a stream."""
+    reader: EpochReader | None = (
+        stream.open_reader(epoch) if hasattr(stream, 'open_reader') else None)
+    return BoundStageReader(epoch, stream) if reader is None else reader
 
 
 def length_of(stream: Any) -> int | None:

@@ -1,40 +1,8 @@
 """Reader of a rank's share of data that can only be read in order."""
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING
-
-from fuel.epochs.runtime import lock_of
 from fuel.schemes.shard import Shard, place_of_rank
-from fuel.typing import Batch, EpochReader, StreamLike
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
-
-
-class StageReads:
-    """Reads by calling the stream's own `get_data`."""
-
-    def __init__(self, epoch: Epoch, stream: StreamLike) -> None:
-        # Held weakly, since the epoch has this reader.
-        self._epoch = weakref.ref(epoch)
-        self._stream = weakref.ref(stream)
-
-    def read(self) -> Batch:
-        """Return the next item."""
-        epoch, stream = self._epoch(), self._stream()
-        assert epoch is not None
-        with lock_of(stream):
-            item: Batch = epoch.read_from_stage(stream)
-        return item
-
-    def skip(self, count: int) -> None:
-        """Read items and drop them."""
-        for _ in range(count):
-            self.read()
-
-    def close(self) -> None:
-        """Release nothing."""
+from fuel.typing import Batch, EpochReader
 
 
 class ShareReader:

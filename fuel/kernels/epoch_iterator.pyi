@@ -16,6 +16,8 @@ class EpochPosition:
     step: int
     reader: EpochReader | None
     pending_item: PendingItem | None
+    attributes: dict[str, Any]
+    skipped: set[int]
 
 class EpochIterator:
     epoch: Any

@@ -27,11 +27,6 @@ cdef class PendingItem:
     `is_over`: whether StopIteration was raised.
     """
 
-    cdef public bint is_asked
-    cdef public bint is_over
-    cdef public object held
-    cdef public object receipt
-
     def claim(self):
         """Hand out what is held."""
         if self.held is not None:
@@ -44,27 +39,24 @@ cdef class EpochPosition:
     """Base of :class:`fuel.epochs.epoch.Epoch`: what is looked at in C.
 
     `position`: how many batches or examples were delivered.
-    `reader`: what reads the data; None before the first, and where the stream
-        reads them itself.
+    `reader`: what reads the data; None before the first read.
     `pending_item`: if the data come from another process.
     `step`: how many items of the order one of them stands for, which is the
         number of ranks that share it.
+    `attributes`: the values of the stream's `epoch_attributes`.
+    `skipped`: numbers of the reads to leave out, since their exceptions were
+        delivered before the state was saved that was taken up.
     """
-
-    cdef public Py_ssize_t position, step
-    cdef public object reader
-    cdef public PendingItem pending_item
 
     def __cinit__(self, *args, **kwargs):
         self.step = 1
+        self.attributes = {}
+        self.skipped = set()
 
 
 @cython.auto_pickle(False)
 cdef class EpochIterator:
     """Iterator that asks a compiled reader, else its own ``read_next()``."""
-
-    cdef public EpochPosition epoch
-    cdef public bint as_dict
 
     def __iter__(self):
         return self
@@ -75,13 +67,13 @@ cdef class EpochIterator:
             raise TypeError(
                 f'{type(self).__name__} has no epoch to iterate over: call '
                 'super().__init__ in its __init__')
-        if isinstance(epoch.reader, CompiledReader):
+        if epoch.pending_item is not None:
+            return self._claim_next(epoch.pending_item)
+        if isinstance(epoch.reader, CompiledReader) and not epoch.skipped:
             data = (<CompiledReader>epoch.reader).take()
             if data is not None:
                 epoch.position += epoch.step
                 return self.name_sources(data) if self.as_dict else data
-        if epoch.pending_item is not None:
-            return self._claim_next(epoch.pending_item)
         return self.read_next()
 
     cdef object _claim_next(self, PendingItem pending_item):

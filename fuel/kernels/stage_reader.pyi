@@ -1,10 +1,20 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from fuel.kernels.epoch_iterator import EpochPosition
 from fuel.kernels.epoch_reader import CompiledReader
+from fuel.typing import StreamLike
 
-class StageReader(CompiledReader):
+class ItemReader(CompiledReader): ...
+
+class StageReader(ItemReader):
     child: Iterator[Any] | None
     def __init__(
-        self, stage: Any, child: Iterator[Any],
+        self, stage: StreamLike, child: Iterator[Any],
         transform: Callable[[Any, Any], Any]) -> None: ...
+
+class BoundStageReader(ItemReader):
+    def __init__(self, epoch: EpochPosition, stage: StreamLike,
+                 method: str | None = None) -> None: ...
+
+def note_request(error: Exception, request: object) -> None: ...

@@ -1,9 +1,12 @@
-"""The reader of a stage: the next item of its child, transformed.
+"""Readers of a stage: the next item of its child, transformed.
 
-It calls Python once for each item, for the transformation itself.
+They call Python once for each item, for what the stage does with it.
 """
 cimport cython
+from cpython.dict cimport PyDict_GetItem, PyDict_Update
+from cpython.object cimport PyObject
 
+from fuel.kernels.epoch_iterator cimport EpochPosition
 from fuel.kernels.epoch_reader cimport CompiledReader
 
 import weakref
@@ -11,46 +14,47 @@ from collections.abc import Iterator
 
 
 @cython.auto_pickle(False)
-cdef class StageReader(CompiledReader):
-    """Reads the items of a stage.
+cdef class ItemReader(CompiledReader):
+    """Base of the readers that make an item, or raise.
 
     `stage`: held weakly, since it holds the epoch that has this reader.
-    `child`: the epoch iterator of the stream that the stage reads.
-    `transform`: takes the stage and an item, and returns the item transformed.
     """
 
     cdef object stage
-    cdef public object child
-    cdef object transform
     # What `read` has to return or to raise, after `take` could not.
-    cdef object data, error
+    cdef object error
     cdef bint is_pending
 
-    def __init__(self, stage, child, transform):
+    def __init__(self, stage):
         self.stage = weakref.ref(stage)
-        self.child = child
-        self.transform = transform
         self.is_pending = False
+
+    cdef object make(self):
+        raise NotImplementedError
 
     cdef object take(self):
         if self.is_pending:
             return None
-        cdef object data = None, item = None, stage = self.stage()
         try:
-            item = next(self.child)
+            data = self.make()
         except Exception as error:
             # Raised by `read`, where the epoch counts and explains it.
             self.error, self.is_pending = error, True
             return None
+        self.is_pending = data is None
+        return data
+
+    cdef object transformed(self, stage, transform, child, item, bint is_bound):
+        """Return an item transformed, or raise an error that says where."""
         try:
-            data = self.transform(stage, item)
+            data = transform(item) if is_bound else transform(stage, item)
             if type(data) is not tuple and isinstance(data, Iterator):
                 data = tuple(data)
         except Exception as error:
-            self.error = stage._explained(error, self.child, item)
-            self.is_pending = True
-            return None
-        self.is_pending = data is None
+            explained = stage._explained(error, child, item)
+            if explained is error:
+                raise
+            raise explained from error
         return data
 
     def read(self):
@@ -70,5 +74,102 @@ cdef class StageReader(CompiledReader):
             self.read()
 
     def close(self):
+        """Let go of what is held."""
+
+
+@cython.auto_pickle(False)
+cdef class StageReader(ItemReader):
+    """Reads a stage that does not ask for the attributes of its epoch.
+
+    `child`: the epoch iterator of the stream that the stage reads.
+    `transform`: takes the stage and an item, and returns the item transformed.
+    """
+
+    cdef public object child
+    cdef object transform
+
+    def __init__(self, stage, child, transform):
+        ItemReader.__init__(self, stage)
+        self.child = child
+        self.transform = transform
+
+    cdef object make(self):
+        item = next(self.child)
+        return self.transformed(
+            self.stage(), self.transform, self.child, item, False)
+
+    def close(self):
         """Let go of the child's iterator."""
         self.child = None
+
+
+@cython.auto_pickle(False)
+cdef class BoundStageReader(ItemReader):
+    """Reads a stream that shows the attributes of the epoch meanwhile.
+
+    `epoch`: the epoch, held weakly too.
+    `method`: the name of the method that transforms an item of the child.
+        None: `get_data` is asked for the data of the next request.
+    """
+
+    cdef object epoch
+    cdef tuple names
+    cdef str method
+
+    def __init__(self, epoch, stage, method=None):
+        ItemReader.__init__(self, stage)
+        self.epoch = weakref.ref(epoch)
+        self.names = tuple(getattr(stage, 'epoch_attributes', ()))
+        self.method = method
+
+    cdef object make(self):
+        cdef EpochPosition epoch = self.epoch()
+        stage = self.stage()
+        cdef dict shown = stage.__dict__
+        cdef PyObject *runtime = PyDict_GetItem(shown, '_runtime')
+        cdef PyObject *value
+        # A foreign stream has none.
+        lock = None if runtime == NULL else (<object>runtime).lock
+        if lock is not None:
+            lock.acquire()
+        try:
+            PyDict_Update(shown, epoch.attributes)
+            try:
+                return (self.ask(stage, epoch) if self.method is None
+                        else self.call(stage, shown))
+            finally:
+                for name in self.names:
+                    value = PyDict_GetItem(shown, name)
+                    if value == NULL:
+                        epoch.attributes.pop(name, None)
+                    else:
+                        epoch.attributes[name] = <object>value
+        finally:
+            if lock is not None:
+                lock.release()
+
+    cdef object call(self, stage, dict shown):
+        child = shown['child_epoch_iterator']
+        item = next(child)
+        return self.transformed(
+            stage, getattr(stage, self.method), child, item, True)
+
+    cdef object ask(self, stage, epoch):
+        requests = epoch.request_iterator
+        if requests is None:
+            return stage.get_data()
+        request = None
+        try:
+            request = next(requests)
+            return stage.get_data(request)
+        except Exception as error:
+            note_request(error, request)
+            raise
+
+
+def note_request(error, request):
+    """Add to an error which request it came from, if from any."""
+    if request is not None and not isinstance(error, StopIteration):
+        if hasattr(request, 'tolist'):
+            request = request.tolist()
+        error.add_note(f'for the request {request!r:.500}')

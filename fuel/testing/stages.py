@@ -1,8 +1,12 @@
 """What every stage promises to the streams below and above it."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
+from threading import Barrier, BrokenBarrierError
 from typing import Any, TypeAlias
 
 import numpy
@@ -20,7 +24,9 @@ from fuel.testing.promises import (
 )
 from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
+from fuel.transformers.base import as_tuple
 from fuel.typing import StreamLike
+from fuel.utils.overrides import declares
 
 Builder: TypeAlias = Callable[[], StreamLike]
 StageBuilder: TypeAlias = Callable[[Any], StreamLike]
@@ -180,6 +186,51 @@ def check_one_to_one(case: StageCase) -> None:
         expect(count == below, f'{count} items came of {below}.')
 
 
+def check_purity(case: StageCase) -> None:
+    """What a stage makes that is declared pure depends on the item alone."""
+    if not declares(case.build(), 'pure'):
+        return
+    expected = [freeze(item) for item
+                in case.build().get_epoch_iterator()]
+    stage: Any = case.build()
+    transform = (stage.transform_example if stage.produces_examples
+                 else stage.transform_batch)
+
+    def items() -> list[Any]:
+        # A stage may change them in place.
+        return list(case.build.over().get_epoch_iterator())
+
+    for ordered in reversed, list:
+        found = [as_tuple(transform(item)) for item in ordered(items())]
+        expect([freeze(item) for item in ordered(found)] == expected,
+               'the stage is declared pure, but gives other items in another '
+               'order: leave out pure.')
+    turns = Barrier(2)
+
+    def in_turns(items: list[Any]) -> list[Any]:
+        sys.settrace(partial(_take_turns, turns))
+        try:
+            return [as_tuple(transform(item)) for item in items]
+        finally:
+            sys.settrace(None)
+            turns.abort()
+
+    with ThreadPoolExecutor(2) as threads:
+        forth, back = threads.map(in_turns, (items(), items()[::-1]))
+    expect(all([freeze(item) for item in found] == expected
+               for found in (forth, back[::-1])),
+           'the stage is declared pure, but gives other items in two threads '
+           'at the same time: leave out pure.')
+
+
+def _take_turns(turns: Barrier, *event: object) -> Any:
+    """Wait before each line until another thread has come to one, too."""
+    with suppress(BrokenBarrierError):
+        # The other one may wait for what this one holds.
+        turns.wait(0.5)
+    return partial(_take_turns, turns)
+
+
 def check_stage_stream(case: StageCase) -> None:
     """A stage keeps the promises of every stream."""
     check_stream(case.build, draws=case.draws,
@@ -191,5 +242,6 @@ STAGE_PROMISES: Promises[StageCase] = {
     'refused requests': check_requests,
     'closing': check_closing,
     'one-to-one': check_one_to_one,
+    'pure': check_purity,
     'stream': check_stage_stream,
 }

@@ -6,6 +6,7 @@ from typing import Any
 from fuel.epochs.epoch import Epoch
 from fuel.transformers.base import Transformation, Transformer, missing
 from fuel.typing import Batch
+from fuel.utils.overrides import calls
 
 
 class AgnosticTransformer(Transformer):
@@ -40,6 +41,7 @@ class AgnosticTransformer(Transformer):
         """
         raise NotImplementedError(missing(self, 'transform_any'))
 
+    @calls('transform_any')
     def _transformation(self, epoch: Epoch) -> Transformation:
         return type(self).transform_any
 

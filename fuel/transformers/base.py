@@ -8,13 +8,19 @@ from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import is_one_to_one, source_examples
 from fuel.iterator import DataIterator
-from fuel.kernels.stage_reader import StageReader
+from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.overrides import covers, is_own
+from fuel.utils.overrides import (
+    calls,
+    covers,
+    declares,
+    is_own,
+    stands_in,
+)
 
 #: A function of a stage and an item, which returns the item transformed.
 Transformation: TypeAlias = 'Callable[[Any, Any], Any]'
@@ -79,6 +85,10 @@ class Transformer(AbstractDataStream):
     epoch_attributes: tuple[str, ...] = ('child_epoch_iterator',)
     data_stream: Any
     child_epoch_iterator: Any
+    #: Whether the same item gives the same result, in any order and in
+    #: several threads at a time, whatever the epoch (bool). A stage that says
+    #: so is not shown the attributes of the epoch, and read faster.
+    pure = False
     # Whether data have the types, shapes and axes that they had before.
     _keeps_types = False
 
@@ -140,18 +150,26 @@ class Transformer(AbstractDataStream):
         Returns
         -------
         EpochReader or None
-            None where a user's code, or what belongs to the epoch, is
-            involved: the attributes of the epoch must be in place then.
+            None if a subclass has its own `get_data`, or a foreign iterator
+            is read.
         """
         child = epoch.attributes.get('child_epoch_iterator')
         if (not isinstance(child, DataIterator)
                 or epoch.request_iterator is not None
-                or not self._is_stateless() or not self._is_own()
-                or self.produces_examples
-                != self.data_stream.produces_examples):
+                or not covers(self, 'open_reader', ('get_data', '_pull'))):
             return None
-        return StageReader(self, child, self._transformation(epoch))
+        examples = self.produces_examples
+        if examples != self.data_stream.produces_examples:
+            return None
+        method = 'transform_example' if examples else 'transform_batch'
+        if not (declares(self, 'pure') and self._is_stateless()):
+            return BoundStageReader(epoch, self, method)
+        return StageReader(
+            self, child, self._transformation(epoch)
+            if stands_in(self, '_transformation')
+            else getattr(type(self), method))
 
+    @calls('transform_example', 'transform_batch')
     def _transformation(self, epoch: Epoch) -> Transformation:
         """Return the function that transforms the items of an epoch."""
         cls = type(self)
@@ -243,16 +261,6 @@ class Transformer(AbstractDataStream):
         return (is_own(type(self)) and self.one_to_one
                 and not any(name.startswith('transform_')
                             for name in vars(self)))
-
-    def _is_own(self) -> bool:
-        """Return whether all methods that make items are Fuel's."""
-        cls = type(self)
-        return (is_own(cls) and covers(self, 'open_reader', ('get_data',))
-                and not any(name.startswith('transform_')
-                            for name in vars(self))
-                and all(is_own(getattr(cls, name, cls)) for name in (
-                    'transform_example', 'transform_batch',
-                    'transform_any')))
 
     def _is_stateless(self) -> bool:
         """Return whether nothing is kept from one item to the next."""

@@ -18,6 +18,7 @@ from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.source_names import as_tuple_of_names, labels_of
 from fuel.transformers.sourcewise import AgnosticSourcewiseTransformer
 from fuel.typing import StreamLike
+from fuel.utils.overrides import calls
 
 
 class _Caster(AgnosticSourcewiseTransformer):
@@ -39,6 +40,7 @@ class _Caster(AgnosticSourcewiseTransformer):
         # Fuel 0.2.0 kept the name of a type.
         self.dtype = as_dtype(self.dtype)
 
+    @calls('transform_any_source')
     def _transformation(self, epoch: Epoch) -> Transformation:
         if self.dtype.kind in 'biuf' and self.dtype.itemsize <= 8:
             epoch.attributes['child_epoch_iterator'].request_conversions(
@@ -87,6 +89,8 @@ class Cast(_Caster):
     >>> next(Cast(stream, dtype='float32').get_epoch_iterator())
     (array([0., 1., 2.], dtype=float32),)
     """
+
+    pure = True
 
     def _wanted(self) -> Sequence[str]:
         wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
@@ -153,6 +157,8 @@ class ForceFloatX(_Caster):
     (array([1., 1.], dtype=float32), [1, 2])
     >>> del fuel.config.floatX
     """
+
+    pure = True
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         super().__init__(data_stream, 'floatX', **kwargs)

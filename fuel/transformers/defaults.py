@@ -46,6 +46,8 @@ class ToBytes(SourcewiseTransformer):
     ([b'fu', b'el'],)
     """
 
+    pure = True
+
     def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', stream.produces_examples)
         chosen = self._select(stream, kwargs.get('which_sources'))

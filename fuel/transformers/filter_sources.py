@@ -11,6 +11,7 @@ from fuel.transformers.base import Transformation, check_count
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import Batch, StreamLike
 from fuel.utils.old_pickles import pickled_sources
+from fuel.utils.overrides import calls
 
 
 class FilterSources(AgnosticTransformer):
@@ -37,6 +38,8 @@ class FilterSources(AgnosticTransformer):
     >>> list(FilterSources(stream, sources=('y',)).get_epoch_iterator())
     [(3,), (4,)]
     """
+
+    pure = True
 
     def __init__(self, data_stream: StreamLike, sources: Sequence[str],
                  **kwargs: Any) -> None:
@@ -69,6 +72,7 @@ class FilterSources(AgnosticTransformer):
         """Return the data of the sources that are kept."""
         return self._transformation(None)(self, data)
 
+    @calls()
     def _transformation(self, epoch: Epoch | None) -> Transformation:
         sources = tuple(self.data_stream.sources)
         places = [place for place, source in enumerate(sources)

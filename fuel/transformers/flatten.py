@@ -43,6 +43,8 @@ class Flatten(SourcewiseTransformer):
     (2, 6)
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         labels = labels_of(data_stream)
         if labels is not None:

@@ -29,6 +29,7 @@ class LabelEncodingParameters(FittedParameters):
         In sorted order; the place of a name is its number.
     """
 
+    pure = True
     _kind = 'label encoding'
     class_names: tuple[str | int, ...]
 
@@ -120,6 +121,7 @@ class LabelEncoding(FittedStage):
         By the epoch iterator, for an unknown class.
     """
 
+    pure = True
     _parameters_class = LabelEncodingParameters
     _fit = 'fit_label_encoding'
 

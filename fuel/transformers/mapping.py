@@ -9,10 +9,8 @@ from typing import Any
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.epochs.epoch import Epoch
-from fuel.epochs.runtime import runtime_of
 from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import Transformation, as_tuple, check_count
+from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import in_order
@@ -90,14 +88,6 @@ class Mapping(AgnosticTransformer):
     def known_types(self) -> SourceTypes:
         """Return what is known of sources that the function does not touch."""
         return types_of(self.data_stream) if self.add_sources else {}
-
-    def _transformation(self, epoch: Epoch) -> Transformation:
-        return Mapping._apply_locked
-
-    def _apply_locked(self, data: Batch) -> Any:
-        """Apply a function that need not be safe to call in two threads."""
-        with runtime_of(self).lock:
-            return self.transform_any(data)
 
     def _check_first(self, image: object, expected: int, came: int) -> None:
         """Warn, once, of a function that returns something else."""

@@ -70,6 +70,8 @@ class Padding(Transformer):
            [1., 0.]]))
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike,
                  mask_sources: Sequence[str] | str | None = None,
                  mask_dtype: DTypeLike | None = None, **kwargs: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.planned import padding_of
 from fuel.epochs.sharding import bound_shard
@@ -64,9 +63,6 @@ class MarkPadding(Transformer):
         super().__init__(data_stream, data_stream.produces_examples,
                          **kwargs)
         self.source = source
-
-    def open_reader(self, epoch: Epoch) -> None:
-        """Return None: which item was read last is seen in `get_data`."""
 
     def _get_sources(self) -> tuple[str, ...]:
         return (*self.data_stream.sources, self.source)

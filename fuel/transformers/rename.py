@@ -44,6 +44,7 @@ class Rename(AgnosticTransformer):
     ('features', 'y')
     """
 
+    pure = True
     # An argument that is not kept.
     made_into_others = ('on_non_existent',)
 

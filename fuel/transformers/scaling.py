@@ -31,6 +31,7 @@ from fuel.transformers.source_names import labels_of
 from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
                                           transform_chosen)
 from fuel.typing import Batch, StreamLike
+from fuel.utils.overrides import calls
 
 FLOAT64 = numpy.dtype(numpy.float64)
 INT64 = numpy.iinfo(numpy.int64)
@@ -82,6 +83,8 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     (array([0. , 0.2, 1. ]),)
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
                  **kwargs: Any) -> None:
         _as_operand('scale', scale)
@@ -132,6 +135,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
         """Record in which types the stage above wants its data."""
         epoch.options = epoch.options._replace(conversions=conversions)
 
+    @calls()
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()
         child = epoch.attributes['child_epoch_iterator']

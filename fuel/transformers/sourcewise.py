@@ -12,6 +12,7 @@ from fuel.transformers.base import (Transformation, Transformer, check_count,
 from fuel.transformers.source_names import (as_names, as_tuple_of_names,
                                             check_known)
 from fuel.typing import Batch, StreamLike
+from fuel.utils.overrides import calls
 
 #: Places of sources among the data, and their names.
 Places: TypeAlias = 'Sequence[tuple[int, str]]'
@@ -133,6 +134,7 @@ class SourcewiseTransformer(Transformer):
         return sources, [(place, source) for place, source
                          in enumerate(sources) if source in chosen]
 
+    @calls('transform_source_example', 'transform_source_batch')
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()
         examples = self.produces_examples
@@ -190,6 +192,7 @@ class AgnosticSourcewiseTransformer(AgnosticTransformer,
         """Return one source of an example or a batch, transformed."""
         raise NotImplementedError(missing(self, 'transform_any_source'))
 
+    @calls('transform_any_source')
     def _transformation(self, epoch: Epoch) -> Transformation:
         sources, places = self._chosen_places()
 

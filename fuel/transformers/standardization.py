@@ -36,6 +36,7 @@ class StandardizationParameters(FittedParameters):
         How many there were.
     """
 
+    pure = True
     _kind = 'standardization'
     mean: tuple[float, ...]
     deviation: tuple[float, ...]
@@ -158,6 +159,7 @@ class Standardization(FittedStage):
     What does not vary has the deviation 0, and becomes 0.
     """
 
+    pure = True
     _parameters_class = StandardizationParameters
     _fit = 'fit_standardization'
 

@@ -43,6 +43,7 @@ class WhiteningParameters:
         version of ``fuel``.
     """
 
+    pure = True
     kind: str
     mean: Any
     matrix: Any
@@ -262,6 +263,7 @@ class Whitening(FittedStage):
     components. See :func:`fit_whitening` for an example.
     """
 
+    pure = True
     _parameters_class = WhiteningParameters
     _fit = 'fit_whitening'
 

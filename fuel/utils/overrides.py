@@ -3,6 +3,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+Function = TypeVar('Function', bound=Callable[..., Any])
+
+
+#: The methods of stages that make items.
+ITEM_METHODS = (
+    'get_data', 'transform_example', 'transform_batch', 'transform_any',
+    'transform_source_example', 'transform_source_batch',
+    'transform_any_source', '_transform', '_prepare', '_write')
 
 
 def is_own(cls: type) -> bool:
@@ -27,6 +37,33 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
                     found and _is_original(vars(cls)[hook], cls)):
                 return False
     return found
+
+
+def declares(stage: object, name: str) -> bool:
+    """Return whether a stage's class has an attribute that is True.
+
+    One that a base class declares says nothing of methods that were
+    overridden since.
+    """
+    return (getattr(type(stage), name, None) is True
+            and covers(stage, name, ITEM_METHODS))
+
+
+def calls(*names: str) -> Callable[[Function], Function]:
+    """Mark the function of a stage that makes items in the place of its
+    methods, and say which of those it calls."""
+    def mark(function: Function) -> Function:
+        function.__dict__['bypassed'] = tuple(
+            set(ITEM_METHODS).difference(names))
+        return function
+    return mark
+
+
+def stands_in(stage: object, name: str) -> bool:
+    """Return whether a function that :func:`calls` has marked makes what the
+    methods of a stage make: none that it does not call was overridden."""
+    function: object = getattr(type(stage), name)
+    return covers(stage, name, vars(function)['bypassed'])
 
 
 def _is_original(hook: object, cls: type) -> bool:

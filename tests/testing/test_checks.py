@@ -390,10 +390,20 @@ class Half(Stage):
         return next(self.child_epoch_iterator)
 
 
+class SaysPure(Stage):
+    pure = True
+    number = 0
+
+    def transform_batch(self, batch):
+        self.number += 1
+        return (*batch[:-1], batch[-1] + self.number)
+
+
 BROKEN_STAGES = {
     'refused requests': (Eager, r'get_data\(3\) returned'),
     'closing': (Open, r'close\(\) of the stage called none'),
     'one-to-one': (Half, '1 items came of 3'),
+    'pure': (SaysPure, 'gives other items in another order'),
     'stream': (Counting, 'interleaved epochs: '),
 }
 

@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.datasets import Dataset
-from fuel.epochs.readers import note_request
+from fuel.kernels.stage_reader import note_request
 from fuel.interop.chainer.examples import Example, ExampleSet, read_examples
 from fuel.interop.chainer.sweeps import Sweeps
 from fuel.utils.threads import start

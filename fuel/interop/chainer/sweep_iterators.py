@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
-from fuel.epochs.readers import note_request
+from fuel.kernels.stage_reader import note_request
 from fuel.exceptions import WorkerError
 from fuel.interop.chainer.examples import Example, ExampleSet, read_examples
 from fuel.interop.chainer.iterator import Iterator

@@ -45,6 +45,7 @@ class CenterCrop(FixedSizeStage):
     (array([[[5, 6]]]),)
     """
 
+    pure = True
     shape_argument = 'window_shape'
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],

@@ -58,6 +58,8 @@ class MinimumImageDimensions(ImageStage):
             [1, 1, 2, 2]]])
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
                  resample: str = 'nearest', **kwargs: Any) -> None:
         self.minimum_shape = as_shape('minimum_shape', minimum_shape)

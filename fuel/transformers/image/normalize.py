@@ -59,6 +59,8 @@ class Normalize(ImageStage):
     (array([[[-2.,  2.]]]),)
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,
                  deviation: ArrayLike = 1., scale: float = 1.,
                  dtype: DTypeLike = 'floatX', **kwargs: Any) -> None:

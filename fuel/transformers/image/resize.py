@@ -49,6 +49,8 @@ class Resize(FixedSizeStage):
     (3, 2, 2)
     """
 
+    pure = True
+
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  resample: str = 'bilinear', **kwargs: Any) -> None:
         self.resample = check_filter(resample, RESIZE_FILTERS)

@@ -1,0 +1,311 @@
+"""Stages of users are read in C, with the attributes of the epoch or, if they
+are declared pure, without; what comes is what their `get_data` gives."""
+import pickle
+import threading
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel.datasets import IndexableDataset
+from fuel.kernels.stage_reader import BoundStageReader, StageReader
+from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
+from fuel.streams import DataStream
+from fuel.testing import BrokenPromiseError, check_stage
+from fuel.transformers import (
+    AgnosticTransformer,
+    Cast,
+    Mapping,
+    SourcewiseTransformer,
+    Transformer,
+)
+
+COUNT = 10
+
+
+def source(examples=False):
+    """Return a shuffled stream of two sources."""
+    scheme = (ShuffledExampleScheme(COUNT) if examples
+              else ShuffledScheme(COUNT, 3))
+    return DataStream(IndexableDataset({
+        'x': numpy.arange(COUNT * 2.).reshape(COUNT, 2),
+        'y': numpy.arange(COUNT)}), iteration_scheme=scheme)
+
+
+class Stage(Transformer):
+    """The base of the stages below."""
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples)
+
+
+class Plain(Stage):
+    def transform_example(self, example):
+        return (*example[:-1], example[-1] + 1)
+
+    transform_batch = transform_example
+
+
+class Pure(Plain):
+    pure = True
+    transform_example = transform_batch = Plain.transform_example
+
+
+class Generated(Stage):
+    pure = True
+
+    def transform_example(self, example):
+        return (2 * part for part in example)
+
+    transform_batch = transform_example
+
+
+class Positioned(Stage):
+    """It asks for what belongs to the epoch."""
+
+    def transform_example(self, example):
+        position = self.child_epoch_iterator.epoch.position
+        return (*example[:-1], example[-1] * 0 + position)
+
+    transform_batch = transform_example
+
+
+class Counting(Stage):
+    """What it keeps belongs to the epoch."""
+
+    epoch_attributes = (*Transformer.epoch_attributes, 'number')
+
+    def get_epoch_iterator(self, **kwargs):
+        self.number = 0
+        return super().get_epoch_iterator(**kwargs)
+
+    def transform_example(self, example):
+        self.number += 1
+        return (*example[:-1], example[-1] * 0 + self.number)
+
+    transform_batch = transform_example
+
+
+class Sources(SourcewiseTransformer):
+    pure = True
+
+    def __init__(self, data_stream):
+        super().__init__(data_stream, data_stream.produces_examples,
+                         which_sources=data_stream.sources[:1])
+
+    def transform_source_example(self, source_example, source_name):
+        return -source_example
+
+    def transform_source_batch(self, source_batch, source_name):
+        return -source_batch
+
+
+class Failing(Stage):
+    def transform_example(self, example):
+        if numpy.ravel(example[0])[0] % 6 == 4:
+            raise ArithmeticError('four')
+        return example
+
+    transform_batch = transform_example
+
+
+class PureFailing(Failing):
+    pure = True
+    transform_example = transform_batch = Failing.transform_example
+
+
+STAGES = {cls.__name__: cls for cls in (
+    Plain, Pure, Generated, Positioned, Counting, Sources, Failing,
+    PureFailing)}
+# Those whose state is counts alone.
+RESUMABLE = sorted(STAGES.keys() - {'Counting'})
+
+
+def by_get_data(stage):
+    """Return a stage that is read by calls of its `get_data`."""
+    stage.get_data = type(stage).get_data.__get__(stage)
+    return stage
+
+
+def build(names, examples, wrap=lambda stage: stage):
+    """Return stages over a stream."""
+    stream = source(examples)
+    for name in names:
+        stream = wrap(STAGES[name](stream))
+    return stream
+
+
+def take(epoch, count=100):
+    """Return the next items as plain data; an error is one of them."""
+    found = []
+    while len(found) < count:
+        try:
+            found.append([numpy.asarray(part).tolist()
+                          for part in next(epoch)])
+        except ArithmeticError as error:
+            # Which examples it were is not known by all `get_data`.
+            found.append([note for note in error.__notes__
+                          if note.startswith('in stage')])
+        except StopIteration:
+            break
+    return found
+
+
+@given(st.lists(st.sampled_from(sorted(STAGES)), min_size=1, max_size=4),
+       st.booleans())
+def test_items_and_errors_are_those_of_get_data(names, examples):
+    """Of any pipeline, with the notes of each error."""
+    assert take(build(names, examples, by_get_data).get_epoch_iterator()) == (
+        take(build(names, examples).get_epoch_iterator()))
+
+
+@given(st.lists(st.sampled_from(RESUMABLE), min_size=1, max_size=3),
+       st.booleans(), st.integers(0, COUNT + 1))
+def test_state_and_pickle_go_on_on_either_road(names, examples, steps):
+    """A state of one road is taken up by the other, behind errors too."""
+    stream = build(names, examples)
+    epoch = stream.get_epoch_iterator()
+    take(epoch, steps)
+    state, copy = stream.state_dict(), pickle.dumps(epoch)
+    rest = take(epoch)
+    for wrap in by_get_data, lambda stage: stage:
+        restored = build(names, examples, wrap)
+        restored.load_state_dict(state)
+        found = restored.get_epoch_iterator()
+        assert rest == take(found) or len(found) == 0
+    assert rest == take(pickle.loads(copy))
+
+
+def reader_of(stage):
+    """Return the type of the reader of an epoch."""
+    epoch = stage.get_epoch_iterator()
+    next(epoch)
+    return type(epoch.epoch.reader)
+
+
+class OwnMethod(Pure):
+    def transform_batch(self, batch):
+        return (*batch[:-1], batch[-1] + 5)
+
+
+class OwnCast(Cast):
+    def transform_any_source(self, source_data, source_name):
+        return source_data + 7
+
+
+@pytest.mark.parametrize('build, reader', [
+    (Pure, StageReader), (Sources, StageReader), (Generated, StageReader),
+    (Plain, BoundStageReader), (Counting, BoundStageReader),
+    (OwnMethod, BoundStageReader),
+    (lambda stream: OwnCast(stream, 'float32'), BoundStageReader),
+    (lambda stream: Cast(stream, 'float32'), StageReader),
+    (lambda stream: Mapping(stream, tuple), BoundStageReader)])
+def test_purity_is_declared_and_never_concluded(build, reader):
+    """It does not hold for methods that were overridden since."""
+    assert reader is reader_of(build(source()))
+
+
+def test_overridden_method_of_a_pure_class_is_called():
+    """In a subclass, on an instance, and below another pure method."""
+    assert set(range(5, COUNT + 5)) == {
+        number for _, data in OwnMethod(source()).get_epoch_iterator()
+        for number in data.tolist()}
+    stage = Pure(source())
+    stage.transform_batch = lambda batch: (batch[1] * 0,)
+    assert all(not any(data) for data, in stage.get_epoch_iterator())
+
+    class Batches(AgnosticTransformer):
+        pure = True
+
+        def __init__(self, data_stream):
+            super().__init__(data_stream, data_stream.produces_examples)
+
+        def transform_any(self, data):
+            raise AssertionError('of examples')
+
+        def transform_batch(self, batch):
+            return (batch[1] * 0 + 3,)
+    assert {3} == {number for data, in Batches(source()).get_epoch_iterator()
+                   for number in data.tolist()}
+
+
+@pytest.mark.parametrize('base', [Plain, Pure])
+def test_attributes_of_users_may_have_any_name(base):
+    """Also those of what the library asks its own objects."""
+    expected = take(base(source()).get_epoch_iterator())
+
+    class Named(base):
+        transform_example = transform_batch = Plain.transform_example
+
+        def __init__(self, data_stream):
+            super().__init__(data_stream)
+            for name in ('length', 'position', 'inputs', 'plan', 'open',
+                         'restore', 'traits', 'pure', 'reader', 'names',
+                         'method', 'attributes', 'skipped', 'bypassed'):
+                setattr(self, name, f'my {name}')
+
+    stage = Named(source())
+    epoch = stage.get_epoch_iterator()
+    assert expected[:2] == take(epoch, 2)
+    restored = Named(source())
+    restored.load_state_dict(stage.state_dict())
+    assert expected[2:] == take(restored.get_epoch_iterator())
+    assert 'my position' == stage.position
+
+
+def test_epochs_in_several_threads_keep_their_own_attributes():
+    """The stage shows those of the epoch whose item is made."""
+    stage = Counting(source(examples=True))
+    found = []
+
+    def read(epoch):
+        found.append([int(number) for _, number in epoch])
+
+    threads = [threading.Thread(target=read, args=(epoch,)) for epoch in [
+        stage.get_epoch_iterator() for _ in range(4)]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [list(range(1, COUNT + 1))] * 4 == found
+
+
+class Impure(Stage):
+    pure = True
+    number = 0
+
+    def transform_example(self, example):
+        self.number += 1
+        return (*example[:-1], example[-1] + self.number)
+
+    transform_batch = transform_example
+
+
+class Shared(Stage):
+    """It has one buffer for all threads."""
+
+    pure = True
+
+    def transform_example(self, example):
+        self.kept = example[-1]
+        return (*example[:-1], self.kept * 1)
+
+    transform_batch = transform_example
+
+
+class Asking(Positioned):
+    pure = True
+    transform_example = transform_batch = Positioned.transform_example
+
+
+def test_check_stage_finds_a_false_declaration():
+    """By another order, in two threads, and without an epoch."""
+    for stage in Pure, Sources, Generated, Plain:
+        check_stage(stage, promises=['pure'])
+    with pytest.raises(BrokenPromiseError, match='in another order'):
+        check_stage(Impure, promises=['pure'])
+    with pytest.raises(BrokenPromiseError, match='in two threads'):
+        check_stage(Shared, promises=['pure'])
+    with pytest.raises((BrokenPromiseError, AttributeError)):
+        check_stage(Asking, promises=['pure'])
