@@ -108,7 +108,6 @@ class ToJax(DeviceStage):
     resumed on one.  A batch that was copied in advance counts as not read.
     """
 
-    pure = True
     unsaved_arguments = ('sharding',)
 
     def __init__(self, data_stream: StreamLike,

@@ -95,7 +95,6 @@ class ToTorch(DeviceStage):
     without.  A batch that was copied in advance counts as not read.
     """
 
-    pure = True
     unsaved_arguments = ('device', 'pin_memory')
 
     def __init__(self, data_stream: StreamLike,
