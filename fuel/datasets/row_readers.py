@@ -15,10 +15,10 @@ from fuel.datasets.rows import own
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import (
     PREFETCHED_EXAMPLES, ExampleReader, RequestReader)
-from fuel.kernels.stage_reader import note_request
 from fuel.kernels.batches import Batches, BatchReader
 from fuel.kernels.converter import converter_of
 from fuel.kernels.epoch_reader import ArrayReader, is_readable
+from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader
 from fuel.storage.errors import other_version

@@ -30,6 +30,7 @@ cdef class ItemReader(CompiledReader):
         self.is_pending = False
 
     cdef object make(self):
+        # Each subclass has its own.
         raise NotImplementedError
 
     cdef object take(self):

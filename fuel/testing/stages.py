@@ -187,7 +187,7 @@ def check_one_to_one(case: StageCase) -> None:
 
 
 def check_purity(case: StageCase) -> None:
-    """What a stage makes that is declared pure depends on the item alone."""
+    """A stage that is declared pure makes an item from one item alone."""
     if not declares(case.build(), 'pure'):
         return
     expected = [freeze(item) for item

@@ -29,7 +29,6 @@ class LabelEncodingParameters(FittedParameters):
         In sorted order; the place of a name is its number.
     """
 
-    pure = True
     _kind = 'label encoding'
     class_names: tuple[str | int, ...]
 

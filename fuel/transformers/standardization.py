@@ -36,7 +36,6 @@ class StandardizationParameters(FittedParameters):
         How many there were.
     """
 
-    pure = True
     _kind = 'standardization'
     mean: tuple[float, ...]
     deviation: tuple[float, ...]

@@ -43,7 +43,6 @@ class WhiteningParameters:
         version of ``fuel``.
     """
 
-    pure = True
     kind: str
     mean: Any
     matrix: Any

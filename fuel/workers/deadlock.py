@@ -179,7 +179,8 @@ def _may_wait(pid: int, asking: int | None = None) -> bool | None:
     """Return whether a wait of a process may end, None if unknown.
 
     `asking`: the thread of it that asks, which is not looked at. If there is
-        none, only the main thread must be without a time limit.
+        none, only the main thread must be without a time limit, and others
+        may run for a moment.
     """
     number = _FUTEX.get(platform.machine())
     if sys.platform != 'linux' or number is None:

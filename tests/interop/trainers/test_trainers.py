@@ -107,7 +107,7 @@ def test_accelerate_goes_on_with_the_next_epoch_after_a_break(
 
 
 def test_accelerate_is_warned_of_repeated_batches(tmp_path):
-    """Which gather_for_metrics() cannot tell from others."""
+    """gather_for_metrics() counts them as others."""
     for status, errors in run('accelerate', 2, tmp_path, uneven='pad',
                               epochs=1):
         assert 0 == status, errors
@@ -152,7 +152,7 @@ def test_transformers_goes_on_after_a_kill(tmp_path, ranks, workers):
 @pytest.mark.parametrize('ranks, others, examples', [(1, 2, 65), (3, 4, 32)])
 def test_transformers_does_not_go_on_with_other_ranks(
         tmp_path, ranks, others, examples):
-    """Whose steps are other batches, also where epochs have as many."""
+    """A step of a rank is another batch then, also in epochs as long."""
     check(run('transformers', ranks, tmp_path, kill_at=1, examples=examples),
           -signal.SIGKILL)
     for status, errors in run('transformers', others, tmp_path, resume=(
