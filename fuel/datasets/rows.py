@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy
 
+from fuel.describe import SourceTypes
 from fuel.exceptions import StateMismatchError
 from fuel.kernels import as_indices, native, own_record, take, take_row
 from fuel.utils.indices import check_slice
@@ -166,3 +167,16 @@ def check_same_length(path: str, before: int, now: int) -> None:
             f'{path!r} had {before} examples when the data set was made, and '
             f'now has {now}: it is another file, or was made again; make the '
             f'data set again too')
+
+
+def check_same_types(path: str, before: SourceTypes, now: SourceTypes) -> None:
+    """Refuse a file of which a source has another type or shape than it had
+    when the data set was made."""
+    for source in before.keys() & now.keys():
+        if before[source] != now[source]:
+            raise StateMismatchError(
+                f'{path!r} had examples of {before[source].dtype}, shape '
+                f'{before[source].shape}, in {source!r} when the data set was '
+                f'made, and now has {now[source].dtype}, shape '
+                f'{now[source].shape}: it is another file, or was made '
+                f'again; make the data set again too')

@@ -15,7 +15,8 @@ from fuel.datasets.row_orders import (
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_file)
 from fuel.datasets.rows import (
-    as_rows, check_equal_lengths, check_request, check_same_length)
+    as_rows, check_equal_lengths, check_request, check_same_length,
+    check_same_types)
 from fuel.describe import SourceType, SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.exceptions import StateMismatchError
@@ -125,7 +126,7 @@ class RowsDataset(SplitDataset):
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
-        return {source: SourceType(reader.dtype, reader.shape[1:])
+        return {source: _type_of(reader)
                 for source, reader in vars(self)['_readers'].items()}
 
     def make_reader(self, requests: RequestIterator | None,
@@ -157,6 +158,8 @@ class RowsDataset(SplitDataset):
                         f'set was made, and now has {sorted(now)}: make the '
                         f'data set again')
                 check_same_length(path, len(before[source]), len(now[source]))
+                check_same_types(path, {source: _type_of(before[source])},
+                                 {source: _type_of(now[source])})
         except StateMismatchError:
             self.readers = before
             raise
@@ -199,6 +202,10 @@ def _order_of_splits(splits: Mapping[str, Any] | None,
         raise ValueError('which_sets must name at least one split, got ()')
     return concatenate([_order(name, splits[name], num_rows)
                         for name in which_sets])
+
+
+def _type_of(reader: Reader) -> SourceType:
+    return SourceType(reader.dtype, reader.shape[1:])
 
 
 def _order(name: str, rows: Any, num_rows: int) -> Order:

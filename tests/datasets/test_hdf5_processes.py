@@ -243,6 +243,25 @@ def test_unpickled_data_set_of_another_length_raises(path):
         pickle.loads(state).get_data(None, [0])
 
 
+@pytest.mark.parametrize('examples', [
+    numpy.zeros((100, 2), 'float32'), numpy.zeros((100, 3), 'int64')])
+@pytest.mark.parametrize('is_pickled', [False, True])
+def test_file_of_other_types_is_refused(path, examples, is_pickled):
+    """As many examples as before, but of another type or shape."""
+    dataset = H5PYDataset(path, ('train',))
+    list(DataStream(dataset, batch_size=8).get_epoch_iterator())
+    new = write_pairs(path + '.new')
+    with h5py.File(new, 'a') as file:
+        del file['features']
+        file['features'] = examples
+    os.replace(new, path)
+    if is_pickled:
+        dataset = pickle.loads(pickle.dumps(dataset))
+    with pytest.raises(StateMismatchError,
+                       match="int64, shape .2,., in 'features' when"):
+        next(DataStream(dataset, batch_size=8).get_epoch_iterator())
+
+
 # --- handles --------------------------------------------------------------
 
 @pytest.mark.skipif(not os.path.isdir('/proc/self/fd'),

@@ -339,3 +339,19 @@ def test_array_of_another_length_than_its_entry_is_refused(
         archive.writestr('a.npy', content)
     with pytest.raises(DamagedFileError, match="source 'a'"):
         NPYDataset(str(path))
+
+
+@pytest.mark.parametrize('rows', [
+    numpy.zeros((9, 2), 'float32'), numpy.zeros((9, 3))])
+def test_file_of_other_types_is_refused(tmp_path, rows):
+    """As many examples as before, but of another type or shape."""
+    path = tmp_path / 'x.npy'
+    numpy.save(path, numpy.zeros((9, 2)))
+    dataset = NPYDataset(path)
+    list(epoch_of(dataset))
+    numpy.save(tmp_path / 'new.npy', rows)
+    os.replace(tmp_path / 'new.npy', path)
+    for _ in range(2):
+        with pytest.raises(StateMismatchError,
+                           match='had examples of float64, shape .2,.'):
+            next(epoch_of(dataset))

@@ -9,9 +9,9 @@ import h5py
 import numpy
 
 from fuel.datasets.hdf5.file_dataset import FileDataset
-from fuel.datasets.hdf5.format import SplitFormat, costliest_source
+from fuel.datasets.hdf5.format import SplitFormat, costliest_source, summarize
 from fuel.datasets.row_orders import Selection
-from fuel.datasets.rows import check_same_length
+from fuel.datasets.rows import check_same_length, check_same_types
 from fuel.schemes import SequentialExampleScheme
 from fuel.storage.paging import BLOCK
 from fuel.utils import Subset
@@ -110,6 +110,10 @@ class SelectedRows(SplitFormat, FileDataset):
             selection = Selection(
                 self.sources, subsets, self.user_given_subset)
             selection.identity = self._access.open().identity
+            if before and before.identity != selection.identity:
+                check_same_types(
+                    self.path, self.known_types(),
+                    summarize(h5file, self.provides_sources).types)
         if before and not before.is_assigned:
             check_same_length(self.path, before.num_examples,
                               selection.num_examples)
