@@ -30,7 +30,7 @@ from fuel.transformers.filter_sources import FilterSources
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
 from fuel.transformers.merge import Merge
-from fuel.transformers.mixing import Mix
+from fuel.transformers.mixture import Mix
 from fuel.transformers.padding import Padding
 from fuel.transformers.padding_marks import MarkPadding
 from fuel.transformers.rename import Rename

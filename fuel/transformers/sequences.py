@@ -2,7 +2,7 @@
 from fuel.transformers.bucketing import BucketBatch
 from fuel.transformers.chunking import Chunk
 from fuel.transformers.packing import Pack
-from fuel.transformers.packing_epoch import PackingReport
+from fuel.transformers.packing.epoch import PackingReport
 from fuel.transformers.window import NGrams, Window
 
 __all__ = [

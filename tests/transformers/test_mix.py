@@ -24,7 +24,7 @@ from fuel.schemes.mixing import BLOCK, CHUNK, MixingRequests, as_thresholds
 from fuel.streams import DataStream
 from fuel.transformers import Batch, Filter, Mapping, Mix, MultiProcessing
 from fuel.transformers.shuffling import ShuffleBuffer
-from fuel.transformers.mixture_weights import MixtureWeights
+from fuel.transformers.mixture.weights import MixtureWeights
 
 
 def numbers(place, count):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fuel.epochs.state import position_of
 from fuel.kernels.packing import RowPacker
 from fuel.transformers.base import check_count
-from fuel.transformers.packing_sequences import (
+from fuel.transformers.packing.sequences import (
     Kind,
     as_sequences,
     check_lengths,

@@ -9,7 +9,7 @@ from fuel.epochs.pipeline import is_one_to_one
 from fuel.epochs.sharding import batch_size_of, can_seek, copied_pipeline
 from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard, num_of_rank
-from fuel.transformers.mixture_position import Mixture, Stop
+from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.several import SeveralStreams
 
 

@@ -13,16 +13,16 @@ from fuel.epochs.state import as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.transformers.base import length_of
-from fuel.transformers.mixture_position import Mixture, Stop
-from fuel.transformers.mixture_plan import MixturePlan
-from fuel.transformers.mixture_reader import Finish, MixtureReader
-from fuel.transformers.mixture_sharding import SharedMixture
-from fuel.transformers.mixture_streams import (
+from fuel.transformers.mixture.position import Mixture, Stop
+from fuel.transformers.mixture.plan import MixturePlan
+from fuel.transformers.mixture.reader import Finish, MixtureReader
+from fuel.transformers.mixture.sharing import SharedMixture
+from fuel.transformers.mixture.streams import (
     check_streams,
     common_labels,
     with_origin,
 )
-from fuel.transformers.mixture_weights import MixtureWeights, Weights
+from fuel.transformers.mixture.weights import MixtureWeights, Weights
 from fuel.typing import AxisLabels, EpochReader, State, StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import covers

@@ -8,8 +8,8 @@ from typing import Any
 from fuel.epochs.planned import ItemPlan, Standing, seek, source_of
 from fuel.epochs.state import position_of
 from fuel.transformers.cache import join_batches
-from fuel.transformers.mixture_position import Mixture
-from fuel.transformers.mixture_reader import Finish, MixtureReader
+from fuel.transformers.mixture.position import Mixture
+from fuel.transformers.mixture.reader import Finish, MixtureReader
 from fuel.transformers.plans import RowPlan
 from fuel.typing import Batch
 

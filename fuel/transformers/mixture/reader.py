@@ -12,7 +12,7 @@ from fuel.epochs.planned import items_of
 from fuel.epochs.sharding import can_seek
 from fuel.schemes.shard import place_of_rank
 from fuel.transformers.base import length_of
-from fuel.transformers.mixture_position import Counts, Mixture
+from fuel.transformers.mixture.position import Counts, Mixture
 from fuel.typing import Batch
 
 #: Takes an item and the number of the stream that it is from.
