@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy
+
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
@@ -14,16 +16,11 @@ from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.transformers.base import length_of
 from fuel.transformers.mixture.position import Mixture, Stop
-from fuel.transformers.mixture.plan import MixturePlan
 from fuel.transformers.mixture.reader import Finish, MixtureReader
-from fuel.transformers.mixture.sharing import SharedMixture
-from fuel.transformers.mixture.streams import (
-    check_streams,
-    common_labels,
-    with_origin,
-)
+from fuel.transformers.mixture.sharing import MixturePlan, SharedMixture
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
-from fuel.typing import AxisLabels, EpochReader, State, StreamLike
+from fuel.transformers.source_names import labels_of
+from fuel.typing import AxisLabels, Batch, EpochReader, State, StreamLike
 from fuel.utils.checks import not_negative, positive
 from fuel.utils.overrides import covers
 
@@ -128,7 +125,7 @@ class Mix(SharedMixture):
         else:
             streams = tuple(data_streams)
             self.names = tuple(map(str, range(len(streams))))
-        check_streams(streams, self.names, origin_source)
+        _check_streams(streams, self.names, origin_source)
         if stop not in ('first', 'last', 'forever'):
             raise ValueError(
                 "stop must be 'first', 'last' or 'forever', got "
@@ -145,7 +142,7 @@ class Mix(SharedMixture):
         self._weights = MixtureWeights(weights, self.names)
         super().__init__(
             streams,
-            common_labels(streams) if axis_labels is None else axis_labels,
+            _common_labels(streams) if axis_labels is None else axis_labels,
             MixingScheme(self._weights.at, seed, epoch_size,
                          bool(streams[0].produces_examples)))
 
@@ -225,7 +222,7 @@ class Mix(SharedMixture):
     def _finish(self) -> Finish | None:
         """Return what adds the number of the stream, if anything does."""
         return None if self.origin_source is None else partial(
-            with_origin, len(self.data_streams[0].sources),
+            _with_origin, len(self.data_streams[0].sources),
             self.iteration_scheme.requests_examples)
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
@@ -327,3 +324,45 @@ class Mix(SharedMixture):
         """Switch all streams to the next epoch."""
         self._carried = None
         super().next_epoch()
+
+
+def _with_origin(count: int, is_example: bool, data: Batch,
+                 place: int) -> Batch:
+    """Return an item with the number of the stream that it is from."""
+    parts = data[:count]
+    return (*parts, place if is_example else numpy.full(
+        len(parts[0]), place, numpy.int64))
+
+
+def _check_streams(streams: tuple[Any, ...], names: tuple[str, ...],
+                  origin_source: str | None) -> None:
+    """Refuse streams whose items cannot stand for each other."""
+    if not streams:
+        raise ValueError('data_streams must hold at least one stream')
+    first = tuple(streams[0].sources)
+    kind = bool(streams[0].produces_examples)
+    for name, stream in zip(names, streams, strict=True):
+        if tuple(stream.sources) != first:
+            raise ValueError(
+                'the streams to mix must have the same sources in the same '
+                f'order, but {names[0]!r} has {first} and {name!r} has '
+                f'{tuple(stream.sources)}: put Rename or FilterSources '
+                'before one of them')
+        if bool(stream.produces_examples) is not kind:
+            kinds = ('batches', 'examples')
+            raise ValueError(
+                'the streams to mix must all produce examples or all '
+                f'produce batches, but {names[0]!r} produces {kinds[kind]} '
+                f'and {name!r} {kinds[not kind]}: put Batch or Unpack '
+                'before one of them')
+    if origin_source in first:
+        raise ValueError(
+            f'origin_source cannot be {origin_source!r}, which the streams '
+            'have already: choose another name')
+
+
+def _common_labels(streams: tuple[Any, ...]) -> Any:
+    """Return the axis labels that all streams agree on."""
+    first, *others = [labels_of(stream) or {} for stream in streams]
+    return {source: labels for source, labels in first.items()
+            if all(other.get(source) == labels for other in others)} or None
