@@ -307,6 +307,8 @@ def test_client_and_status_say_for_whom_the_server_waits(capsys):
             with pytest.raises(ServerError, match=why) as info:
                 next(iter(client))
             assert 'Its pipeline is at' not in str(info.value)
+        describe_wait = server.service.scheduler.admission.describe_wait
+        wait_until(lambda: not describe_wait())
         with ServerDataStream(('x',), port=server.port) as client:
             def read():
                 with pytest.raises(ServerError, match='closed'):
@@ -314,8 +316,7 @@ def test_client_and_status_say_for_whom_the_server_waits(capsys):
 
             reader = threading.Thread(target=read)
             reader.start()
-            wait_until(
-                server.service.scheduler.admission.describe_wait)
+            wait_until(describe_wait)
             assert main(['--status', server.address]) == 0
             client.close()
             reader.join()

@@ -185,8 +185,9 @@ class H5PYDataset(SelectedRows):
 
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
-        types: SourceTypes = vars(self)['_summary'].types
-        return types
+        # Pickles of Fuel 0.2.0 hold none.
+        summary = vars(self).get('_summary')
+        return {} if summary is None else summary.types
 
     def known_length(self) -> int | None:
         """Return the number of examples, unless the file must be read."""
