@@ -279,7 +279,7 @@ def test_balanced_scheme_draws_classes_equally(labels):
     (lambda: BlockShuffledScheme(iter([1]), 2, block_size=1), TypeError,
      'list_iterator'),
     (lambda: BlockShuffledScheme(5, 2, block_size=1, rng=7), TypeError,
-     'got int'),
+     r'got 7 \(int\): pass seed=7'),
 ])
 def test_senseless_arguments_are_refused(make, error, text):
     """With the value, and what was expected."""

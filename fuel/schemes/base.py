@@ -10,6 +10,7 @@ import numpy
 from fuel import config
 from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import num_batches
+from fuel.typing import RandomGenerator
 from fuel.utils import rng_state as rng_state_
 from fuel.utils.arguments import unknown_argument
 from fuel.utils.checks import not_negative, positive
@@ -182,9 +183,49 @@ class BatchSizeScheme(IterationScheme):
     chooses_examples = False
 
 
-def default_rng() -> numpy.random.RandomState:
-    """Return a generator seeded with ``config.default_seed``."""
-    return numpy.random.RandomState(config.default_seed)
+class DrawnOrder:
+    """What schemes that draw from a generator share: `rng` or `seed`."""
+
+    rng: Any
+    # Pickles of Fuel 0.2.0 hold none.
+    seed: int | None = None
+    # The state of the generator is saved.
+    unsaved_arguments: tuple[str, ...] = ('seed',)
+    # The method that a generator of another class needs, if one is enough.
+    _draws_by: str | None = None
+
+    def _set_generator(self, rng: RandomGenerator | None,
+                       seed: int | None) -> None:
+        self.rng = generator_of(rng, seed, self._draws_by)
+        self.seed = seed
+
+
+def generator_of(rng: object, seed: object = None,
+                 draws_by: str | None = None) -> Any:
+    """Return the generator that is given, or begins with a seed, checked.
+
+    `draws_by`: the method that a generator of another class needs; None if
+        no other class will do.
+    """
+    if rng is None:
+        if seed is None:
+            return numpy.random.RandomState(config.default_seed)
+        number = not_negative('seed', seed)
+        if number >= 2 ** 32:
+            raise ValueError(f'seed must be below 2 ** 32, got {number}')
+        return numpy.random.RandomState(number)
+    if seed is not None:
+        raise ValueError(
+            'rng is a generator, and seed what a new one begins with: pass '
+            'one of them')
+    if rng_state_.is_generator(rng) or (
+            draws_by and hasattr(rng, draws_by)):
+        return rng
+    raise TypeError(
+        'rng must be a numpy.random.RandomState, a numpy.random.Generator or '
+        f'a random.Random, got {rng!r:.80} ({type(rng).__name__})'
+        + (f': pass seed={rng} for a generator that begins with a number'
+           if isinstance(rng, (int, numpy.integer)) else ''))
 
 
 def check_sized(scheme: BatchScheme | IndexScheme, examples: object) -> int:

@@ -1,7 +1,6 @@
 """Shuffled schemes whose order is computed from a key, not stored."""
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +13,7 @@ from fuel.schemes.base import (BatchScheme, IndexScheme, check_sized,
                                epoch_state, load_epoch_state)
 from fuel.schemes.requests import (Permuted, PermutedBatches,
                                    PermutedExamples, num_batches)
+from fuel.utils.checks import not_negative
 
 # Up to here the whole permutation is drawn, which takes half a megabyte:
 # each order is then equally likely, also of very few examples.
@@ -90,10 +90,10 @@ class ComputedBatchRequests(_Computed, PermutedBatches):
     """Lists of up to `batch_size` indices, in a computed order."""
 
     def __init__(self, indices: Sequence[Any], batch_size: int,
-                 order: Order) -> None:
+                 order: Order, drop_last: bool) -> None:
         super().__init__(indices, order)
         self.batch_size = batch_size
-        self.num_requests = num_batches(len(indices), batch_size)
+        self.num_requests = num_batches(len(indices), batch_size, drop_last)
 
 
 class ComputedShuffle:
@@ -104,12 +104,8 @@ class ComputedShuffle:
 
     def set_seed(self, seed: int | None) -> None:
         """Set the seed, checked, and begin with the first epoch."""
-        if isinstance(seed, (bool, numpy.bool_)):
-            raise TypeError(f'seed must be an integer, got {seed!r}')
-        self.seed = operator.index(
-            config.default_seed if seed is None else seed)
-        if self.seed < 0:
-            raise ValueError(f'seed must not be negative, got {self.seed}')
+        self.seed = not_negative(
+            'seed', config.default_seed if seed is None else seed)
         self.epoch = 0
 
     def _next_order(self, size: int) -> Permutation:
@@ -134,6 +130,9 @@ class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
         See :class:`BatchScheme`.
     seed : int, optional
         Not negative.  Defaults to ``config.default_seed``.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples; others in each epoch.
+        Defaults to False.
 
     Attributes
     ----------
@@ -168,16 +167,18 @@ class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
     """
 
     def __init__(self, examples: Any, batch_size: int, *,
-                 seed: int | None = None) -> None:
+                 seed: int | None = None, drop_last: bool = False) -> None:
         super().__init__(examples, batch_size)
         check_sized(self, examples)
+        self.drop_last = drop_last
         self.set_seed(seed)
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         indices = self._sequence()
         return ComputedBatchRequests(
-            indices, self.batch_size, self._next_order(len(indices)))
+            indices, self.batch_size, self._next_order(len(indices)),
+            self.drop_last)
 
     state_dict = epoch_state
     load_state_dict = load_epoch_state

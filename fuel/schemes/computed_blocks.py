@@ -100,6 +100,9 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
         How many blocks are shuffled together. Defaults to 8.
     seed : int, optional
         Not negative. Defaults to ``config.default_seed``.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples; others in each epoch.
+        Defaults to False.
 
     Attributes
     ----------
@@ -129,8 +132,10 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
     """
 
     def __init__(self, examples: Any, batch_size: int, *, block_size: int,
-                 window: int = 8, seed: int | None = None) -> None:
+                 window: int = 8, seed: int | None = None,
+                 drop_last: bool = False) -> None:
         super().__init__(examples, batch_size)
+        self.drop_last = drop_last
         check_sized(self, examples)
         self.block_size = positive('block_size', block_size)
         self.window = positive('window', window)
@@ -147,7 +152,8 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
         order = BlockPermutation(len(indices), self.block_size, self.window,
                                  self.seed, self.epoch)
         self.epoch += 1
-        return ComputedBatchRequests(indices, self.batch_size, order)
+        return ComputedBatchRequests(
+            indices, self.batch_size, order, self.drop_last)
 
     state_dict = epoch_state
     load_state_dict = load_epoch_state

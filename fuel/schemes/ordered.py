@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Never
 
 from fuel.schemes.base import (
-    BatchScheme, BatchSizeScheme, IndexScheme, default_rng, load_no_state,
+    BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme, load_no_state,
     load_rng_state, no_state, rng_state)
 from fuel.schemes.iteration_scheme import IterationScheme, scheme_state
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
@@ -87,6 +87,8 @@ class ConstantScheme(BatchSizeScheme):
         Stop when the sizes add up to this; the last is smaller if need be.
     times : int, optional
         Stop after as many requests.
+    drop_last : bool, optional
+        Leave out a last request that is smaller.  Defaults to False.
 
     Raises
     ------
@@ -104,8 +106,11 @@ class ConstantScheme(BatchSizeScheme):
     [4, 4]
     """
 
+    drop_last = False
+
     def __init__(self, batch_size: int, num_examples: int | None = None,
-                 times: int | None = None) -> None:
+                 times: int | None = None, *,
+                 drop_last: bool = False) -> None:
         if num_examples and times:
             raise ValueError(
                 'pass num_examples or times, not both: got '
@@ -113,6 +118,7 @@ class ConstantScheme(BatchSizeScheme):
         self.batch_size = positive('batch_size', batch_size)
         self.num_examples = _limit('num_examples', num_examples)
         self.times = _limit('times', times)
+        self.drop_last = drop_last
 
     @property
     def num_requests(self) -> int | None:
@@ -124,13 +130,14 @@ class ConstantScheme(BatchSizeScheme):
             return None
         if self.times == 0:
             return 0
-        return num_batches(self.num_examples, self.batch_size)
+        return num_batches(
+            self.num_examples, self.batch_size, self.drop_last)
 
     def get_request_iterator(self) -> Iterator[int]:
         """Return an iterator over the batch sizes of a new epoch."""
         count = self.num_requests
         last_size = self.batch_size
-        if self.num_examples:
+        if self.num_examples and not self.drop_last:
             last_size = self.num_examples % self.batch_size or last_size
         return BatchSizeRequests(
             self.batch_size, math.inf if count is None else count, last_size)
@@ -174,7 +181,7 @@ class SequentialScheme(BatchScheme):
     load_state_dict = load_no_state
 
 
-class ShuffledScheme(BatchScheme):
+class ShuffledScheme(DrawnOrder, BatchScheme):
     """Batches of the examples in a new random order each epoch.
 
     Parameters
@@ -193,6 +200,15 @@ class ShuffledScheme(BatchScheme):
     drop_last : bool, optional
         Leave out a last batch of fewer examples; others in each epoch.
         Defaults to False.
+    seed : int, optional
+        Instead of `rng`: begin with a new ``RandomState(seed)``.
+
+    Raises
+    ------
+    ValueError
+        If both `rng` and `seed` are given.
+    TypeError
+        If `rng` is no generator, such as a number.
 
     Notes
     -----
@@ -203,16 +219,22 @@ class ShuffledScheme(BatchScheme):
     --------
     >>> list(ShuffledScheme(8, 4).get_request_iterator())
     [[7, 2, 1, 6], [0, 4, 3, 5]]
+    >>> list(ShuffledScheme(8, 3, seed=5, drop_last=True)
+    ...      .get_request_iterator())
+    [[7, 2, 4], [1, 0, 5]]
     """
+
+    _draws_by = 'shuffle'
 
     def __init__(self, examples: Any, batch_size: int, *,
                  sorted_indices: bool = False,
                  rng: RandomGenerator | None = None,
-                 drop_last: bool = False, **unknown: Never) -> None:
+                 drop_last: bool = False, seed: int | None = None,
+                 **unknown: Never) -> None:
         super().__init__(examples, batch_size, **unknown)
         self.sorted_indices = sorted_indices
         self.drop_last = drop_last
-        self.rng = default_rng() if rng is None else rng
+        self._set_generator(rng, seed)
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
@@ -248,7 +270,7 @@ class SequentialExampleScheme(IndexScheme):
     load_state_dict = load_no_state
 
 
-class ShuffledExampleScheme(IndexScheme):
+class ShuffledExampleScheme(DrawnOrder, IndexScheme):
     """Single examples in a new random order each epoch.
 
     Parameters
@@ -257,6 +279,8 @@ class ShuffledExampleScheme(IndexScheme):
         See :class:`IndexScheme`.
     rng : numpy.random.RandomState, optional
         See :class:`ShuffledScheme`.
+    seed : int, optional
+        See :class:`ShuffledScheme`.
 
     Examples
     --------
@@ -264,11 +288,13 @@ class ShuffledExampleScheme(IndexScheme):
     [7, 2, 1, 6, 0, 4, 3, 5]
     """
 
+    _draws_by = 'shuffle'
+
     def __init__(self, examples: Any, *,
-                 rng: RandomGenerator | None = None,
+                 rng: RandomGenerator | None = None, seed: int | None = None,
                  **unknown: Never) -> None:
         super().__init__(examples, **unknown)
-        self.rng = default_rng() if rng is None else rng
+        self._set_generator(rng, seed)
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""

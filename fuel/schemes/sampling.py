@@ -3,32 +3,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
-from fuel.schemes.base import (BatchScheme, check_sized, default_rng,
+from fuel.schemes.base import (BatchScheme, DrawnOrder, check_sized,
                                load_rng_state, rng_state)
 from fuel.schemes.sampling_requests import (BlockRequests, DrawnRequests,
                                             draw_balanced, draw_weighted)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import positive
-from fuel.utils.rng_state import is_generator
 
 
-def _checked_rng(rng: object) -> Any:
-    if rng is None:
-        return default_rng()
-    if not is_generator(rng):
-        raise TypeError(
-            'rng must be a numpy.random.RandomState, a '
-            'numpy.random.Generator or a random.Random, got '
-            f'{type(rng).__name__}')
-    return rng
-
-
-class BlockShuffledScheme(BatchScheme):
+class BlockShuffledScheme(DrawnOrder, BatchScheme):
     """Batches in a random order that reads storage block by block.
 
     For data larger than memory in compressed chunks, where reading any row
@@ -55,6 +43,11 @@ class BlockShuffledScheme(BatchScheme):
     rng : numpy.random.RandomState, optional
         A :class:`numpy.random.Generator` or a :class:`random.Random` will
         do. Defaults to a new ``RandomState(config.default_seed)``.
+    drop_last : bool, optional
+        Leave out a last batch of fewer examples; others in each epoch.
+        Defaults to False.
+    seed : int, optional
+        Instead of `rng`: begin with a new ``RandomState(seed)``.
 
     Raises
     ------
@@ -73,13 +66,15 @@ class BlockShuffledScheme(BatchScheme):
 
     def __init__(self, examples: Any, batch_size: int, *,
                  block_size: Any, window: int = 8,
-                 rng: RandomGenerator | None = None) -> None:
+                 rng: RandomGenerator | None = None,
+                 drop_last: bool = False, seed: int | None = None) -> None:
         super().__init__(examples, batch_size)
         num_examples = check_sized(self, examples)
         self.window = positive('window', window)
         self.block_size = block_size
         self._borders = _block_borders(block_size, num_examples)
-        self.rng = _checked_rng(rng)
+        self._set_generator(rng, seed)
+        self.drop_last = drop_last
 
     @property
     def num_blocks(self) -> int:
@@ -88,14 +83,15 @@ class BlockShuffledScheme(BatchScheme):
 
     @classmethod
     def aligned(cls, dataset: Any, batch_size: int, *, source: Any = None,
-                window: int = 8, rng: RandomGenerator | None = None) -> Any:
+                window: int = 8, rng: RandomGenerator | None = None,
+                drop_last: bool = False, seed: int | None = None) -> Self:
         """Return a scheme over a data set whose blocks are its chunks.
 
         Parameters
         ----------
         dataset : H5PYDataset
             Each of its examples is visited.
-        batch_size, window, rng
+        batch_size, window, rng, drop_last, seed
             As for the class.
         source : str, optional
             The source whose chunks count. Defaults to the compressed one
@@ -118,12 +114,13 @@ class BlockShuffledScheme(BatchScheme):
         starts = numpy.flatnonzero(numpy.diff(chunks[order])) + 1
         in_order = bool((order[1:] > order[:-1]).all())
         return cls(len(order) if in_order else order.tolist(), batch_size,
-                   block_size=starts, window=window, rng=rng)
+                   block_size=starts, window=window, rng=rng,
+                   drop_last=drop_last, seed=seed)
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
         return BlockRequests(self._sequence(), self._borders, self.window,
-                             self.batch_size, self.rng)
+                             self.batch_size, self.rng, self.drop_last)
 
     state_dict = rng_state
     load_state_dict = load_rng_state
@@ -147,7 +144,7 @@ def _block_borders(block_size: Any, num_examples: int,
     return borders.astype(numpy.intp)
 
 
-class WeightedScheme(BatchScheme):
+class WeightedScheme(DrawnOrder, BatchScheme):
     """Batches of examples drawn with given weights.
 
     Parameters
@@ -163,7 +160,7 @@ class WeightedScheme(BatchScheme):
     replacement : bool, optional
         Whether an example may be drawn more than once an epoch. Otherwise
         those of small weight come late, or not at all. Defaults to True.
-    rng : numpy.random.RandomState, optional
+    rng, drop_last, seed : optional
         See :class:`BlockShuffledScheme`.
 
     Raises
@@ -185,13 +182,15 @@ class WeightedScheme(BatchScheme):
 
     def __init__(self, weights: ArrayLike, batch_size: int, *,
                  num_examples: int | None = None, replacement: bool = True,
-                 rng: RandomGenerator | None = None) -> None:
+                 rng: RandomGenerator | None = None,
+                 drop_last: bool = False, seed: int | None = None) -> None:
         self.weights = _checked_weights(weights)
         super().__init__(len(self.weights), batch_size)
         if num_examples is not None:
             self.num_examples = positive('num_examples', num_examples)
         self.replacement = replacement
-        self.rng = _checked_rng(rng)
+        self._set_generator(rng, seed)
+        self.drop_last = drop_last
         drawable = int(numpy.count_nonzero(self.weights))
         needed = 1 if replacement else self.num_examples or 0
         if drawable < needed:
@@ -205,7 +204,8 @@ class WeightedScheme(BatchScheme):
         count = self.num_examples
         return DrawnRequests(
             partial(draw_weighted, self.weights, count, self.replacement),
-            len(self.weights), count, self.batch_size, self.rng)
+            len(self.weights), count, self.batch_size, self.rng,
+            self.drop_last)
 
     state_dict = rng_state
     load_state_dict = load_rng_state
@@ -228,7 +228,7 @@ def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
     return checked
 
 
-class BalancedScheme(BatchScheme):
+class BalancedScheme(DrawnOrder, BatchScheme):
     """Batches in which every class is as frequent as the others.
 
     In an epoch, the examples of a class come in a random order, and again
@@ -245,7 +245,7 @@ class BalancedScheme(BatchScheme):
         How many examples are drawn in an epoch: as many of each class, and
         one more of some, chosen at random, if need be. Defaults to the
         number of labels.
-    rng : numpy.random.RandomState, optional
+    rng, drop_last, seed : optional
         See :class:`BlockShuffledScheme`.
 
     Attributes
@@ -262,7 +262,8 @@ class BalancedScheme(BatchScheme):
 
     def __init__(self, labels: ArrayLike, batch_size: int, *,
                  num_examples: int | None = None,
-                 rng: RandomGenerator | None = None) -> None:
+                 rng: RandomGenerator | None = None,
+                 drop_last: bool = False, seed: int | None = None) -> None:
         found = numpy.asarray(labels)
         if found.ndim == 2 and found.shape[1] == 1:
             found = found[:, 0]
@@ -281,7 +282,8 @@ class BalancedScheme(BatchScheme):
                 f'{", ".join(kinds)}') from None
         self._members = [numpy.flatnonzero(numbers == number)
                          for number in range(len(self.classes))]
-        self.rng = _checked_rng(rng)
+        self._set_generator(rng, seed)
+        self.drop_last = drop_last
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
@@ -289,7 +291,8 @@ class BalancedScheme(BatchScheme):
         count = self.num_examples
         return DrawnRequests(
             partial(draw_balanced, self._members, count),
-            sum(map(len, self._members)), count, self.batch_size, self.rng)
+            sum(map(len, self._members)), count, self.batch_size, self.rng,
+            self.drop_last)
 
     state_dict = rng_state
     load_state_dict = load_rng_state

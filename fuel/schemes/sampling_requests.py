@@ -73,11 +73,12 @@ class DrawnRequests(ShuffledBatchRequests):
     """
 
     def __init__(self, draw: Draw, num_places: int, num_examples: int,
-                 batch_size: int, rng: Any) -> None:
+                 batch_size: int, rng: Any, drop_last: bool) -> None:
         self._draw_places = draw
         super().__init__(range(num_places), batch_size, rng,
                          sorted_indices=False)
-        self.num_requests = num_batches(num_examples, batch_size)
+        self.num_requests = num_batches(
+            num_examples, batch_size, drop_last)
 
     def _draw(self, rng: Any) -> NDArray[Any]:
         return self._draw_places(rng)
@@ -92,11 +93,12 @@ class BlockRequests(Shuffled, PermutedBatches):
     """
 
     def __init__(self, indices: Sequence[Any], borders: NDArray[numpy.intp],
-                 window: int, batch_size: int, rng: Any) -> None:
+                 window: int, batch_size: int, rng: Any,
+                 drop_last: bool) -> None:
         self._borders = borders
         self._window = window
         self.batch_size = batch_size
-        self.num_requests = num_batches(len(indices), batch_size)
+        self.num_requests = num_batches(len(indices), batch_size, drop_last)
         self._windows: dict[int, NDArray[numpy.intp]] = {}
         self._shuffle(indices, rng)
 

@@ -27,6 +27,8 @@ from fuel.schemes import (
     BalancedScheme,
     BlockShuffledScheme,
     ComputedBlockShuffledScheme,
+    ComputedShuffledExampleScheme,
+    ComputedShuffledScheme,
     ConcatenatedScheme,
     ConstantScheme,
     SequentialExampleScheme,
@@ -327,17 +329,34 @@ PIPELINES = {
         ShuffledScheme(N, 4, rng=random.Random(3))),
     'SequentialExampleScheme': lambda f: examples(
         SequentialExampleScheme(N)),
+    'ShuffledScheme dropping': lambda f: batches(
+        ShuffledScheme(N, 4, drop_last=True, seed=3)),
     'ShuffledExampleScheme': lambda f: examples(),
     'BlockShuffledScheme': lambda f: batches(
         BlockShuffledScheme(N, 4, block_size=3, window=2)),
+    'BlockShuffledScheme dropping': lambda f: batches(BlockShuffledScheme(
+        N, 4, block_size=3, window=2, drop_last=True, seed=3)),
+    'ComputedShuffledScheme': lambda f: batches(
+        ComputedShuffledScheme(N, 4)),
+    'ComputedShuffledExampleScheme': lambda f: examples(
+        ComputedShuffledExampleScheme(N)),
     'ComputedBlockShuffledScheme': lambda f: batches(
         ComputedBlockShuffledScheme(N, 4, block_size=3, window=2)),
+    'ComputedBlockShuffledScheme dropping': lambda f: batches(
+        ComputedBlockShuffledScheme(
+            N, 4, block_size=3, window=2, drop_last=True)),
     'WeightedScheme': lambda f: batches(WeightedScheme(range(N), 4)),
+    'WeightedScheme dropping': lambda f: batches(
+        WeightedScheme(range(N), 4, drop_last=True, seed=3)),
     'BalancedScheme': lambda f: batches(BalancedScheme([0, 1] * 7, 4)),
+    'BalancedScheme dropping': lambda f: batches(
+        BalancedScheme([0, 1] * 7, 4, drop_last=True, seed=3)),
     'ConcatenatedScheme': lambda f: batches(ConcatenatedScheme(
         [ShuffledScheme(9, 4), SequentialScheme([9, 13], 2)])),
     'ConstantScheme': lambda f: Batch(
         examples(), iteration_scheme=ConstantScheme(4, times=3)),
+    'ConstantScheme dropping': lambda f: Batch(
+        examples(), ConstantScheme(4, 10, drop_last=True)),
     # Data sets.
     'IterableDataset': lambda f: sentences(),
     'IterableDataset array': lambda f: DataStream(IterableDataset(
@@ -453,6 +472,8 @@ PIPELINES = {
     # Shares of ranks.
     'sharded': lambda f: Cast(batches(ShuffledScheme(
         N, 2)).shard(1, 3), 'float32'),
+    'sharded dropping': lambda f: batches(BlockShuffledScheme(
+        N, 4, block_size=3, drop_last=True, seed=3)).shard(0, 2, 'example'),
     'sharded H5PYDataset': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)).shard(0, 2),
     'sharded Batch': lambda f: noise(GaussianNoise, .1).shard(

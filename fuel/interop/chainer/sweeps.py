@@ -17,7 +17,7 @@ from fuel.interop.chainer.serialization import (
     serialize_generators,
 )
 from fuel.schemes import IterationScheme
-from fuel.schemes.base import default_rng, load_no_state, no_state
+from fuel.schemes.base import generator_of, load_no_state, no_state
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import RandomGenerator
 from fuel.utils import rng_state
@@ -63,7 +63,7 @@ class ShuffleOrderSampler(OrderSampler):
 
     def __init__(self, random_state: RandomGenerator | None = None) -> None:
         self.random_state: Any = (
-            default_rng() if random_state is None else random_state)
+            generator_of(None) if random_state is None else random_state)
 
     def __call__(self, current_order: NDArray[Any],
                  current_position: int) -> NDArray[Any]:

@@ -1,0 +1,229 @@
+"""Schemes that draw take a seed, those of batches leave out a short one."""
+import inspect
+import json
+import pickle
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuel import schemes
+from fuel.datasets import IndexableDataset
+from fuel.schemes import (
+    BalancedScheme,
+    BatchScheme,
+    BlockShuffledScheme,
+    ComputedBlockShuffledScheme,
+    ComputedShuffledScheme,
+    ConstantScheme,
+    IterationScheme,
+    SequentialScheme,
+    ShuffledExampleScheme,
+    ShuffledScheme,
+    WeightedScheme,
+)
+from fuel.streams import DataStream
+from fuel.transformers import Batch
+from fuel.utils.arguments import signature_of
+
+# Schemes that draw from a generator, over a number of examples.
+DRAWN = {
+    'ShuffledScheme': lambda n, size, **kwargs: ShuffledScheme(
+        n, size, **kwargs),
+    'BlockShuffledScheme': lambda n, size, **kwargs: BlockShuffledScheme(
+        n, size, block_size=3, window=2, **kwargs),
+    'WeightedScheme': lambda n, size, **kwargs: WeightedScheme(
+        range(n + 5), size, num_examples=n, **kwargs),
+    'BalancedScheme': lambda n, size, **kwargs: BalancedScheme(
+        [0, 1, 1], size, num_examples=n, **kwargs),
+}
+
+BATCHES = {
+    **DRAWN,
+    'SequentialScheme': SequentialScheme,
+    'SequentialScheme of an array': lambda n, size, **kwargs: (
+        SequentialScheme(numpy.arange(n), size, **kwargs)),
+    'ShuffledScheme sorted': lambda n, size, **kwargs: ShuffledScheme(
+        n, size, sorted_indices=True, **kwargs),
+    'ComputedShuffledScheme': ComputedShuffledScheme,
+    'ComputedBlockShuffledScheme': lambda n, size, **kwargs: (
+        ComputedBlockShuffledScheme(n, size, block_size=4, **kwargs)),
+}
+
+
+def requests_of(scheme):
+    """Return the requests of an epoch."""
+    return list(scheme.get_request_iterator())
+
+
+def test_every_scheme_takes_what_its_kind_takes():
+    """No public scheme lacks the argument, and each is keyword-only."""
+    bases = {'BatchScheme', 'BatchSizeScheme', 'IndexScheme',
+             'IterationScheme', 'ShardedScheme', 'ConcatenatedScheme'}
+    for name in set(schemes.__all__) - bases:
+        cls = getattr(schemes, name)
+        if not (inspect.isclass(cls) and issubclass(cls, IterationScheme)):
+            continue
+        found = signature_of(cls).parameters
+        wanted = set()
+        if not name.startswith(('Sequential', 'Constant')):
+            wanted.add('seed')
+        if issubclass(cls, BatchScheme) or name == 'ConstantScheme':
+            wanted.add('drop_last')
+        assert wanted <= found.keys(), name
+        assert {inspect.Parameter.KEYWORD_ONLY} >= {
+            found[argument].kind for argument in wanted}
+
+
+@pytest.mark.parametrize('name', DRAWN)
+@given(seed=st.integers(0, 2 ** 32 - 1))
+def test_seed_stands_for_a_generator_that_begins_with_it(name, seed):
+    """The order is that of numpy's generator, epoch by epoch."""
+    made = DRAWN[name](14, 4, seed=seed)
+    expected = DRAWN[name](14, 4, rng=numpy.random.RandomState(seed))
+    for _ in range(2):
+        assert requests_of(expected) == requests_of(made)
+
+
+@given(seed=st.integers(0, 2 ** 32 - 1))
+def test_seeded_shuffle_is_the_one_of_numpy(seed):
+    """A list that its generator shuffles is the order."""
+    order, rng = list(range(9)), numpy.random.RandomState(seed)
+    rng.shuffle(order)
+    assert order == requests_of(ShuffledExampleScheme(9, seed=seed))
+    assert [order[:9]] == requests_of(ShuffledScheme(9, 9, seed=seed))
+
+
+@pytest.mark.parametrize('make', [
+    *(lambda make=make, **kwargs: make(5, 2, **kwargs)
+      for make in DRAWN.values()),
+    lambda **kwargs: ShuffledExampleScheme(5, **kwargs)])
+@pytest.mark.parametrize('arguments, error, text', [
+    ({'rng': 3}, TypeError, r'got 3 \(int\): pass seed=3 for'),
+    ({'rng': numpy.int64(3)}, TypeError, 'pass seed=3 for'),
+    ({'rng': 'x'}, TypeError, r"got 'x' \(str\)$"),
+    ({'rng': numpy.random.RandomState(1), 'seed': 1}, ValueError,
+     'pass one of them'),
+    ({'seed': -1}, ValueError, 'seed must not be negative, got -1'),
+    ({'seed': 2 ** 32}, ValueError, 'seed must be below'),
+    ({'seed': .5}, TypeError, 'seed must be an integer, got 0.5'),
+    ({'seed': True}, TypeError, 'seed must be an integer, got True')])
+def test_what_is_no_generator_or_seed_is_refused(make, arguments, error, text):
+    """Where the scheme is made, with the argument to use."""
+    with pytest.raises(error, match=text):
+        make(**arguments)
+
+
+def test_other_generators_that_shuffle_are_enough_to_shuffle():
+    """As they were for Fuel 0.2.0; others draw what these may not."""
+    class Reversing:
+        def shuffle(self, items):
+            items.reverse()
+
+    assert [2, 1, 0] == requests_of(ShuffledExampleScheme(3, rng=Reversing()))
+    assert 3 == len(requests_of(ShuffledExampleScheme(3, rng=numpy.random)))
+    with pytest.raises(TypeError, match='Reversing'):
+        WeightedScheme([1], 1, rng=Reversing())
+
+
+def test_seed_is_shown_and_state_says_nothing_of_it():
+    """A state fits a scheme that began with another generator."""
+    def stream(**kwargs):
+        return DataStream(IndexableDataset(numpy.arange(9)),
+                          iteration_scheme=ShuffledScheme(9, 2, **kwargs))
+
+    assert 'seed=3' in repr(ShuffledScheme(9, 2, seed=3))
+    assert 'seed' not in repr(ShuffledScheme(9, 2))
+    saving = stream(seed=3)
+    next(saving.get_epoch_iterator())
+    for other in stream(), stream(rng=numpy.random.RandomState(8)):
+        other.load_state_dict(json.loads(json.dumps(saving.state_dict())))
+        resumed = [batch.tolist() for batch, in other.get_epoch_iterator()]
+        assert requests_of(ShuffledScheme(9, 2, seed=3))[1:] == resumed
+
+
+@pytest.mark.parametrize('name', BATCHES)
+@given(num_examples=st.integers(1, 30), size=st.integers(1, 12))
+def test_drop_last_leaves_out_a_short_batch(name, num_examples, size):
+    """The others are those of the scheme that keeps it; so is the length."""
+    whole = BATCHES[name](num_examples, size)
+    dropping = BATCHES[name](num_examples, size, drop_last=True)
+    for _ in range(2):
+        expected = [batch for batch in requests_of(whole)
+                    if len(batch) == size]
+        assert expected == requests_of(dropping)
+        assert num_examples // size == len(expected) == dropping.num_requests
+    assert 'drop_last=True' in repr(dropping)
+
+
+@pytest.mark.parametrize('by', ['batch', 'example'])
+@pytest.mark.parametrize('name', BATCHES)
+def test_ranks_share_the_full_batches(name, by):
+    """What the ranks have together is what one had alone."""
+    whole = requests_of(BATCHES[name](23, 4, drop_last=True))
+    for uneven in 'uneven', 'drop', 'pad':
+        shares = [BATCHES[name](23, 4, drop_last=True).shard(
+            rank, 2, by, uneven) for rank in range(2)]
+        found = [requests_of(share) for share in shares]
+        assert [len(part) for part in found] == [
+            share.num_requests for share in shares]
+        if by == 'example':
+            assert whole == [first + second for first, second in zip(
+                *found, strict=True)]
+        elif uneven == 'uneven':
+            assert whole[::2] == found[0]
+            assert whole[1::2] == found[1]
+
+
+@pytest.mark.parametrize('name', BATCHES)
+def test_dropping_epoch_resumes_at_each_step(name):
+    """By state and by pickle; the next epoch is as long."""
+    def stream():
+        return DataStream(
+            IndexableDataset(numpy.arange(40)),
+            iteration_scheme=BATCHES[name](14, 4, drop_last=True))
+
+    def rest(epoch):
+        return [batch.tolist() for batch, in epoch]
+
+    whole = stream()
+    expected = [rest(whole.get_epoch_iterator()) for _ in range(2)]
+    assert [3, 3] == [*map(len, expected)] and len(whole) == 3
+    for steps in range(4):
+        running = stream()
+        epoch = running.get_epoch_iterator()
+        for _ in range(steps):
+            next(epoch)
+        resumed = stream()
+        resumed.load_state_dict(json.loads(json.dumps(running.state_dict())))
+        assert expected[0][steps:] == rest(pickle.loads(pickle.dumps(epoch)))
+        assert expected[0][steps:] == rest(resumed.get_epoch_iterator())
+        assert expected[1] == rest(resumed.get_epoch_iterator())
+
+
+@pytest.mark.parametrize('arguments, sizes', [
+    ({'num_examples': 10}, [4, 4]), ({'num_examples': 8}, [4, 4]),
+    ({'num_examples': 3}, []), ({'num_examples': 0}, []),
+    ({'times': 3}, [4, 4, 4]), ({'num_examples': 10, 'times': 0}, [])])
+def test_constant_scheme_leaves_out_a_smaller_size(arguments, sizes):
+    """And what reads by it gets full batches."""
+    scheme = ConstantScheme(4, **arguments, drop_last=True)
+    assert sizes == requests_of(scheme)
+    assert len(sizes) == scheme.num_requests
+    stream = Batch(DataStream.default_stream(
+        IndexableDataset(numpy.arange(30)),
+        iteration_scheme=ShuffledExampleScheme(30)), scheme)
+    assert sizes == [len(batch) for batch, in stream.get_epoch_iterator()]
+
+
+def test_aligned_blocks_take_both():
+    """As the class does."""
+    class Chunked:
+        def chunk_of_examples(self, source):
+            return numpy.arange(10) // 3
+
+    scheme = BlockShuffledScheme.aligned(
+        Chunked(), 4, drop_last=True, seed=6)
+    assert requests_of(BlockShuffledScheme(
+        10, 4, block_size=3, seed=6))[:2] == requests_of(scheme)
