@@ -281,10 +281,7 @@ class Ledger:
             for account in self.accounts.values() if account.is_present)])
 
     def snapshot(self) -> Iterator[Event]:
-        """Yield events that give this ledger at once.
-
-        See :mod:`fuel.server.ledger_events`.
-        """
+        """Yield events that give this ledger at once."""
         yield ['epoch', self.number, self.sharing, self.num_ranks,
                self.is_adopted]
         yield from self.checkpoints.events()
