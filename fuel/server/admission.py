@@ -3,23 +3,18 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from fuel.exceptions import StateMismatchError
 from fuel.server.attendance import Attendance, Joiner, describe_ranks
 from fuel.server.connections import ClientConnection
-from fuel.server.dispatch import Epoch, Member
-from fuel.server.journal import Journal
+from fuel.server.dispatch import ServedEpoch
 from fuel.server.ledger import RANK, Ledger
-from fuel.server.pipeline import describe_error
-from fuel.server.position import Position, check_position, check_ranks
+from fuel.server.position import ClientPosition, check_ranks
 from fuel.typing import State
-from fuel.wire.header import Fields, WireError, get_field
+from fuel.wire.header import WireError
 from fuel.wire.index_sets import IndexSet
-
-if TYPE_CHECKING:
-    from fuel.server.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
@@ -28,52 +23,113 @@ log = logging.getLogger(__name__)
 _TOGETHER = 2.0
 
 
-class Admission:
-    """Decides which client joins which epoch, and begins epochs.
+class Join(NamedTuple):
+    """A client becomes a member of the present epoch.
 
+    `before`: the client whose position it continues; empty for none.
+    `claims`: the batches that this one delivered.
+    """
+
+    connection: ClientConnection
+    before: str = ''
+    claims: IndexSet | None = None
+
+
+class Begin(NamedTuple):
+    """A client begins an epoch, or adopts one that another server served.
+
+    `run`, `number`: of the epoch.
+    `is_adopted`: whether it goes on from the client's position.
+    `start`: index of the first batch to make.
+    `state`: of the pipeline, before that batch or, if `after`, before the
+        epoch; None for a new one.
+    """
+
+    first: Join
+    run: str
+    number: int
+    is_adopted: bool
+    start: int
+    state: State | None
+    after: bool
+
+
+class Wait(NamedTuple):
+    """A client waits for others."""
+
+    joiner: Joiner
+
+
+class Refuse(NamedTuple):
+    """A client is told why it is in no epoch."""
+
+    connection: ClientConnection
+    error: Exception
+
+
+class SendAway(NamedTuple):
+    """A client is told that its epoch is over."""
+
+    connection: ClientConnection
+
+
+class Continue(NamedTuple):
+    """The server continues the epoch of the journal."""
+
+    run: str
+    ledger: Ledger
+
+
+class SetAside(NamedTuple):
+    """The server does not continue the epoch of the journal."""
+
+
+Decision = Join | Begin | Wait | Refuse | SendAway | Continue | SetAside
+
+
+class Admission:
+    """Decides which client joins which epoch, and which epoch begins.
+
+    It only decides: the scheduler carries the decisions out.
+
+    `connections`: the connected clients.
+    `sharing`, `num_clients`: see :class:`~fuel.server.Server`.
+    `hold`: seconds that the successor of a client that vanished has to come.
+    `clock`: returns the time in seconds.
+    `check_state`: refuses a state that the pipeline cannot load.
     `run`: names the epochs of this server, and of those that it continues.
     `epoch`: the present one.
     `joiners`: the clients that wait for an epoch.
+    `found`: the run and the epoch in the journal of a former server, until it
+        is decided whether to continue it.
     """
 
-    def __init__(self, scheduler: Scheduler, find_dead: Callable[[], None],
-                 sharing: str, num_clients: int) -> None:
-        self._scheduler = scheduler
-        self._find_dead = find_dead
+    def __init__(self, connections: Mapping[bytes, ClientConnection],
+                 sharing: str, num_clients: int, hold: float,
+                 clock: Callable[[], float],
+                 check_state: Callable[[State], object]) -> None:
+        self._connections = connections
         self.sharing = sharing
         self.num_clients = num_clients
         self._ranks = num_clients if sharing == RANK else 0
-        self.journal: Journal | None = None
+        self._hold = hold
+        self._clock = clock
+        self._check_state = check_state
         self.run = secrets.token_hex(8)
-        self.epoch: Epoch | None = None
+        self.epoch: ServedEpoch | None = None
         # What an epoch that cannot begin gives way to again.
-        self._former: tuple[str, Epoch | None] = self.run, None
+        self._former: tuple[str, ServedEpoch | None] = self.run, None
         self.joiners: list[Joiner] = []
+        self.found: tuple[str, Ledger] | None = None
         self._attendance = Attendance(
-            sharing, num_clients, scheduler.is_connected, scheduler.clock,
-            scheduler.hold)
+            sharing, num_clients, self._is_connected, clock, hold)
 
-    def on_join(self, connection: ClientConnection, fields: Fields) -> None:
-        """Note that a client wants to join an epoch."""
-        number = get_field(fields, 'join', int)
-        resume = get_field(fields, 'resume', dict, None)
-        # Whom this client follows may have died a moment ago.
-        self._find_dead()
-        try:
-            position = check_position(resume)
-        except StateMismatchError as error:
-            self._scheduler.remove(connection, has_left=True)
-            connection.join = number
-            self._refuse(connection, error)
-            return
-        self._scheduler.remove(
-            connection,
-            has_left=not self._continues(connection.client, position))
-        connection.join = number
-        self.joiners.append(Joiner(connection, number, position))
+    def decisions(self) -> Iterator[Decision]:
+        """Yield what becomes of the clients that wait.
 
-    def admit(self) -> None:
-        """Let clients that wait join the epoch that they can join."""
+        Each decision is to be carried out before the next is asked for, which
+        depends on it.
+        """
         # Those who continue first, lest the others begin the next epoch.
         waiting = sorted(self.joiners, key=self._must_wait)
         self.joiners = []
@@ -81,11 +137,17 @@ class Admission:
             if not self._is_waiting(joiner):
                 continue
             try:
-                if not self._try(joiner, waiting[place:]):
-                    self.joiners.append(joiner)
+                self._check_sharing(joiner.position)
+                if self.found is not None:
+                    yield self._decide_about_journal(
+                        self.found, joiner.position)
+                decision = self._decide(joiner, waiting[place:])
             except (WireError, TypeError, ValueError, LookupError) as error:
                 # Not a state of ours; the others go on.
-                self._refuse(joiner.connection, error)
+                decision = Refuse(joiner.connection, error)
+            if isinstance(decision, Wait):
+                self.joiners.append(joiner)
+            yield decision
         if not self.joiners:
             self._attendance.keep_waiting(False)
 
@@ -93,33 +155,24 @@ class Admission:
         position = joiner.position
         if position is None:
             return True
-        if self.journal is not None and self.journal.found is not None:
-            return position.run != self.journal.found[0]
+        if self.found is not None:
+            return position.run != self.found[0]
         if self.epoch is None:
             return position.is_over
-        return not self._continues(joiner.connection.client, position)
+        return not self.continues(joiner.connection.client, position)
 
     def _is_waiting(self, joiner: Joiner) -> bool:
         """Return whether a client is connected and still asks to join."""
         connection = joiner.connection
-        return connection.join == joiner.number \
-            and self._scheduler.connections.get(
-                connection.identity) is connection
+        return connection.join == joiner.number and self._connections.get(
+            connection.identity) is connection
 
-    def _refuse(self, connection: ClientConnection,
-                error: Exception) -> None:
-        self._scheduler.counts['dropped messages'] += 1
-        log.warning('refused a client: %s', error)
-        self._turn_away(connection, {
-            'type': 'broken', 'error': describe_error(error)})
+    def _is_connected(self, client: str) -> bool:
+        return any(connection.client == client
+                   for connection in self._connections.values())
 
-    def _turn_away(self, connection: ClientConnection,
-                   fields: Fields) -> None:
-        """Send a client why it is in no epoch."""
-        self._scheduler.reply(connection, fields)
-        connection.join = 0
-
-    def _continues(self, client: str, position: Position | None) -> bool:
+    def continues(self, client: str,
+                  position: ClientPosition | None) -> bool:
         """Return whether a position is one in the present epoch.
 
         Or at its beginning: the epoch before is over for a client that has
@@ -142,7 +195,8 @@ class Admission:
                 is_beginner or position.client in ledger.accounts)
         return position.epoch == ledger.number
 
-    def _usable(self, position: Position | None) -> Position | None:
+    def _usable(self,
+                position: ClientPosition | None) -> ClientPosition | None:
         """Return a position; None for one that cannot be continued.
 
         In another epoch than the present one there is nothing to go on from
@@ -156,58 +210,22 @@ class Admission:
             return position
         return None
 
-    def _try(self, joiner: Joiner, later: list[Joiner]) -> bool:
-        """Let one client join; return whether it could."""
-        connection, _, position = joiner
-        self._check_sharing(position)
-        self._decide_about_journal(position)
-        position = self._usable(position)
-        if self._continues(connection.client, position):
-            self._join(connection, position)
-            return True
-        wants_new = position is None or position.is_over
-        epoch = self.epoch
-        has_finished = epoch is not None and position is not None and (
-            position.run, position.epoch) == (self.run, epoch.ledger.number)
-        if epoch is not None and has_finished:
-            # Of a server that was killed and had no journal.
-            epoch.finished_ranks.add(connection.rank)
-        elif wants_new and epoch is not None \
-                and epoch.is_open_to(connection.client):
-            self._join(connection, None)
-            return True
-        if epoch is not None and not wants_new \
-                and self._has_others(epoch, connection):
-            self._reject_old(connection, position)
-            return True
-        if epoch is not None and (
-                epoch.members or self._must_hold(epoch, joiner)):
-            return False
-        if wants_new and self._describe_lack(later):
-            self._attendance.keep_waiting(True)
-            return False
-        self._begin(connection, position)
-        return True
-
-    def _check_sharing(self, position: Position | None) -> None:
+    def _check_sharing(self, position: ClientPosition | None) -> None:
         """Refuse to go on in an epoch that was shared by other ranks."""
         if position is None or position.is_over:
             return
         former = position.num_ranks
-        found = None if self.journal is None else self.journal.found
-        if found is not None and found[0] == position.run:
-            former = found[1].ranks()
+        if self.found is not None and self.found[0] == position.run:
+            former = self.found[1].ranks()
         check_ranks(former, self._ranks)
 
-    def _decide_about_journal(self, position: Position | None) -> None:
+    def _decide_about_journal(self, found: tuple[str, Ledger],
+                              position: ClientPosition | None) -> Decision:
         """Continue the run of the journal if the first client names it."""
-        journal = self.journal
-        if journal is None or journal.found is None:
-            return
-        run, ledger = journal.found
+        self.found = None
+        run, ledger = found
         if position is None or position.run != run:
-            journal.set_aside()
-            return
+            return SetAside()
         try:
             if (ledger.sharing, ledger.ranks()) != (
                     self.sharing, self._ranks):
@@ -215,36 +233,62 @@ class Admission:
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
             for checkpoint in ledger.checkpoints:
-                self._scheduler.pipeline.check_state(checkpoint.state())
+                self._check_state(checkpoint.state())
         except StateMismatchError as error:
             log.warning('the journal is of another server: %s', error)
-            journal.set_aside()
-            return
-        log.info('run %s is continued in epoch %d', run, ledger.number)
-        self.run = run
-        self.epoch = epoch = Epoch(ledger, self._scheduler.free)
-        epoch.cursor = epoch.ledger.highest()
-        for account in [*ledger.accounts.values()]:
-            # Which of them had closed their streams is not in the journal.
-            self._attendance.lose(account.client)
-            if account.is_present or account.deadline:
-                ledger.lose(account.client, self._scheduler.hold_until())
-        journal.begin(run, ledger)
+            return SetAside()
+        return Continue(run, ledger)
 
-    def _has_others(self, epoch: Epoch,
+    def _decide(self, joiner: Joiner, later: list[Joiner]) -> Decision:
+        """Return what becomes of one client.
+
+        `later`: those who wait, it among them, and were not decided about.
+        """
+        connection = joiner.connection
+        position = self._usable(joiner.position)
+        epoch = self.epoch
+        if epoch is not None and self.continues(connection.client, position):
+            return self._join(epoch, connection, position)
+        wants_new = position is None or position.is_over
+        has_finished = epoch is not None and position is not None and (
+            position.run, position.epoch) == (self.run, epoch.ledger.number)
+        if epoch is not None and has_finished:
+            # Of a server that was killed and had no journal.
+            epoch.finished_ranks.add(connection.rank)
+        elif wants_new and epoch is not None \
+                and epoch.is_open_to(connection.client):
+            return Join(connection)
+        if epoch is not None and position is not None \
+                and not position.is_over \
+                and self._has_others(epoch, connection):
+            return self._leave_behind(epoch, connection, position)
+        if epoch is not None and (
+                epoch.members or self._must_hold(epoch, joiner)):
+            return Wait(joiner)
+        if wants_new and self._describe_lack(later):
+            self._attendance.keep_waiting(True)
+            return Wait(joiner)
+        return self._begin(connection, position)
+
+    def _join(self, epoch: ServedEpoch, connection: ClientConnection,
+              position: ClientPosition | None) -> Join:
+        """Return that a client continues the present epoch."""
+        if position is None:
+            return Join(connection)
+        claims = IndexSet() if position.is_over else position.done
+        epoch.ledger.check_claims(position.client, claims)
+        return Join(connection, position.client, claims)
+
+    def _has_others(self, epoch: ServedEpoch,
                     connection: ClientConnection) -> bool:
         """Return whether another living client took part in the epoch."""
-        return any(
-            client != connection.client
-            and self._scheduler.is_connected(client)
-            for client in epoch.ledger.accounts)
+        return any(client != connection.client and self._is_connected(client)
+                   for client in epoch.ledger.accounts)
 
-    def _reject_old(self, connection: ClientConnection,
-                    position: Position | None) -> None:
-        """Answer a client whose epoch the others have left behind."""
-        assert position is not None
-        assert self.epoch is not None
-        number = self.epoch.ledger.number
+    def _leave_behind(self, epoch: ServedEpoch, connection: ClientConnection,
+                      position: ClientPosition) -> Decision:
+        """Decide about a client whose epoch the others have left."""
+        number = epoch.ledger.number
         if position.run == self.run and position.epoch > number:
             raise StateMismatchError(
                 f'the state is of epoch {position.epoch}, but the clients '
@@ -260,9 +304,9 @@ class Admission:
             'a client continues epoch %d, but the others have begun epoch '
             '%d: what its predecessor delivered after the state was saved '
             'is lost', position.epoch, number)
-        self._turn_away(connection, {'type': 'end', 'state': None})
+        return SendAway(connection)
 
-    def _must_hold(self, epoch: Epoch, joiner: Joiner) -> bool:
+    def _must_hold(self, epoch: ServedEpoch, joiner: Joiner) -> bool:
         """Return whether an epoch waits for the successor of a client.
 
         Not for long if nobody else is alive: then the joiner probably comes
@@ -278,7 +322,31 @@ class Admission:
             or self._has_others(epoch, joiner.connection)
             or joiner.connection.client in epoch.ledger.accounts
             or max(account.deadline for account in awaited)
-            > self._scheduler.hold_until() - _TOGETHER)
+            > self._clock() + self._hold - _TOGETHER)
+
+    def _begin(self, connection: ClientConnection,
+               position: ClientPosition | None) -> Begin:
+        """Return which epoch a client begins, or adopts."""
+        old, run = self.epoch, self.run
+        number, start = 1, 0
+        state: State | None = None
+        after = is_adopted = False
+        first = Join(connection)
+        if position is not None and (
+                position.run != run or not position.is_over):
+            state, after = position.state, position.is_over
+            is_adopted, number = not after, position.epoch + after
+            if is_adopted:
+                run, start = position.run, position.index
+                first = Join(connection, position.client, position.done)
+            if state is not None:
+                self._check_state(state)
+        elif old is not None:
+            number = old.ledger.number + 1
+            if not old.is_loaded or not old.is_exhausted or old.free:
+                # The next comes after what was delivered of it.
+                state, after = old.state_when_left(), True
+        return Begin(first, run, number, is_adopted, start, state, after)
 
     def _describe_lack(self, joiners: list[Joiner]) -> str:
         """Return for which clients the next epoch waits, if for any."""
@@ -292,7 +360,7 @@ class Admission:
         epoch = self.epoch
         if epoch is not None and (awaited := epoch.ledger.awaited()):
             seconds = max(account.deadline for account in awaited) \
-                - self._scheduler.clock()
+                - self._clock()
             return ('the server waits for the successor of each client that '
                     f'vanished, {len(awaited)} of them, for '
                     f'{max(0.0, seconds):.0f} more seconds (reconnect)')
@@ -303,98 +371,30 @@ class Admission:
                 f'clients to end: {len(epoch.members)} are in it') or ''
         return self._describe_lack([]) if self.joiners else ''
 
+    def on_begun(self, run: str, epoch: ServedEpoch) -> None:
+        """Record the epoch that is present from now on."""
+        self._former = self.run, self.epoch
+        self.run, self.epoch = run, epoch
+        self._attendance.begin()
+
+    def on_continued(self, run: str, epoch: ServedEpoch) -> None:
+        """Record the epoch of a former server; its clients may come back."""
+        self.run, self.epoch = run, epoch
+        for client in epoch.ledger.accounts:
+            # Which of them had closed their streams is not in the journal.
+            self._attendance.lose(client)
+
+    def on_broken(self) -> None:
+        """Return to the epoch before the one that could not begin."""
+        self.run, self.epoch = self._former
+
+    def on_joined(self, before: str) -> None:
+        """Await a client no more that has a successor."""
+        self._attendance.dismiss(before)
+
     def on_lost(self, client: str, may_return: bool) -> None:
         """Record that the connection of a client has ended."""
         if not may_return:
             self._attendance.dismiss(client)
         elif self.epoch is not None and client in self.epoch.ledger.accounts:
             self._attendance.lose(client)
-
-    def _join(self, connection: ClientConnection,
-              position: Position | None) -> None:
-        """Make a client a member of the present epoch."""
-        epoch = self.epoch
-        assert epoch is not None
-        if position is None:
-            member = epoch.join(connection)
-        else:
-            claims = IndexSet() if position.is_over else position.done
-            epoch.ledger.check_claims(position.client, claims)
-            member = epoch.join(connection, position.client, claims)
-            self._attendance.dismiss(position.client)
-            if position.client != connection.client \
-                    and position.client in epoch.members:
-                # It stays, lest a forged state removes others.
-                log.warning(
-                    'a client has loaded the state of client %r, which is '
-                    'still in the epoch: they share what is left of it',
-                    position.client)
-        if epoch.is_open:
-            self._answer(epoch, member)
-
-    def _answer(self, epoch: Epoch, member: Member) -> None:
-        """Send a client that it has joined."""
-        self._scheduler.reply(member.connection, {
-            'type': 'joined',
-            # Not that of the welcome: a client may have come before the one
-            # whose run this server continues.
-            'run': self.run, 'epoch': epoch.ledger.number,
-            'num_ranks': epoch.ledger.ranks(),
-            'start': epoch.base_index,
-            'floor': epoch.ledger.floor(member.account),
-            'done': member.account.delivered.ranges(),
-            'base': epoch.base, 'why': epoch.why})
-
-    def _begin(self, connection: ClientConnection,
-               position: Position | None) -> None:
-        """Begin a new epoch, or adopt one that another server served."""
-        old, run = self.epoch, self.run
-        number, index = 1, 0
-        state: State | None = None
-        after = is_adopted = False
-        if position is not None and (
-                position.run != run or not position.is_over):
-            state, after = position.state, position.is_over
-            is_adopted, number = not after, position.epoch + after
-            if is_adopted:
-                run, index = position.run, position.index
-            if state is not None:
-                self._scheduler.pipeline.check_state(state)
-        elif old is not None:
-            number = old.ledger.number + 1
-            if not old.is_loaded or not old.is_exhausted or old.free:
-                # The next comes after what was delivered of it.
-                state, after = old.state_when_left(), True
-        epoch = Epoch(
-            Ledger(number, self.sharing, self.num_clients, is_adopted),
-            self._scheduler.free)
-        epoch.cursor = index
-        if old is not None:
-            old.discard()
-        epoch.join(connection, *(
-            (position.client, position.done)
-            if is_adopted and position is not None else ()))
-        self._former = self.run, old
-        self.run, self.epoch = run, epoch
-        self._attendance.begin()
-        self._scheduler.counts['epochs'] += 1
-        self._scheduler.open(epoch, index=index, state=state, after=after)
-
-    def on_opened(self, epoch: Epoch) -> None:
-        """Answer the clients whose epoch has begun."""
-        if self.journal is not None:
-            self.journal.begin(self.run, epoch.ledger)
-        for member in epoch.members.values():
-            self._answer(epoch, member)
-
-    def on_broken(self, epoch: Epoch, error: dict[str, Any]) -> None:
-        """Tell its clients that an epoch cannot begin."""
-        for member in epoch.members.values():
-            self._turn_away(
-                member.connection, {'type': 'broken', 'error': error})
-        self.run, self.epoch = self._former
-        if self.epoch is not None:
-            # The pipeline has lost its place.
-            self.epoch.is_begun = self.epoch.is_loaded = False
-            if self.journal is not None:
-                self.journal.begin(self.run, self.epoch.ledger)

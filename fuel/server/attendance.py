@@ -2,13 +2,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from fuel.server.connections import ClientConnection
 from fuel.server.ledger import RANK, SPLIT, Ledger
-
-if TYPE_CHECKING:
-    from fuel.server.connections import ClientConnection
-    from fuel.server.position import Position
+from fuel.server.position import ClientPosition
 
 # So many ranks are named in a message.
 _NAMED = 5
@@ -23,7 +21,7 @@ class Joiner(NamedTuple):
 
     connection: ClientConnection
     number: int
-    position: Position | None
+    position: ClientPosition | None
 
 
 class Attendance:

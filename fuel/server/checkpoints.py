@@ -15,7 +15,7 @@ _MOST_OLD = 64
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class PipelineCheckpoint:
     """The state of a pipeline before the batch `index`."""
 
     index: int
@@ -39,12 +39,12 @@ class Checkpoints:
 
     def __init__(self) -> None:
         # Ascending by index.
-        self._old: list[Checkpoint] = []
-        self._new: list[Checkpoint] = []
+        self._old: list[PipelineCheckpoint] = []
+        self._new: list[PipelineCheckpoint] = []
         self._base: State | None = None
         self.lowest = 0
 
-    def __iter__(self) -> Iterator[Checkpoint]:
+    def __iter__(self) -> Iterator[PipelineCheckpoint]:
         return iter([*self._old, *self._new])
 
     def __bool__(self) -> bool:
@@ -55,7 +55,7 @@ class Checkpoints:
         self._base = state
         self._new = [one for one in self._new if one.index < index]
         self._old = [one for one in self._old if one.index < index]
-        self._new.append(Checkpoint(index, state, []))
+        self._new.append(PipelineCheckpoint(index, state, []))
         self.lowest = (self._old or self._new)[0].index
 
     def rebase(self, state: State) -> None:
@@ -66,7 +66,7 @@ class Checkpoints:
         """Add the state before a batch, relative to the last base."""
         if self._base is None or index <= self._new[-1].index:
             return False
-        self._new.append(Checkpoint(index, self._base, steps))
+        self._new.append(PipelineCheckpoint(index, self._base, steps))
         return True
 
     def thin_out(self, floor: int) -> None:
@@ -77,7 +77,7 @@ class Checkpoints:
             # The first is where the epoch began.
             self._old = self._old[::2]
 
-    def before(self, index: int) -> Checkpoint | None:
+    def before(self, index: int) -> PipelineCheckpoint | None:
         """Return the last state at or below an index."""
         for kept in (self._new, self._old):
             for one in reversed(kept):

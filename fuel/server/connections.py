@@ -1,17 +1,36 @@
-"""A client as the server sees it: identity, host, slots it has."""
+"""Connection of one client to the server, and batches as it gets them."""
 from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import dataclass, field
 from typing import Any
 
-from fuel.server.dispatch import Item
 from fuel.server.ledger import RANK
 from fuel.transport.slots import Slot, SlotPool, align
 from fuel.typing import StreamLike
-from fuel.wire.header import VERSION, get_field
+from fuel.wire.encoding import Buffers
+from fuel.wire.header import VERSION, Fields, get_field
 from fuel.wire.same_host import make_probe, prove
 from fuel.workers.batch_maker import write_into
+
+
+@dataclass(eq=False)
+class Item:
+    """One batch, or the error in its place.
+
+    `index`: its place in the epoch.
+    `fields`: of its header, whoever gets it.
+    `buffers`: its arrays, as :func:`fuel.wire.encode` returned them.
+    `slot`: if it is in shared memory.
+    `extents`: where in the slot its arrays are.
+    """
+
+    index: int
+    fields: Fields
+    buffers: Buffers
+    slot: Slot | None = None
+    extents: list[tuple[int, int]] = field(default_factory=list)
 
 
 class ClientConnection:
@@ -27,7 +46,7 @@ class ClientConnection:
     # Less is not worth a slot (bytes).
     SMALL = 1 << 14
 
-    def __init__(self, identity: bytes, fields: dict[str, Any],
+    def __init__(self, identity: bytes, fields: Fields,
                  hwm: int) -> None:
         self.identity = identity
         self.client = get_field(fields, 'client', str)[:64]
@@ -44,7 +63,7 @@ class ClientConnection:
         self._known: set[int] = set()
         self._lent: set[int] = set()
 
-    def check(self, fields: dict[str, Any], stream: StreamLike, sharing: str,
+    def check(self, fields: Fields, stream: StreamLike, sharing: str,
               num_clients: int) -> str:
         """Return why the client cannot be served; empty if it can."""
         version = get_field(fields, 'version', int)
@@ -83,8 +102,8 @@ class ClientConnection:
             proof.encode(), prove(self._secret, self.client).encode())
         self._probe = None
 
-    def address(self, item: Item, fields: dict[str, Any], pool: SlotPool,
-                is_shared: bool) -> tuple[dict[str, Any], list[Any], int]:
+    def address(self, item: Item, fields: Fields, pool: SlotPool,
+                is_shared: bool) -> tuple[Fields, list[Any], int]:
         """Return a batch as this client gets it."""
         size = sum(align(extent[1]) for extent in item.extents) + sum(
             align(len(memoryview(buffer))) for buffer in item.buffers)
@@ -102,7 +121,7 @@ class ClientConnection:
                 self._lent.add(slot.number)
             else:
                 item.slot, item.extents, item.buffers = slot, extents, []
-        described: dict[str, Any] = {
+        described: Fields = {
             'number': slot.number, 'segment': slot.segment_number,
             'extents': [[slot.offset + offset, length]
                         for offset, length in extents]}

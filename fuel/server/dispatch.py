@@ -2,40 +2,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from fuel.server.connections import ClientConnection, Item
 from fuel.server.ledger import ALL, RANK, SPLIT, Account, Ledger
 from fuel.typing import State
-from fuel.wire.encoding import Buffers
-from fuel.wire.header import Fields
 from fuel.wire.index_sets import IndexSet
-
-if TYPE_CHECKING:
-    from fuel.server.connections import ClientConnection
-    from fuel.transport.slots import Slot
-
 
 # Seconds that a client has for its only batch before others may have it.
 _RECENT = 0.1
-
-
-@dataclass(eq=False)
-class Item:
-    """One batch, or the error in its place.
-
-    `index`: its place in the epoch.
-    `fields`: of its header, whoever gets it.
-    `buffers`: its arrays, as :func:`fuel.wire.encode` returned them.
-    `slot`: if it is in shared memory.
-    `extents`: where in the slot its arrays are.
-    """
-
-    index: int
-    fields: Fields
-    buffers: Buffers
-    slot: Slot | None = None
-    extents: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Member:
@@ -69,7 +43,7 @@ class Member:
         return len(self.account.pending) + self.reserved
 
 
-class Epoch:
+class ServedEpoch:
     """One epoch of the served stream, as far as it is in memory.
 
     `is_shared`: whether each batch goes to all clients.

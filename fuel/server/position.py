@@ -10,7 +10,7 @@ from fuel.wire.index_sets import IndexSet, from_ranges
 
 
 @dataclass(frozen=True)
-class Position:
+class ClientPosition:
     """Where a client stands, or the client whose state it restored.
 
     `run`: names the epochs of the server that it read from.
@@ -34,12 +34,12 @@ class Position:
     num_ranks: int | None = None
 
 
-def check_position(fields: Fields | None) -> Position | None:
+def check_position(fields: Fields | None) -> ClientPosition | None:
     """Return a position that anybody may have sent, checked field by field."""
     if fields is None:
         return None
     try:
-        position = Position(
+        position = ClientPosition(
             get_field(fields, 'run', str), get_field(fields, 'epoch', int),
             get_field(fields, 'client', str, ''),
             get_field(fields, 'over', bool, False),

@@ -5,11 +5,17 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from fuel.server.admission import Admission
-from fuel.server.connections import ClientConnection
-from fuel.server.dispatch import Epoch, Item
+from fuel.exceptions import StateMismatchError
+from fuel.server.admission import (Admission, Begin, Continue, Decision, Join,
+                                   Refuse, SendAway, SetAside)
+from fuel.server.attendance import Joiner
+from fuel.server.connections import ClientConnection, Item
+from fuel.server.dispatch import Member, ServedEpoch
+from fuel.server.journal import Journal
+from fuel.server.ledger import Ledger
 from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
-                                  MEASURED, Pipeline, Result)
+                                  MEASURED, Pipeline, Result, describe_error)
+from fuel.server.position import check_position
 from fuel.transport.slots import SlotPool
 from fuel.wire.header import Fields, get_field, numbers_of
 from fuel.wire.index_sets import from_ranges
@@ -37,6 +43,7 @@ class Scheduler:
     `max_bytes`: shared memory for clients on this host.
     `clock`: returns the time in seconds.
     `admission`: decides which client joins which epoch.
+    `journal`: records the epochs; None for none.
     `counts`: numbers of what was sent, and so on.
     `measuring`: the clients for whom the stages are measured.
     `waited`: seconds that the pipeline and the clients were waited for.
@@ -50,6 +57,7 @@ class Scheduler:
         self.pipeline = pipeline
         self.connections = connections
         self.post = post
+        self._find_dead = find_dead
         self.hold = hold
         self.clock = clock
         self.pool = SlotPool(max_bytes)
@@ -67,10 +75,147 @@ class Scheduler:
         self._is_measure_asked = False
         # Bytes of the last batch, which the next one needs about as well.
         self._need = 0
-        self.admission = Admission(self, find_dead, sharing, num_clients)
+        self.admission = Admission(
+            connections, sharing, num_clients, hold, clock,
+            pipeline.check_state)
+        self.journal: Journal | None = None
+
+    def use_journal(self, journal: Journal) -> None:
+        """Record epochs in a journal; one that it has may be continued."""
+        self.journal = journal
+        self.admission.found = journal.found
+
+    def on_join(self, connection: ClientConnection, fields: Fields) -> None:
+        """Note that a client wants to join an epoch."""
+        number = get_field(fields, 'join', int)
+        resume = get_field(fields, 'resume', dict, None)
+        # Whom this client follows may have died a moment ago.
+        self._find_dead()
+        try:
+            position = check_position(resume)
+        except StateMismatchError as error:
+            self.remove(connection, has_left=True)
+            connection.join = number
+            self._refuse(connection, error)
+            return
+        self.remove(connection, has_left=not self.admission.continues(
+            connection.client, position))
+        connection.join = number
+        self.admission.joiners.append(Joiner(connection, number, position))
+
+    def _carry_out(self, decision: Decision) -> None:
+        """Do what was decided about a client that waits, or the journal."""
+        match decision:
+            case Join():
+                self._join(decision)
+            case Begin():
+                self._begin(decision)
+            case Refuse(connection, error):
+                self._refuse(connection, error)
+            case SendAway(connection):
+                self._turn_away(connection, {'type': 'end', 'state': None})
+            case Continue(run, ledger):
+                self._continue(run, ledger)
+            case SetAside():
+                assert self.journal is not None
+                self.journal.set_aside()
+
+    def _refuse(self, connection: ClientConnection,
+                error: Exception) -> None:
+        self.counts['dropped messages'] += 1
+        log.warning('refused a client: %s', error)
+        self._turn_away(connection, {
+            'type': 'broken', 'error': describe_error(error)})
+
+    def _turn_away(self, connection: ClientConnection,
+                   fields: Fields) -> None:
+        """Send a client why it is in no epoch."""
+        self.reply(connection, fields)
+        connection.join = 0
+
+    def _continue(self, run: str, ledger: Ledger) -> None:
+        """Continue the epoch of a former server."""
+        assert self.journal is not None
+        log.info('run %s is continued in epoch %d', run, ledger.number)
+        epoch = ServedEpoch(ledger, self.free)
+        epoch.cursor = ledger.highest()
+        self.admission.on_continued(run, epoch)
+        for account in [*ledger.accounts.values()]:
+            if account.is_present or account.deadline:
+                ledger.lose(account.client, self.hold_until())
+        self.journal.begin(run, ledger)
+
+    def _join(self, decision: Join) -> None:
+        """Make a client a member of the present epoch."""
+        connection, before, claims = decision
+        epoch = self.admission.epoch
+        assert epoch is not None
+        member = epoch.join(connection, before, claims)
+        if claims is not None:
+            self.admission.on_joined(before)
+            if before != connection.client and before in epoch.members:
+                # It stays, lest a forged state removes others.
+                log.warning(
+                    'a client has loaded the state of client %r, which is '
+                    'still in the epoch: they share what is left of it',
+                    before)
+        if epoch.is_open:
+            self._answer(epoch, member)
+
+    def _answer(self, epoch: ServedEpoch, member: Member) -> None:
+        """Send a client that it has joined."""
+        self.reply(member.connection, {
+            'type': 'joined',
+            # Not that of the welcome: a client may have come before the one
+            # whose run this server continues.
+            'run': self.admission.run, 'epoch': epoch.ledger.number,
+            'num_ranks': epoch.ledger.ranks(),
+            'start': epoch.base_index,
+            'floor': epoch.ledger.floor(member.account),
+            'done': member.account.delivered.ranges(),
+            'base': epoch.base, 'why': epoch.why})
+
+    def _begin(self, decision: Begin) -> None:
+        """Begin an epoch, in the place of the present one."""
+        old = self.admission.epoch
+        epoch = ServedEpoch(
+            Ledger(decision.number, self.admission.sharing,
+                   self.admission.num_clients, decision.is_adopted),
+            self.free)
+        epoch.cursor = decision.start
+        if old is not None:
+            old.discard()
+        epoch.join(*decision.first)
+        self.admission.on_begun(decision.run, epoch)
+        self.counts['epochs'] += 1
+        self.open(epoch, index=decision.start, state=decision.state,
+                  after=decision.after)
+
+    def _answer_all(self, epoch: ServedEpoch) -> None:
+        """Answer the clients whose epoch has begun."""
+        self._record(epoch)
+        for member in epoch.members.values():
+            self._answer(epoch, member)
+
+    def _record(self, epoch: ServedEpoch) -> None:
+        if self.journal is not None:
+            self.journal.begin(self.admission.run, epoch.ledger)
+
+    def _on_broken(self, epoch: ServedEpoch, error: Fields) -> None:
+        """Tell its clients that an epoch cannot begin."""
+        self.counts['errors'] += 1
+        for member in epoch.members.values():
+            self._turn_away(
+                member.connection, {'type': 'broken', 'error': error})
+        self.admission.on_broken()
+        former = self.admission.epoch
+        if former is not None:
+            # The pipeline has lost its place.
+            former.is_begun = former.is_loaded = False
+            self._record(former)
 
     def _epoch_of(self, connection: ClientConnection,
-                  fields: Fields) -> Epoch | None:
+                  fields: Fields) -> ServedEpoch | None:
         """Return the epoch that a message of a member is about, if any."""
         epoch = self.admission.epoch
         is_about = get_field(fields, 'join', int) == connection.join \
@@ -143,7 +288,8 @@ class Scheduler:
     def advance(self) -> None:
         """Do all that can be done now."""
         if self.admission.joiners:
-            self.admission.admit()
+            for decision in self.admission.decisions():
+                self._carry_out(decision)
         epoch = self.admission.epoch
         if epoch is not None and epoch.members:
             if epoch.is_torn or not epoch.is_begun:
@@ -158,7 +304,7 @@ class Scheduler:
             now - self._since)
         self._since = now
 
-    def _finish(self, epoch: Epoch) -> None:
+    def _finish(self, epoch: ServedEpoch) -> None:
         """End the epoch of the members for whom nothing is left."""
         lender = epoch.lender(self.clock())
         if lender is not None:
@@ -169,13 +315,13 @@ class Scheduler:
                                            'state': epoch.ledger.final})
             epoch.leave(member.client)
 
-    def open(self, epoch: Epoch, **options: object) -> None:
+    def open(self, epoch: ServedEpoch, **options: object) -> None:
         """Let the pipeline begin an epoch, or go to a place in it."""
         epoch.is_open, epoch.is_begun, epoch.is_loaded = False, True, True
         self.pipeline.open(epoch=epoch, **options)
         self._outstanding += 1
 
-    def _go_back(self, epoch: Epoch) -> None:
+    def _go_back(self, epoch: ServedEpoch) -> None:
         """Go back to what was lost and has to be made again."""
         wanted = epoch.lowest_missing()
         if wanted >= epoch.front() and epoch.is_begun:
@@ -189,13 +335,13 @@ class Scheduler:
             epoch.base, epoch.base_index = (
                 checkpoint.state(), checkpoint.index)
             epoch.is_begun = epoch.is_open = epoch.is_exhausted = True
-            self.admission.on_opened(epoch)
+            self._answer_all(epoch)
             return
         epoch.cursor, epoch.is_exhausted = checkpoint.index, False
         self.open(epoch, index=checkpoint.index, state=checkpoint.state(),
                   after=False)
 
-    def _make_next(self, epoch: Epoch) -> None:
+    def _make_next(self, epoch: ServedEpoch) -> None:
         """Ask the pipeline for a batch that somebody has credit for."""
         # One at a time: what is asked for later gets a slot that came back
         # meanwhile, and is still in the processor's cache.
@@ -228,7 +374,7 @@ class Scheduler:
             self._on_measured(result)
             return
         request = result.request
-        epoch: Epoch = request['epoch']
+        epoch: ServedEpoch = request['epoch']
         slot = request.get('slot')
         for member in request.get('members', ()):
             member.reserved -= 1
@@ -241,8 +387,7 @@ class Scheduler:
         elif result.kind == OPENED:
             self._on_opened(epoch, result)
         elif result.kind == BROKEN:
-            self.counts['errors'] += 1
-            self.admission.on_broken(epoch, result.fields['error'])
+            self._on_broken(epoch, result.fields['error'])
         elif result.kind == END:
             epoch.is_exhausted = True
             epoch.ledger.end_pipeline(
@@ -253,7 +398,7 @@ class Scheduler:
             if not request['discard']:
                 self._on_item(epoch, result)
 
-    def _on_opened(self, epoch: Epoch, result: Result) -> None:
+    def _on_opened(self, epoch: ServedEpoch, result: Result) -> None:
         epoch.is_open, epoch.is_exhausted = True, False
         epoch.base, epoch.why = result.fields['base'], result.fields['why']
         epoch.base_index = result.request['index']
@@ -261,9 +406,9 @@ class Scheduler:
         if epoch.why is not None and self.counts['epochs'] == 1:
             log.warning('a server that is killed will restart its epoch: %s',
                         epoch.why)
-        self.admission.on_opened(epoch)
+        self._answer_all(epoch)
 
-    def _add_checkpoint(self, epoch: Epoch, result: Result) -> None:
+    def _add_checkpoint(self, epoch: ServedEpoch, result: Result) -> None:
         now = self.clock()
         is_recorded = now >= self._next_checkpoint
         if is_recorded:
@@ -272,7 +417,7 @@ class Scheduler:
             result.request['index'] + 1, result.fields['changes'],
             is_recorded)
 
-    def _on_item(self, epoch: Epoch, result: Result) -> None:
+    def _on_item(self, epoch: ServedEpoch, result: Result) -> None:
         item = Item(result.request['index'], result.fields, result.buffers)
         item.fields['type'] = result.kind
         if result.extents is not None:
@@ -282,7 +427,7 @@ class Scheduler:
         epoch.add(item)
         self._deliver(epoch)
 
-    def _deliver(self, epoch: Epoch) -> None:
+    def _deliver(self, epoch: ServedEpoch) -> None:
         """Send the batches in memory to members that have credit."""
         while (delivery := epoch.next_delivery()) is not None:
             item, member = delivery
@@ -303,11 +448,6 @@ class Scheduler:
               frames: Sequence[object] = ()) -> None:
         """Send a client a message about its present membership."""
         self.post(connection, {**fields, 'join': connection.join}, frames)
-
-    def is_connected(self, client: str) -> bool:
-        """Return whether a client has a connection."""
-        return any(connection.client == client
-                   for connection in self.connections.values())
 
     def is_mute(self, connection: ClientConnection) -> bool:
         """Return whether a client makes others wait without an answer."""

@@ -52,7 +52,7 @@ class Service:
         self.counts = scheduler.counts
         self._handlers: dict[
             str, Callable[[ClientConnection, Fields], None]] = {
-            'ready': self._on_ready, 'join': self._admission.on_join,
+            'ready': self._on_ready, 'join': scheduler.on_join,
             'handed': scheduler.on_delivered, 'leave': scheduler.on_leave,
             'give': scheduler.on_returned, 'waiting': scheduler.on_waiting,
             'measure': scheduler.on_measure, 'stacks': self._on_stacks,
@@ -62,7 +62,8 @@ class Service:
     def open(self, listener: Listener, journal: Journal | None) -> None:
         """Take over the sockets, and the journal if there is one."""
         self.listener = listener
-        self._admission.journal = journal
+        if journal is not None:
+            self.scheduler.use_journal(journal)
 
     def attend(self) -> None:
         """Read what clients sent, and do what can be done."""
@@ -85,8 +86,8 @@ class Service:
                 self.send(connection, {'type': 'bye'})
         finally:
             self.listener.close()
-            if self._admission.journal is not None:
-                self._admission.journal.close()
+            if self.scheduler.journal is not None:
+                self.scheduler.journal.close()
 
     def _receive(self) -> bool:
         """Read what clients sent, for a while: there may be no end of it.

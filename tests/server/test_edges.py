@@ -23,8 +23,8 @@ from fuel.datasets import IndexableDataset
 from fuel.exceptions import ServerError
 from fuel.schemes import SequentialScheme
 from fuel.server import Server, scheduler
-from fuel.server.connections import ClientConnection
-from fuel.server.dispatch import Epoch, Item
+from fuel.server.connections import ClientConnection, Item
+from fuel.server.dispatch import ServedEpoch
 from fuel.server.journal import Journal, pack
 from fuel.server.ledger import Ledger
 from fuel.streams import DataStream, ServerDataStream
@@ -446,7 +446,7 @@ def test_slot_of_a_batch_that_ends_after_its_epoch_is_free_again():
 def test_batch_that_was_delivered_meanwhile_is_freed():
     """The pipeline went back, and makes it again."""
     freed = []
-    epoch = Epoch(Ledger(1), freed.append)
+    epoch = ServedEpoch(Ledger(1), freed.append)
     epoch.join(ClientConnection(b'', {'client': 'client', 'hwm': 3}, 3))
     for index in range(2):
         epoch.ledger.send('client', index)

@@ -97,9 +97,10 @@ class SimulatedServer:
         self.admission = self.scheduler.admission
         self.journal = None
         if world.path is not None:
-            self.journal = self.admission.journal = Journal(world.path)
+            self.journal = Journal(world.path)
+            self.scheduler.use_journal(self.journal)
         self.handlers = {
-            'join': self.admission.on_join,
+            'join': self.scheduler.on_join,
             'handed': self.scheduler.on_delivered,
             'leave': self.scheduler.on_leave,
             'give': self.scheduler.on_returned,

@@ -32,6 +32,18 @@ def line_counts():
             if path.suffix in ('.py', '.pyx', '.pxd', '.pyi')}
 
 
+def files_of_one_class():
+    """Return the paths of the modules that define one public class alone."""
+    found = set()
+    for name, tree in modules().items():
+        kinds = [type(node) for node in tree.body
+                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+                 and not is_private(node.name)]
+        if kinds == [ast.ClassDef]:
+            found.add(name.replace('.', '/') + '.py')
+    return found
+
+
 def imports(name):
     """Yield the modules that a module imports, late imports included.
 
