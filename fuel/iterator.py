@@ -8,9 +8,11 @@ from fuel.describe.text import iterator_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.sealing import sealed_epoch
-from fuel.epochs.sharding import length_of
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import Position, Unavailable
 from fuel.kernels.epoch_iterator import EpochIterator, next_in_c
 from fuel.kernels.epoch_reader import new_object
+from fuel.typing import Batch, State, StreamLike
 
 __all__ = ['DataIterator']
 
@@ -45,16 +47,15 @@ class DataIterator(EpochIterator):
 
     epoch: Epoch
 
-    def __init__(self, data_stream: Any,
+    def __init__(self, data_stream: StreamLike,
                  request_iterator: Iterator[Any] | None = None,
                  as_dict: bool = False) -> None:
-        self.data_stream = data_stream
+        self.data_stream: Any = data_stream
         self.as_dict = as_dict
         self.epoch = Epoch(request_iterator)
-        begin = getattr(data_stream, '_begin_epoch', None)
-        if begin is not None:
-            begin(self.epoch)
-            data_stream._adopt_epoch(self.epoch, self)
+        stage = stage_of(data_stream)
+        stage.begin(self.epoch)
+        stage.adopt(self.epoch, self)
 
     @property
     def request_iterator(self) -> Iterator[Any] | None:
@@ -72,8 +73,7 @@ class DataIterator(EpochIterator):
         """Return how many items are left of the epoch."""
         if self.epoch.finished:
             return 0
-        length = (length_of(self.data_stream)
-                  if hasattr(self.data_stream, '_length') else None)
+        length = stage_of(self.data_stream).num_items()
         if length is None or self.epoch.has_own_requests:
             raise TypeError(
                 'how many items are left of an epoch of '
@@ -84,10 +84,10 @@ class DataIterator(EpochIterator):
 
     def read_next(self) -> Any:
         """Return the next data, where no compiled reader has them."""
-        data = self.epoch.advance(self.data_stream)
+        data = stage_of(self.data_stream).read(self.epoch)
         return self.name_sources(data) if self.as_dict else data
 
-    def name_sources(self, data: Any) -> dict[str, Any]:
+    def name_sources(self, data: Batch) -> dict[str, Any]:
         """Return data under the names of their sources."""
         return as_dict(self.data_stream, data)
 
@@ -98,16 +98,15 @@ class DataIterator(EpochIterator):
         To be called before the first item is read.  What comes converted is
         in `converted` afterwards.
         """
-        request = getattr(self.data_stream, 'request_conversions', None)
-        if request is not None:
-            request(self.epoch, conversions)
+        stage_of(self.data_stream).request_conversions(
+            self.epoch, conversions)
 
     @property
     def converted(self) -> frozenset[str]:
         """The sources whose data come as they were asked for."""
         return self.epoch.converted
 
-    def get_position(self) -> Any:
+    def get_position(self) -> Position | State | Unavailable:
         """Return where the iterator stands, cheaply.
 
         Returns
@@ -116,12 +115,12 @@ class DataIterator(EpochIterator):
             What :meth:`state_dict` takes to make a state of it later, if it
             is wanted after all.
         """
-        return self.epoch.get_position(self.data_stream)
+        return stage_of(self.data_stream).position(self.epoch)
 
     def only_counts(self) -> bool:
         """Return whether nothing but counts changes in the stage's state."""
         return (type(self) is DataIterator
-                and self.data_stream._only_counts(self.epoch))
+                and stage_of(self.data_stream).only_counts(self.epoch))
 
     def state_dict(self) -> dict[str, Any]:
         """Return where the iterator stands, as plain data ready for JSON.
@@ -140,9 +139,10 @@ class DataIterator(EpochIterator):
         """
         return sealed_epoch(self.data_stream, self.epoch)
 
-    def _state(self) -> Any:
-        """Return the state as the pipeline itself carries it."""
-        return self.data_stream._state_of(self.epoch)
+    def present_state(self) -> State:
+        """Return the state as the pipeline itself carries it: without what
+        it is a state of."""
+        return stage_of(self.data_stream).state_of(self.epoch)
 
     def __reduce__(self) -> Any:
         return new_object, (type(self),), {
@@ -158,12 +158,10 @@ class DataIterator(EpochIterator):
         self.data_stream = state['data_stream']
         self.as_dict = state['as_dict']
         self.epoch = state['epoch']
-        adopt = getattr(self.data_stream, '_adopt_epoch', None)
-        if adopt is not None:
-            adopt(self.epoch, self)
+        stage_of(self.data_stream).adopt(self.epoch, self)
 
 
-def as_dict(data_stream: Any, data: Any) -> dict[str, Any]:
+def as_dict(data_stream: StreamLike, data: Batch) -> dict[str, Any]:
     """Return data under the names of their sources.
 
     Data beyond the last source are left out: a stream whose `sources` were

@@ -14,12 +14,37 @@ from fuel.client.session import ServerSession
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.state import RUNNING
-from fuel.iterator import DataIterator
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
-from fuel.typing import AxisLabels
+from fuel.typing import AxisLabels, State
 from fuel.utils.checks import positive
 from fuel.wire.wakeup import check_platform
-from fuel.workers.remote_stream import RemoteStream, session_of
+from fuel.workers.remote_stream import (
+    RemoteStage,
+    RemoteStream,
+    session_of,
+)
+
+
+class ServedStage(RemoteStage):
+    """A stream whose epochs a server makes."""
+
+    __slots__ = ()
+
+    def state_of(self, epoch: Epoch) -> State:
+        """Return the state of an epoch; the server goes on after its end."""
+        state = super().state_of(epoch)
+        if epoch.finished:
+            state = {**state, 'leftover': session_of(epoch).state()}
+        return state
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch for the one made last."""
+        super().adopt(epoch, iterator)
+        session = session_of(epoch)
+        if session is not None:
+            # An iterator that is dropped leaves the epoch to the others.
+            weakref.finalize(iterator, session.leave).atexit = False
 
 
 class ServerDataStream(RemoteStream):
@@ -85,6 +110,7 @@ class ServerDataStream(RemoteStream):
             ...
     """
 
+    __fuel_stage__ = ServedStage
     unsaved_arguments = (
         'curve', 'host', 'hwm', 'port', 'rank', 'reconnect', 'timeout')
 
@@ -271,19 +297,6 @@ class ServerDataStream(RemoteStream):
 
     def set_leftover(self, leftover: object) -> None:
         """Do nothing: the epoch was begun with the left-over already."""
-
-    def _state_of(self, epoch: Epoch) -> dict[str, Any]:
-        state = super()._state_of(epoch)
-        if epoch.finished:
-            state = {**state, 'leftover': session_of(epoch).state()}
-        return state
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        super()._adopt_epoch(epoch, iterator)
-        session = session_of(epoch)
-        if session is not None:
-            # An iterator that is dropped leaves the epoch to the others.
-            weakref.finalize(iterator, session.leave).atexit = False
 
     def reset(self) -> None:
         """Leave the present epoch; the next one is clean."""

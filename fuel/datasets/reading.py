@@ -12,7 +12,7 @@ from fuel.describe import SourceTypes
 from fuel.describe.text import dataset_text
 from fuel.exceptions import NotAStreamError
 from fuel.schemes import SequentialExampleScheme
-from fuel.streams.requests_check import takes_requests
+from fuel.epochs.datasets import takes_requests
 
 if TYPE_CHECKING:
     from fuel.datasets.dataset import Dataset

@@ -12,14 +12,15 @@ import numpy
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.reading import is_sequential
 from fuel.datasets.rows import as_rows, check_request
-from fuel.epochs.pipeline import child_streams, is_one_to_one
-from fuel.epochs.planned import seek, source_of
-from fuel.epochs.sharding import check_draws, copied_pipeline
+from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
+from fuel.sharding.planned import seek, source_of
+from fuel.sharding.pipeline import check_draws, copied_pipeline
 from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.base import load_no_state, no_state
 from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.streams.views import register
+from fuel.streams import AbstractDataStream
 from fuel.transformers.ragged import as_batch
 from fuel.typing import Batch, Request, StreamLike
 
@@ -96,7 +97,7 @@ class StreamDataset(Dataset):
 
     def __init__(self, stream: StreamLike) -> None:
         source = _source(stream)
-        self._stream = copied_pipeline(stream)
+        self._stream: Any = copied_pipeline(stream)
         bottom = _source(self._stream)
         self._makes_examples = bool(stream.produces_examples)
         bottom.iteration_scheme = AskedScheme(self._makes_examples)
@@ -174,7 +175,7 @@ def _source(stream: Any) -> Any:
     children = child_streams(stream)
     name = type(stream).__name__
     if children:
-        if not is_one_to_one(stream):
+        if not stage_of(stream).traits.one_to_one:
             raise ValueError(
                 f'the stage {name} does not make one item of each, so its '
                 'items have no numbers of examples: call as_dataset() of the '
@@ -190,4 +191,4 @@ def _source(stream: Any) -> Any:
     return stream
 
 
-register(StreamDataset)
+AbstractDataStream.__fuel_view__ = StreamDataset

@@ -9,8 +9,9 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+from fuel.utils.arguments import safely
 from fuel.describe.pipeline import (
-    Described, Source, ask, dataset_stage, described, safely)
+    Described, Source, ask, dataset_stage, described)
 from fuel.describe.text import source_text, stream_text, type_text
 from fuel.utils.overrides import covers
 

@@ -1,17 +1,14 @@
 """What is known of each stage of a pipeline, without reading any data."""
 from __future__ import annotations
 
-import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import methodcaller
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
-from fuel.epochs.pipeline import child_streams
-from fuel.utils.arguments import parameters_of
+from fuel.epochs.pipeline import child_streams, length_of
+from fuel.utils.arguments import one_line, safely
 from fuel.utils.overrides import is_own
-
-Value = TypeVar('Value')
 
 # Deeper pipelines are not drawn: perhaps one reads itself.
 MOST_STAGES = 100
@@ -50,15 +47,6 @@ class Described(NamedTuple):
     runs_in: str
     details: list[str]
     subject: Any
-
-
-def safely(default: Value, function: Callable[..., Value],
-           *args: object) -> Value:
-    """Return what a function returns, or a default if it raises."""
-    try:
-        return function(*args)
-    except Exception:  # noqa: BLE001 (a description never raises)
-        return default
 
 
 def ask(owner: object, name: str, default: object = None) -> Any:
@@ -168,7 +156,7 @@ def batch_size(stream: Any) -> int | None:
 def items_of(stream: object) -> str:
     """Return what a stream produces: examples or batches, and how many."""
     examples = safely(None, present, stream, 'produces_examples')
-    count = ask(stream, '_length')
+    count = safely(None, length_of, stream)
     number = '' if count is None else f'{count} '
     if examples:
         return f'{number}examples'
@@ -176,46 +164,6 @@ def items_of(stream: object) -> str:
         return f'{number}items'
     size = batch_size(stream)
     return f'{number}batches' + ('' if size is None else f' of {size}')
-
-
-def one_line(subject: object) -> str:
-    """Return a class and its arguments, as far as the object keeps them."""
-    arguments = safely(list[str](), _arguments, subject)
-    return f'{type(subject).__name__}({", ".join(arguments)})'
-
-
-_short = reprlib.Repr()
-_short.maxlist = _short.maxtuple = 4
-_short.maxstring = _short.maxother = 40
-
-
-def _arguments(subject: object) -> list[str]:
-    found = []
-    for name in parameters_of(type(subject)):
-        kept = vars(subject)
-        attribute = 'indices' if name == 'examples' else name
-        if attribute not in kept:
-            continue
-        value = kept[attribute]
-        default = parameters_of(type(subject))[name].default
-        if value is None or value is default:
-            continue
-        found.append(f'{name}={_value(value)}')
-    return found
-
-
-def _value(value: object) -> str:
-    if isinstance(value, range) and value == range(len(value)):
-        return str(len(value))
-    if isinstance(value, (bool, int, float, str, range)):
-        return _short.repr(value)
-    if isinstance(value, (list, tuple)):
-        text = '[' + ', '.join(map(_value, value[:3]))
-        return f'{text}, ... {len(value)} in all]' if len(value) > 3 else (
-            text + ']')
-    if hasattr(value, 'get_request_iterator'):
-        return one_line(value)
-    return f'<{type(value).__name__}>'
 
 
 def short(subject: object) -> str:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy
@@ -30,6 +31,13 @@ class SourceType(NamedTuple):
     def example(self) -> SourceType:
         """Return the type of the examples of such batches."""
         return SourceType(self.dtype, self.shape and self.shape[1:])
+
+    def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
+        """Return what a stage leaves that keeps ``'dtype'``, ``'shape'`` or
+        both; None if nothing of it is known."""
+        kept = SourceType(self.dtype if 'dtype' in keeps else None,
+                          self.shape if 'shape' in keeps else None)
+        return kept if kept != (None, None) else None
 
     def in_part(self, part: Callable[[int], slice]) -> SourceType:
         """Return the type of the part of such batches that a rank takes."""

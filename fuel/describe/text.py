@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuel.epochs.pipeline import length_of
 from fuel.describe.pipeline import (
-    Described, Source, ask, dataset_stage, described, present, safely,
+    Described, Source, dataset_stage, described, present,
     short)
+from fuel.utils.arguments import safely
 from fuel.describe.source_types import SourceType
 
 
@@ -33,7 +35,7 @@ def iterator_text(iterator: object) -> str:
 
 def _position(iterator: Any) -> str:
     stream, epoch = iterator.data_stream, iterator.epoch
-    count = ask(stream, '_length')
+    count = safely(None, length_of, stream)
     if getattr(epoch, 'has_own_requests', False):
         count = None
     examples = safely(None, present, stream, 'produces_examples')

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
+
+from fuel.typing import State
 
 _encoder = json.JSONEncoder(sort_keys=True, separators=(',', ':'))
 
@@ -48,3 +50,20 @@ def copier_of(value: Any) -> Callable[[], Any]:
         return copied
 
     return copy
+
+
+class Identified(NamedTuple):
+    """A state that says what it is a state of, and its JSON text."""
+
+    state: State
+    text: str
+
+
+def copied(value: object) -> tuple[Any, str]:
+    """Return a copy of what may differ from batch to batch, and its text."""
+    if value is None:
+        return None, 'null'
+    if value == []:
+        return [], '[]'
+    text = as_text(value)
+    return json.loads(text), text

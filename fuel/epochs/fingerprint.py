@@ -10,36 +10,23 @@ import types
 import zlib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.epochs.encoded import Encoded
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import depends_on_data, sharding_below
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.datasets import num_examples_of
 from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard
-from fuel.typing import State
+from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.arguments import NamedArguments, parameters_of
-from fuel.utils.overrides import is_own
+from fuel.utils.arguments import kept_arguments
 
 FORMAT = 3
-
-# Arguments of users' classes that states did not hold before. They are now
-# held if they are None too, so that a state without them is known to be old.
-ABSENT_IN_OLD_STATES = frozenset({
-    'args', 'kwargs', 'data_stream', 'data_streams', 'dataset',
-    'iteration_scheme', 'axis_labels', 'produces_examples', 'indexables',
-    'iterables', 'path', 'paths', 'file_or_path', 'files',
-    'driver', 'load_in_memory', 'sort_indices', 'cache_bytes', 'cache_size',
-    'prefetch', 'num_threads', 'num_workers', 'max_store', 'max_bytes',
-    'start_method', 'timeout', 'host', 'port', 'hwm', 'curve', 'reconnect',
-    'rank', 'num_ranks', 'num_shards', 'subset', 'device', 'pin_memory',
-    'copies', 'sharding'})
-
-# Attributes that hold an argument under another name.
-_ATTRIBUTES = {'examples': 'indices'}
 
 # Types of values that are compared, since they may be made anew.
 _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
@@ -48,19 +35,20 @@ _BY_VALUE = frozenset({str, int, bool, float, range, Shard})
 _LONGEST = 16
 
 
-def fingerprint(stream: Any) -> State:
+def fingerprint(stream: StreamLike) -> State:
     """Return what must be equal where a state is taken up."""
     described: State = encoded_fingerprint(stream).copy()
     return described
 
 
-def encoded_fingerprint(stream: Any) -> Encoded:
+def encoded_fingerprint(stream: StreamLike) -> Encoded:
     """Return the fingerprint of a stream, which seldom changes."""
     runtime = runtime_of(stream)
     known: _Known | None = runtime.fingerprint
+    stage = stage_of(stream)
     # Asked once: what decides it is the class.
-    is_bound = depends_on_data(stream) if known is None else known.is_bound
-    inputs = _inputs_of(stream, is_bound)
+    is_bound = stage.depends_on_data if known is None else known.is_bound
+    inputs = _inputs_of(stage, is_bound)
     if known is None or not _are_same(known.inputs, inputs):
         known = runtime.fingerprint = _Known(
             inputs, is_bound, Encoded(_described(inputs)))
@@ -78,46 +66,34 @@ class _Known(NamedTuple):
     encoded: Encoded
 
 
-def _inputs_of(stream: Any, is_bound: bool) -> list[Any]:
+def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:
     """Return what a fingerprint is made of.
 
     These are the sources, the share that the streams take which are read,
     and what :func:`_values_of` returns of the stream, its scheme and its
     data set.
     """
-    inputs = [tuple(stream.sources),
-              sharding_below(stream) if is_bound else None]
-    inputs += _values_of(stream)
-    scheme = getattr(stream, 'iteration_scheme', None)
+    inputs = [tuple(stage.stream.sources),
+              stage.shard_of_inputs if is_bound else None]
+    inputs += _values_of(stage.stream, stage.kept_arguments())
+    scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
         # A state is that of the whole order.
         scheme = scheme.scheme
-    for owner in (scheme, getattr(stream, 'dataset', None)):
+    for owner in (scheme, stage.dataset):
         if owner is None:
             inputs.append(None)
         else:
-            inputs += _values_of(owner)
-            inputs.append(getattr(owner, 'num_examples', None))
+            inputs += _values_of(owner, kept_arguments(owner))
+            inputs.append(num_examples_of(owner))
     return inputs
 
 
-def _values_of(owner: Any) -> list[Any]:
+def _values_of(owner: object, kept: Mapping[str, object]) -> list[Any]:
     """Return class, arguments and kind of generator of an object."""
-    present = vars(owner)
-    cls: Any = type(owner)
-    values: list[Any] = [cls]
-    for _, attribute, hidden, is_computed in _kept_arguments(cls):
-        if attribute in present:
-            values.append(present[attribute])
-        elif is_computed:
-            values.append(getattr(owner, attribute))
-        else:
-            values.append(present.get(hidden))
-    rng = present.get('rng')
-    if rng is None and hasattr(cls, 'rng'):
-        rng = owner.rng
-    values.append(None if rng is None else rng_state.kind_of(rng))
-    return values
+    rng = getattr(owner, 'rng', None)
+    return [type(owner), len(kept), *kept, *kept.values(),
+            None if rng is None else rng_state.kind_of(rng)]
 
 
 def _are_same(old: list[Any], new: list[Any]) -> bool:
@@ -159,17 +135,17 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
                      values: Iterator[Any]) -> None:
     """Add what :func:`_values_of` returned of an object of a class."""
     described[title] = name_of(cls)
-    for name, *_ in _kept_arguments(cls):
+    names = list(islice(values, next(values)))
+    for name in names:
         value = next(values)
-        if value is not None or (
-                name in ABSENT_IN_OLD_STATES and not is_own(cls)):
+        if value is not None:
             described[prefix + name] = describe(value)
     kind = next(values)
     if kind is not None:
         described[f'{prefix}rng'] = kind
 
 
-def name_of(named: Any) -> str:
+def name_of(named: object) -> str:
     """Return the qualified name of a class or a function."""
     module = getattr(named, '__module__', None) or ''
     # A worker that is not forked imports the script under this name.
@@ -177,31 +153,7 @@ def name_of(named: Any) -> str:
     return f'{module}.{getattr(named, "__qualname__", type(named).__name__)}'
 
 
-@functools.lru_cache(512)
-def _kept_arguments(cls: type) -> tuple[tuple[str, str, str, bool], ...]:
-    """Return arguments of a class, the attributes that hold them, with and
-    without an underscore, and whether Fuel's class computes these."""
-    found = []
-    for name in _arguments(cls):
-        attribute = _ATTRIBUTES.get(name, name)
-        found.append((name, attribute, f'_{attribute}', is_own(
-            cls) and isinstance(getattr(cls, attribute, None), (
-                property, functools.cached_property))))
-    return tuple(found)
-
-
-@functools.lru_cache(512)
-def _arguments(cls: type) -> tuple[str, ...]:
-    """Return the names of the arguments that a state must fit."""
-    # A generator is described by its kind, and its state is saved.
-    left_out = {'rng'}
-    for base in cls.__mro__:
-        if issubclass(base, NamedArguments):
-            left_out.update(base.unsaved_arguments)
-    return tuple(sorted(parameters_of(cls).keys() - left_out))
-
-
-def describe(value: Any) -> Any:
+def describe(value: object) -> Any:
     """Return an argument as plain data that JSON takes.
 
     Arrays and long sequences become checksums, functions their qualified
@@ -233,7 +185,8 @@ def describe(value: Any) -> Any:
     return name_of(type(value))
 
 
-def _describe_numpy(value: Any) -> Any:
+def _describe_numpy(
+        value: NDArray[Any] | numpy.generic | numpy.dtype[Any]) -> Any:
     if isinstance(value, numpy.dtype):
         return value.str if value.names is None else repr(value)
     if isinstance(value, numpy.generic):
@@ -255,7 +208,7 @@ def _describe_sequence(values: list[Any] | tuple[Any, ...]) -> Any:
     return _shortened([describe(value) for value in values])
 
 
-def _shortened(described: Any) -> Any:
+def _shortened(described: dict[str, Any] | list[Any]) -> Any:
     """Return a description, or its checksum where it is long."""
     if len(described) <= _LONGEST:
         return described

@@ -3,11 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.epoch_reader import PrefetchReader
 from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
-from fuel.typing import Batch, EpochReader
+from fuel.typing import Batch, DatasetLike, Request
 
 # How many examples are prefetched at once, and how many bytes of them.
 # Each is a view of its own part of one array, so somebody who keeps a single
@@ -19,9 +18,9 @@ PREFETCHED_BYTES = 2 ** 19
 class RequestReader:
     """Reads by calling the data set's `get_data` for each request."""
 
-    def __init__(self, dataset: Any, requests: RequestIterator | None,
-                 state: Any) -> None:
-        self.dataset = dataset
+    def __init__(self, dataset: DatasetLike,
+                 requests: RequestIterator | None, state: object) -> None:
+        self.dataset: Any = dataset
         self.requests = requests
         self.state = state
 
@@ -37,7 +36,7 @@ class RequestReader:
             note_request(error, request)
             raise
 
-    def get(self, request: Any) -> Batch:
+    def get(self, request: Request) -> Batch:
         """Return the data of a request."""
         data: Batch = self.dataset.get_data(self.state, request)
         return data
@@ -52,15 +51,6 @@ class RequestReader:
 
     def close(self) -> None:
         """Release nothing: the stream closes the state."""
-
-
-def open_reader(dataset: Any, requests: RequestIterator | None,
-                options: ReadOptions, state: Any) -> EpochReader:
-    """Return the reader of an epoch of a data set of any class."""
-    if hasattr(dataset, 'open_epoch'):
-        reader: EpochReader = dataset.open_epoch(requests, options, state)
-        return reader
-    return RequestReader(dataset, requests, state)
 
 
 class ExampleReader(PrefetchReader):
@@ -103,7 +93,7 @@ class ExampleReader(PrefetchReader):
         return example
 
 
-def count_to_prefetch(example: Any) -> int:
+def count_to_prefetch(example: Batch) -> int:
     """Return how many examples like this one to read at a time."""
     size = sum(getattr(part, 'nbytes', 0) for part in example)
     return max(1, min(PREFETCHED_EXAMPLES,
@@ -113,7 +103,7 @@ def count_to_prefetch(example: Any) -> int:
 class SequentialReader(PrefetchReader):
     """Reads a data set in order, whose state prefetches examples."""
 
-    def __init__(self, dataset: Any, state: Any) -> None:
+    def __init__(self, dataset: DatasetLike, state: Any) -> None:
         super().__init__(state, RequestReader(dataset, None, state))
         # So many are read one at a time.
         self._single = 0

@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fuel.epochs.encoded import Encoded
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.state import RUNNING, Unavailable
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.typing import State
 from fuel.utils.forks import Step, at_fork, for_each
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
 
 
 class Runtime:
@@ -23,11 +23,11 @@ class Runtime:
     `encoded_scheme`: the state of the scheme that was saved last.
     """
 
-    def __init__(self, pending: dict[str, Any] | None = None) -> None:
+    def __init__(self, pending: State | None = None) -> None:
         self.lock = threading.RLock()
         self.epoch: Epoch | None = None
         self.iterator: weakref.ref[Any] | None = None
-        self.start: Any = None
+        self.start: State | Unavailable | None = None
         self.holders: list[tuple[weakref.ref[Any], Epoch]] = []
         self.pending = pending
         self.fingerprint: Any = None
@@ -40,6 +40,16 @@ class Runtime:
 
     def __reduce__(self) -> Any:
         return Runtime, (self.pending,)
+
+    def resumed(self) -> State | None:
+        """Return the state that the next epoch begins in the middle of."""
+        if self.pending is not None and self.pending['epoch'] == RUNNING:
+            return self.pending
+        return None
+
+    def hold(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Hold an epoch for as long as its iterator is there."""
+        self.holders.append((weakref.ref(iterator), epoch))
 
     def release_left(self) -> list[Epoch]:
         """Drop the holders that are finished or abandoned; return them."""
@@ -63,7 +73,7 @@ _all: weakref.WeakSet[Runtime] = weakref.WeakSet()
 at_fork(Step.OWNERSHIP, in_child=for_each(_all, Runtime.unlock))
 
 
-def runtime_of(stream: Any) -> Runtime:
+def runtime_of(stream: object) -> Runtime:
     """Return the stream's :class:`Runtime`, made on first use.
 
     Subclasses may have skipped every ``__init__``, so none is relied on.
@@ -73,10 +83,3 @@ def runtime_of(stream: Any) -> Runtime:
     except KeyError:
         runtime = vars(stream).setdefault('_runtime', Runtime())
     return runtime
-
-
-def lock_of(stream: Any) -> Any:
-    """Return the lock to hold while the stream's attributes are used."""
-    if hasattr(type(stream), 'epoch_attributes'):
-        return runtime_of(stream).lock
-    return nullcontext()

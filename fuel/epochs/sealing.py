@@ -5,40 +5,71 @@ is encoded once. Each state has lists and dicts of its own all the same.
 """
 from __future__ import annotations
 
-import json
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from fuel.epochs.counters import count, find_counters
-from fuel.epochs.encoded import Encoded, as_text
+from fuel.epochs.encoded import Encoded, Identified, copied
+from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
-from fuel.epochs.pipeline import child_streams
 from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import RUNNING
-from fuel.typing import State
-
-if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.typing import State, StreamLike
 
 
-class Identified(NamedTuple):
-    """A state that says what it is a state of, and its JSON text."""
+class Count(NamedTuple):
+    """How many items were delivered, and how many reads were made."""
 
-    state: State
-    text: str
+    position: int
+    requested: int
 
 
-def sealed(stream: Any, state: State) -> State:
+def find_counters(stream: StreamLike, epoch: Epoch) -> list[Counter] | None:
+    """Return the stages of a pipeline, the last one first; None if there is
+    one of whose state more than two numbers change within an epoch.
+
+    Most pipelines have none: no stage keeps something from one batch to the
+    next, or draws at random.  Then two numbers a stage say where it stands.
+    """
+    counters: list[Counter] = []
+    only_counts = stage_of(stream).only_counts(epoch)
+    while only_counts:
+        child = epoch.attributes.get('child_epoch_iterator')
+        counters.append(Counter(stream, epoch, child))
+        if child is None:
+            return counters
+        if not isinstance(child, EpochIterator):
+            return None
+        only_counts = child.only_counts()
+        stream, epoch = child.data_stream, child.epoch
+    return None
+
+
+def count(counters: Sequence[Counter]) -> list[Count] | None:
+    """Return where the stages are; None if more than that changed."""
+    counts: list[Count] = []
+    for _, epoch, child in counters:
+        if epoch.failed or epoch.skipped or (
+                not epoch.finished and epoch.attributes.get(
+                    'child_epoch_iterator') is not child):
+            return None
+        counts.append(Count(epoch.position, epoch.requested))
+    return counts
+
+
+def sealed(stream: StreamLike, state: State) -> State:
     """Return a copy of a state to be saved: with what it is a state of, and
     its checksum."""
-    return _with_checksum(stream._identified(state))
+    return _with_checksum(stage_of(stream).identify(state))
 
 
-def sealed_epoch(stream: Any, epoch: Epoch) -> State:
+def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     """Return the state of an epoch of a stream, to be saved."""
     counts = None if epoch.counters is None else count(epoch.counters)
     if epoch.counters is None or counts is None or epoch.finished:
-        state = sealed(stream, stream._state_of(epoch))
+        state = sealed(stream, stage_of(stream).state_of(epoch))
         # Now it is known that there is a state.
         epoch.counters = None if epoch.finished else find_counters(
             stream, epoch)
@@ -63,10 +94,10 @@ def checksum(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def identified(stream: Any, state: State) -> Identified:
+def identified(stream: StreamLike, state: State) -> Identified:
     """Return a copy of a state, with the fingerprint of each stage of its
     pipeline."""
-    streams = child_streams(stream)
+    streams = stage_of(stream).inputs
     if len(streams) != len(state['children']):
         raise TypeError(
             f'{type(stream).__name__} reads {len(streams)} data streams, but '
@@ -76,21 +107,14 @@ def identified(stream: Any, state: State) -> Identified:
     return _joined(
         stream, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
-            _copied(state[field])
+            copied(state[field])
             for field in ('dataset', 'failed', 'leftover', 'rng')],
-        [_identified_child(child, part) for child, part in zip(
+        [stage_of(child).identify(part) for child, part in zip(
             streams, state['children'], strict=True)])
 
 
-def _identified_child(child: Any, state: State) -> Identified:
-    if hasattr(child, '_identified'):
-        found: Identified = child._identified(state)
-        return found
-    return Identified(*_copied(state))
-
-
-def _joined(stream: Any, epoch: str, position: int, requested: int,
-            scheme: Any, others: list[tuple[Any, str]],
+def _joined(stream: StreamLike, epoch: str, position: int, requested: int,
+            scheme: State | None, others: list[tuple[Any, str]],
             children: list[Identified]) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
@@ -117,17 +141,7 @@ def _joined(stream: Any, epoch: str, position: int, requested: int,
     }, text)
 
 
-def _copied(value: Any) -> tuple[Any, str]:
-    """Return a copy of what may differ from batch to batch, and its text."""
-    if value is None:
-        return None, 'null'
-    if value == []:
-        return [], '[]'
-    text = as_text(value)
-    return json.loads(text), text
-
-
-def _encoded_scheme(stream: Any, state: Any) -> Encoded:
+def _encoded_scheme(stream: StreamLike, state: State) -> Encoded:
     """Return the state that a scheme had when the epoch began."""
     runtime = runtime_of(stream)
     known = runtime.encoded_scheme

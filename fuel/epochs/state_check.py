@@ -2,25 +2,31 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 from fuel.epochs.encoded import as_text
-from fuel.epochs.fingerprint import (
-    ABSENT_IN_OLD_STATES,
-    FORMAT,
-    fingerprint,
+from fuel.epochs.datasets import (
+    close_state,
+    open_at,
+    position_in,
+    takes_positions,
 )
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.fingerprint import FORMAT, fingerprint
 from fuel.epochs.sealing import checksum
 from fuel.epochs.share_state import is_share_state, read_share_state
-from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING, available
 from fuel.exceptions import StateMismatchError
-from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
-from fuel.typing import State
+from fuel.schemes.iteration_scheme import (
+    ShardedScheme,
+    generator_of,
+    num_requests_of,
+    parts_of,
+    scheme_state,
+)
+from fuel.typing import SchemeLike, State, StreamLike
 from fuel.utils import rng_state
 from fuel.utils.checks import MOST
-from fuel.utils.overrides import is_own
 
 _FIELDS = frozenset({
     'format', 'stream', 'epoch', 'position', 'requested', 'scheme',
@@ -32,7 +38,7 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
 
-def check_state(stream: Any, state: object) -> State:
+def check_state(stream: StreamLike, state: object) -> State:
     """Return a copy of a saved state that fits a stream, every field checked,
     without what identified it."""
     if is_share_state(state):
@@ -49,10 +55,11 @@ def check_state(stream: Any, state: object) -> State:
             f"'format', got {type(state).__name__}")
     crc, state = state.get('crc', ...), {
         key: value for key, value in state.items() if key != 'crc'}
-    _check_frame(stream, state)
-    _check_fingerprint(stream, state)
-    _check_fields(stream, state)
-    children = _checked_children(stream, state)
+    stage = stage_of(stream)
+    _check_frame(stage, state)
+    _check_fingerprint(stage, state)
+    _check_fields(stage, state)
+    children = _checked_children(stage, state)
     if crc is not ...:
         try:
             is_intact = type(crc) is int and crc == checksum(
@@ -69,32 +76,30 @@ def check_state(stream: Any, state: object) -> State:
         for key, value in state.items() if key not in ('format', 'stream')})
 
 
-def _checked_children(stream: Any, state: State) -> list[State]:
-    streams, states = child_streams(stream), state['children']
-    if len(streams) != len(states):
-        _refuse(stream, 'children', states, f'{len(streams)} states')
+def _checked_children(stage: Stage, state: State) -> list[State]:
+    states = state['children']
+    if len(stage.inputs) != len(states):
+        _refuse(stage, 'children', states, f'{len(stage.inputs)} states')
     checked = []
-    for child, part in zip(streams, states, strict=True):
+    for child, part in zip(map(stage_of, stage.inputs), states, strict=True):
         if not isinstance(part, dict) or 'format' not in part:
-            _refuse(stream, 'children', states, 'a list of states')
-        check: Callable[[object], State] | None = getattr(
-            child, '_check_state', None)
-        checked.append(part if check is None else check(part))
-        if check is not None and state['epoch'] == RUNNING \
+            _refuse(stage, 'children', states, 'a list of states')
+        checked.append(child.check(part))
+        if child.checks_states and state['epoch'] == RUNNING \
                 and checked[-1]['epoch'] != RUNNING:
             _refuse(child, 'epoch', checked[-1]['epoch'],
                     f'that of the stage that reads it, {state["epoch"]!r}')
     return checked
 
 
-def _refuse(stream: object, field: str, value: object,
+def _refuse(stage: Stage, field: str, value: object,
             expected: str) -> NoReturn:
     raise StateMismatchError(
-        f'the field {field!r} of the state of stage {type(stream).__name__} '
+        f'the field {field!r} of the state of stage {stage.name} '
         f'must be {expected}, got {value!r:.200}: the state is damaged')
 
 
-def _check_frame(stream: object, state: State) -> None:
+def _check_frame(stage: Stage, state: State) -> None:
     """Refuse what has not the fields of a state of this format."""
     if type(state['format']) is not int or state['format'] != FORMAT:
         raise StateMismatchError(
@@ -103,30 +108,28 @@ def _check_frame(stream: object, state: State) -> None:
     for field in sorted(_FIELDS ^ state.keys(), key=str):
         raise StateMismatchError(
             f'the field {field!r:.200} of the state of stage '
-            f'{type(stream).__name__} is '
+            f'{stage.name} is '
             f'{"missing" if field in _FIELDS else "not known"}: the state is '
             'damaged')
     if not isinstance(state['stream'], dict):
-        _refuse(stream, 'stream', state['stream'], 'a dict')
+        _refuse(stage, 'stream', state['stream'], 'a dict')
     if not isinstance(state['children'], list):
-        _refuse(stream, 'children', state['children'], 'a list')
+        _refuse(stage, 'children', state['children'], 'a list')
 
 
-def _check_fingerprint(stream: object, state: State) -> None:
-    saved, present = state['stream'], fingerprint(stream)
-    _check_shard(stream, saved.get('shard'), present.get('shard'))
+def _check_fingerprint(stage: Stage, state: State) -> None:
+    saved, present = state['stream'], fingerprint(stage.stream)
+    _check_shard(stage, saved.get('shard'), present.get('shard'))
     # A number of examples says more than the checksum of indices.
     for key in sorted(saved.keys() | present.keys(), key=lambda key: (
             'scheme examples' == key, str(key))):
         owner, _, name = str(key).rpartition(' ')
-        if key not in saved and name in ABSENT_IN_OLD_STATES:
-            continue
         if not is_same(saved.get(key), present.get(key)):
             raise StateMismatchError(
                 f"the field 'stream' of the state says that it was saved by "
                 f'another pipeline: {key} was {saved.get(key)!r:.200}, but '
                 f'here it is {present.get(key)!r:.200} (stage '
-                f'{type(stream).__name__}): build the stream as it was when '
+                f'{stage.name}): build the stream as it was when '
                 'the state was saved' + _declaration(
                     name, present.get(owner or 'class')))
 
@@ -140,11 +143,11 @@ def _declaration(name: str, owner: object) -> str:
             f'name it in unsaved_arguments of {owner}')
 
 
-def _check_shard(stream: object, saved: object, present: object) -> None:
+def _check_shard(stage: Stage, saved: object, present: object) -> None:
     """Refuse the state that another rank has of what depends on the data."""
     if not is_same(saved, present):
         raise StateMismatchError(
-            f'the order of stage {type(stream).__name__} depends on the data, '
+            f'the order of stage {stage.name} depends on the data, '
             'so its state belongs to one rank: it was saved by '
             f'{_rank_of(saved)}, but here it is {_rank_of(present)}. Each '
             'rank of the same number of them takes up its own state; if the '
@@ -174,35 +177,28 @@ def is_same(one: object, other: object) -> bool:
     return type(one) is type(other) and one == other
 
 
-def _check_fields(stream: Any, state: State) -> None:
+def _check_fields(stage: Stage, state: State) -> None:
     """Refuse values that no position of a stream has."""
     epoch = state['epoch']
     if epoch not in (NOT_STARTED, RUNNING, FINISHED):
-        _refuse(stream, 'epoch', epoch,
+        _refuse(stage, 'epoch', epoch,
                 f'{NOT_STARTED!r}, {RUNNING!r} or {FINISHED!r}')
     for field in ('position', 'requested'):
         if not _is_count(state[field]):
-            _refuse(stream, field, state[field], 'a number from 0 on')
+            _refuse(stage, field, state[field], 'a number from 0 on')
         if epoch != RUNNING and state[field]:
-            _refuse(stream, field, state[field], f'0 where epoch is {epoch!r}')
+            _refuse(stage, field, state[field], f'0 where epoch is {epoch!r}')
     if not _are_offsets(state['failed']) or (
             epoch != RUNNING and state['failed']):
-        _refuse(stream, 'failed', state['failed'],
+        _refuse(stage, 'failed', state['failed'],
                 'a list of ascending numbers from 0 on')
-    has_children = hasattr(stream, 'dataset') or child_streams(stream)
-    if state['leftover'] is not None and has_children and (
-            epoch != RUNNING or not _keeps_leftovers(stream)):
-        _refuse(stream, 'leftover', state['leftover'], 'None')
-    _check_scheme(stream, state)
-    _check_dataset(stream, state)
-    _check_generator(stream, state)
-
-
-def _keeps_leftovers(stream: Any) -> bool:
-    """Return whether a stage has a `set_leftover` of its own."""
-    if hasattr(stream, '_keeps_leftovers'):
-        return bool(stream._keeps_leftovers())
-    return hasattr(stream, 'set_leftover')
+    if state['leftover'] is not None and (
+            stage.dataset is not None or stage.inputs) and (
+            epoch != RUNNING or not stage.keeps_leftovers):
+        _refuse(stage, 'leftover', state['leftover'], 'None')
+    _check_scheme(stage, state)
+    _check_dataset(stage, state)
+    _check_generator(stage, state)
 
 
 def _is_count(value: object) -> bool:
@@ -214,92 +210,88 @@ def _are_offsets(values: object) -> bool:
         map(_is_count, values)) and values == sorted(set(values))
 
 
-def _check_scheme(stream: Any, state: State) -> None:
-    scheme = getattr(stream, 'iteration_scheme', None)
-    saved = state['scheme']
+def _check_scheme(stage: Stage, state: State) -> None:
+    scheme, saved = stage.scheme, state['scheme']
     if scheme is None:
         if saved is not None:
-            _refuse(stream, 'scheme', saved, 'None')
+            _refuse(stage, 'scheme', saved, 'None')
         if state['requested'] < state['position']:
-            _refuse(stream, 'requested', state['requested'],
+            _refuse(stage, 'requested', state['requested'],
                     f'at least the position, {state["position"]}')
         return
     if isinstance(scheme, ShardedScheme):
         scheme = scheme.scheme
-    count = getattr(scheme, 'num_requests', None)
+    count = num_requests_of(scheme)
     if isinstance(count, int) and state['requested'] > count:
-        _refuse(stream, 'requested', state['requested'],
+        _refuse(stage, 'requested', state['requested'],
                 f'at most {count}, the number of requests of an epoch')
     try:
         is_taken = _is_taken_up(scheme, saved)
     except DAMAGE as error:
         raise StateMismatchError(
-            f"the field 'scheme' of the state of stage "
-            f'{type(stream).__name__} cannot be taken up by '
-            f'{type(scheme).__name__}: {error!r:.300}') from error
+            f"the field 'scheme' of the state of stage {stage.name} cannot "
+            f'be taken up by {type(scheme).__name__}: {error!r:.300}'
+            ) from error
     if not is_taken:
-        _refuse(stream, 'scheme', saved,
+        _refuse(stage, 'scheme', saved,
                 f'a state of {type(scheme).__name__}')
 
 
-def _is_taken_up(scheme: Any, saved: Any) -> bool:
+def _is_taken_up(scheme: Any, saved: State) -> bool:
     """Return whether a scheme takes a state up as it is."""
     before = scheme_state(scheme)
     _check_generators_in(scheme, saved)
     try:
         scheme.load_state_dict(copy.deepcopy(saved))
-        return not is_own(type(scheme)) or is_same(scheme.state_dict(), saved)
+        return is_same(scheme.state_dict(), saved)
     finally:
         scheme.load_state_dict(before)
 
 
-def _check_generators_in(scheme: Any, saved: Any) -> None:
+def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
     """Refuse states of generators that would be read out of bounds."""
-    for part, state in zip(getattr(scheme, 'schemes', ()),
-                           saved.get('schemes', ()), strict=False):
+    for part, state in zip(parts_of(scheme), saved.get('schemes', ()),
+                           strict=False):
         _check_generators_in(part, state)
-    rng = getattr(scheme, 'rng', None)
-    if 'rng' in saved and rng_state.is_generator(rng):
+    rng = generator_of(scheme)
+    if 'rng' in saved and rng is not None:
         rng_state.check_state(rng, saved['rng'])
 
 
-def _check_dataset(stream: Any, state: State) -> None:
-    saved = state['dataset']
+def _check_dataset(stage: Stage, state: State) -> None:
+    saved, dataset = state['dataset'], stage.dataset
     if saved is None:
-        if state['epoch'] == RUNNING and vars(stream).get(
+        if state['epoch'] == RUNNING and vars(stage.stream).get(
                 'data_state') is not None:
-            _refuse(stream, 'dataset', saved, 'a position')
+            _refuse(stage, 'dataset', saved, 'a position')
         return
-    dataset: Any = getattr(stream, 'dataset', None)
-    if not hasattr(dataset, 'open_at') or state['epoch'] == NOT_STARTED:
-        _refuse(stream, 'dataset', saved, 'None')
+    name = type(dataset).__name__
+    if dataset is None or state['epoch'] == NOT_STARTED or (
+            not takes_positions(dataset)):
+        _refuse(stage, 'dataset', saved, 'None')
     try:
-        opened = dataset.open_at(copy.deepcopy(saved))
+        opened = open_at(dataset, copy.deepcopy(saved))
         try:
-            is_taken = not is_own(type(dataset)) or is_same(
-                dataset.get_position(opened), saved)
+            is_taken = is_same(available(position_in(dataset, opened)), saved)
         finally:
-            if hasattr(dataset, 'close'):
-                dataset.close(opened)
+            close_state(dataset, opened)
     except DAMAGE as error:
         raise StateMismatchError(
-            f"the field 'dataset' of the state of stage "
-            f'{type(stream).__name__} is no position of '
-            f'{type(dataset).__name__}: {error!r:.300}') from error
+            f"the field 'dataset' of the state of stage {stage.name} is no "
+            f'position of {name}: {error!r:.300}') from error
     if not is_taken:
-        _refuse(stream, 'dataset', saved,
-                f'a position of {type(dataset).__name__}')
+        _refuse(stage, 'dataset', saved, f'a position of {name}')
 
 
-def _check_generator(stream: Any, state: State) -> None:
-    rng, saved = getattr(stream, 'rng', None), state['rng']
-    if not rng_state.is_generator(rng):
+def _check_generator(stage: Stage, state: State) -> None:
+    rng, saved = stage.generator, state['rng']
+    if rng is None:
         if saved is not None:
-            _refuse(stream, 'rng', saved, 'None')
+            _refuse(stage, 'rng', saved, 'None')
         return
     try:
         rng_state.check_state(rng, saved)
     except ValueError as error:
         raise StateMismatchError(
-            f"the field 'rng' of the state of stage "
-            f'{type(stream).__name__}: {error}') from error
+            f"the field 'rng' of the state of stage {stage.name}: {error}"
+            ) from error

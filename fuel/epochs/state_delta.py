@@ -3,15 +3,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fuel.epochs.counters import Counter, count, find_counters
+from fuel.epochs.epoch import Counter
+from fuel.epochs.sealing import count, find_counters
 from fuel.epochs.state import (
     Position,
+    Unavailable,
     as_state,
+    available,
     position_fields,
-    present_state,
 )
 from fuel.epochs.state_check import DAMAGE, is_same
 from fuel.exceptions import StateMismatchError
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State
 from fuel.utils.seams import fault_point
 
@@ -33,8 +36,7 @@ def changes(old: object, new: object) -> Changes:
 def _compare(old: object, new: object, path: Path, found: Changes) -> None:
     if old is new:
         return
-    if isinstance(new, Exception):
-        raise new
+    available(new)
     if isinstance(new, Position):
         _compare_position(old, new, path, found)
     elif isinstance(old, dict) and isinstance(new, dict) \
@@ -71,19 +73,21 @@ class StateDelta:
     """
 
     def __init__(self, iterator: DataIterator) -> None:
-        self.base = _state_of(iterator)
+        self.base = state_of(iterator)
         self._counters: list[Counter] | None = None
         self._streams: list[object] | None = None
-        if isinstance(self.base, dict) and hasattr(iterator, 'get_position'):
-            if getattr(iterator, 'only_counts', bool)():
-                self._counters = find_counters(
-                    iterator.data_stream, iterator.epoch)
-            self._streams = _streams_of(iterator.get_position())
+        if isinstance(self.base, Unavailable) or not isinstance(
+                iterator, EpochIterator):
+            return
+        if iterator.only_counts():
+            self._counters = find_counters(
+                iterator.data_stream, iterator.epoch)
+        self._streams = _streams_of(iterator.get_position())
 
     @fault_point('state delta')
-    def changes(self, iterator: DataIterator) -> Changes | Exception | None:
+    def changes(self, iterator: DataIterator) -> Changes | Unavailable | None:
         """Return what has changed since the first state."""
-        if isinstance(self.base, Exception):
+        if isinstance(self.base, Unavailable):
             return None
         if self._counters is not None:
             counted = _count(self._counters)
@@ -94,16 +98,19 @@ class StateDelta:
                 position = iterator.get_position()
                 if _streams_of(position) == self._streams:
                     return changes(self.base, position)
-            return changes(self.base, present_state(iterator))
+            return changes(self.base, available(state_of(iterator)))
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
-            return error
+            return Unavailable(error)
 
 
-def _state_of(iterator: DataIterator) -> State | Exception:
+def state_of(iterator: DataIterator) -> State | Unavailable:
+    """Return the state of an epoch iterator, without what it is a state of,
+    or why it has none."""
     try:
-        return present_state(iterator)
+        return (iterator.present_state() if isinstance(
+            iterator, EpochIterator) else iterator.state_dict())
     except Exception as error:  # noqa: BLE001 - raised if it is wanted
-        return error
+        return Unavailable(error)
 
 
 def _streams_of(position: object) -> list[object]:

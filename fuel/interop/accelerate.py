@@ -4,7 +4,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from fuel.epochs.sharding import sharding_of
+from fuel.sharding.pipeline import sharding_of
 from fuel.interop.extras import from_extra
 
 with from_extra('accelerate', 'accelerate', 'torch'):

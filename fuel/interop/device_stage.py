@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import length_of
+from fuel.epochs.pipeline import length_of
 from fuel.epochs.state import position_of
 from fuel.transformers.agnostic import AgnosticTransformer
 from fuel.transformers.base import Transformer
@@ -92,7 +92,8 @@ class DeviceStage(AgnosticTransformer):
         item."""
         return LateEpoch(self.get_epoch_iterator)
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         return length_of(self.data_stream)
 
     def make_copier(self) -> Copier:
@@ -116,10 +117,11 @@ class DeviceStage(AgnosticTransformer):
         """Whether each item is made of one of the stream alone (bool)."""
         return self._is_stateless()
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         if self.copies:
             self._held, self._position = (_NOTHING, None), None
-        super()._start_epoch()
+        super().start_epoch()
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return a reader that does what :meth:`get_data` does, or None."""

@@ -180,6 +180,7 @@ class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
             indices, self.batch_size, self._next_order(len(indices)),
             self.drop_last)
 
+    random_access = True
     state_dict = epoch_state
     load_state_dict = load_epoch_state
 
@@ -212,5 +213,6 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
         return ComputedExampleRequests(
             indices, self._next_order(len(indices)))
 
+    random_access = True
     state_dict = epoch_state
     load_state_dict = load_epoch_state

@@ -155,5 +155,6 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
         return ComputedBatchRequests(
             indices, self.batch_size, order, self.drop_last)
 
+    random_access = True
     state_dict = epoch_state
     load_state_dict = load_epoch_state

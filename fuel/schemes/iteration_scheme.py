@@ -5,12 +5,13 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from fuel.describe.pipeline import one_line
+from fuel.utils.arguments import one_line
 from fuel.schemes.shard import Round, Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
-from fuel.typing import State
+from fuel.typing import RandomGenerator, SchemeLike, State
+from fuel.utils import rng_state
 from fuel.utils.arguments import NamedArguments
-from fuel.utils.overrides import defines_together
+from fuel.utils.overrides import covers, defines_together
 
 
 class IterationScheme(NamedArguments):
@@ -45,6 +46,9 @@ class IterationScheme(NamedArguments):
     requests_examples: bool
     # Whether requests say which examples to visit, or how many.
     chooses_examples = True
+    # Whether any request of an epoch is known by its number. A class declares
+    # it beside its get_request_iterator: one that overrides that has others.
+    random_access = False
 
     def __repr__(self) -> str:
         return one_line(self)
@@ -169,6 +173,8 @@ def scheme_state(scheme: Any) -> Any:
     return copy.deepcopy(scheme.state_dict())
 
 
+# The members that a scheme may have: each is asked for here alone.
+
 def num_requests_of(scheme: object) -> int | None:
     """Return how many requests an epoch of a scheme makes, if known."""
     if 'num_requests' not in vars(scheme) and not defines_together(
@@ -178,6 +184,40 @@ def num_requests_of(scheme: object) -> int | None:
     return count
 
 
+def batch_size_of(scheme: object) -> int | None:
+    """Return how many examples a batch has, if all but the last have it."""
+    size = getattr(scheme, 'batch_size', None)
+    return size if isinstance(size, int) else None
+
+
+def is_random_access(scheme: object) -> bool:
+    """Return whether any request of an epoch is known by its number."""
+    return covers(scheme, 'random_access', ('get_request_iterator',)) and (
+        getattr(scheme, 'random_access', False) is True)
+
+
+def chooses_examples(scheme: object) -> bool:
+    """Return whether requests say which examples to visit."""
+    return bool(getattr(scheme, 'chooses_examples', True))
+
+
+def parts_of(scheme: object) -> list[SchemeLike]:
+    """Return the schemes that a scheme is made of."""
+    return list(getattr(scheme, 'schemes', ()))
+
+
+def generator_of(scheme: object) -> RandomGenerator | None:
+    """Return the generator that a scheme draws from, if its state can be
+    saved."""
+    rng: RandomGenerator | None = getattr(scheme, 'rng', None)
+    return rng if rng_state.is_generator(rng) else None
+
+
+def shard_of(scheme: object) -> Shard | None:
+    """Return the share of an order that a scheme takes, None if all."""
+    return scheme.sharding if isinstance(scheme, ShardedScheme) else None
+
+
 def _check_shardable(scheme: Any, shard: Shard) -> None:
     name = type(scheme).__name__
     if isinstance(scheme, ShardedScheme):
@@ -185,7 +225,7 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
             f'the {type(scheme.scheme).__name__} is sharded already, as '
             f'{tuple(scheme.sharding)}: shard it once, by the number of all '
             'ranks')
-    if not getattr(scheme, 'chooses_examples', True):
+    if not chooses_examples(scheme):
         raise TypeError(
             f'{name} says how many examples to take, not which: shard the '
             'stream that it is for, with shard()')
@@ -195,8 +235,8 @@ def _check_shardable(scheme: Any, shard: Shard) -> None:
         raise ValueError(
             f"by='example' splits batches, but {name} requests single "
             "examples: use by='batch', which gives a rank every n-th example")
-    size = getattr(scheme, 'batch_size', None)
-    if isinstance(size, int) and size < shard.num_shards:
+    size = batch_size_of(scheme)
+    if size is not None and size < shard.num_shards:
         raise ValueError(
             f"by='example' cannot split batches of {size} examples over "
             f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
@@ -209,9 +249,9 @@ def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
         return num_of_rank(total, shard)
     if shard.uneven == 'pad':
         return total
-    size = getattr(scheme, 'batch_size', None)
+    size = batch_size_of(scheme)
     examples = getattr(scheme, 'num_examples', None)
-    if not isinstance(size, int) or not isinstance(examples, int):
+    if size is None or not isinstance(examples, int):
         return None
     last = examples - (total - 1) * size
     if last >= size or not total:

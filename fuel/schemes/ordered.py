@@ -177,6 +177,7 @@ class SequentialScheme(BatchScheme):
         return BatchRequests(
             self._sequence(), self.batch_size, self.drop_last)
 
+    random_access = True
     state_dict = no_state
     load_state_dict = load_no_state
 
@@ -242,6 +243,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
             self._sequence(), self.batch_size, self.rng, self.sorted_indices,
             self.drop_last)
 
+    random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
 
@@ -266,6 +268,7 @@ class SequentialExampleScheme(IndexScheme):
             return CountedRequests(self._iterable())
         return ExampleRequests(self._sequence())
 
+    random_access = True
     state_dict = no_state
     load_state_dict = load_no_state
 
@@ -300,6 +303,7 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
         """Return an iterator over the indices of a new epoch."""
         return ShuffledExampleRequests(self._sequence(), self.rng)
 
+    random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
 

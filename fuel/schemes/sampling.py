@@ -122,6 +122,7 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
         return BlockRequests(self._sequence(), self._borders, self.window,
                              self.batch_size, self.rng, self.drop_last)
 
+    random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
 
@@ -207,6 +208,7 @@ class WeightedScheme(DrawnOrder, BatchScheme):
             len(self.weights), count, self.batch_size, self.rng,
             self.drop_last)
 
+    random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state
 
@@ -294,5 +296,6 @@ class BalancedScheme(DrawnOrder, BatchScheme):
             sum(map(len, self._members)), count, self.batch_size, self.rng,
             self.drop_last)
 
+    random_access = True
     state_dict = rng_state
     load_state_dict = load_rng_state

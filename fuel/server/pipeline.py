@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import Unavailable
 from fuel.kernels.outputs import Placement
 from fuel.transport.slots import Slot
 from fuel.typing import Batch, State, StreamLike
@@ -78,9 +80,7 @@ class Pipeline:
 
     def check_state(self, state: State) -> None:
         """Refuse a state that the stream cannot load, if it checks states."""
-        check = getattr(self.stream, '_check_state', None)
-        if check is not None:
-            check(state)
+        stage_of(self.stream).check(state)
 
     def close(self) -> None:
         """Drop the epoch."""
@@ -91,31 +91,28 @@ class Pipeline:
         # Its iterator must be gone before the next is made.
         self._maker = None
         try:
-            stream: Any = self.stream
             state = request['state']
             if state is not None:
-                state = stream._check_state(state)
+                state = stage_of(self.stream).check(state)
             self._maker = BatchMaker(
                 self.stream, self._encode, state=state,
                 after=request['after'], expected=sizes)
-            self._sources = tuple(stream.sources)
+            self._sources = tuple(self.stream.sources)
         except Exception as error:  # noqa: BLE001 - sent to the clients
             return Result(
                 BROKEN, request, {'error': describe_error(error)}, [])
         self._measures.attach(self._maker)
         base, why = self._maker.base, None
-        if isinstance(base, Exception):
-            why = str(base)
+        if isinstance(base, Unavailable):
+            why = str(base.reason)
         return Result(
             OPENED, request, {'base': self._saved(base), 'why': why}, [])
 
-    def _saved(self, state: State | Exception | None) -> State | None:
+    def _saved(self, state: State | Unavailable | None) -> State | None:
         """Return a state as clients save it; None if there is none."""
-        if state is None or isinstance(state, Exception):
+        if state is None or isinstance(state, Unavailable):
             return None
-        stream: Any = self.stream
-        identified: State = stream._identified(state).state
-        return identified
+        return stage_of(self.stream).identify(state).state
 
     def _encode(self, batch: Batch) -> tuple[list[Any], Buffers]:
         """Describe a batch, which has data for each source."""
@@ -136,7 +133,7 @@ class Pipeline:
         slot: Slot | None = request['slot']
         made = (self._maker.discard() if request['discard']
                 else self._maker.next(slot))
-        changes = (None if isinstance(made.changes, Exception)
+        changes = (None if isinstance(made.changes, Unavailable)
                    else made.changes)
         if made.is_end:
             return Result(END, request, {'state': self._saved(made.state)}, [],

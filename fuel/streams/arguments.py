@@ -3,12 +3,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
+
+from fuel.epochs.datasets import num_examples_of, takes_requests
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,
     ShuffledExampleScheme,
     ShuffledScheme,
 )
+from fuel.typing import DatasetLike
 
 
 def check_scheme(stream: object, scheme: object) -> None:
@@ -46,7 +50,7 @@ def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
         f'{type(value).__name__} behind it as {name}(dataset, {written})')
 
 
-def scheme_of(dataset: Any, batch_size: int | None, shuffle: bool,
+def scheme_of(dataset: DatasetLike, batch_size: int | None, shuffle: bool,
               drop_last: bool) -> IterationScheme | None:
     """Return the scheme that these arguments of a stream stand for."""
     if batch_size is None and not shuffle:
@@ -55,9 +59,9 @@ def scheme_of(dataset: Any, batch_size: int | None, shuffle: bool,
                              'needs batch_size')
         return None
     name = type(dataset).__name__
-    count: Any = getattr(dataset, 'num_examples', None)
-    if getattr(dataset, 'takes_requests', None) is False or not hasattr(
-            count, '__index__'):
+    count: Any = num_examples_of(dataset)
+    if takes_requests(dataset) is False or not isinstance(
+            count, (int, numpy.integer)):
         batches = '' if batch_size is None else (
             '; batches come from a stage, Batch(DataStream(dataset), '
             f'iteration_scheme=ConstantScheme({batch_size}))')
@@ -67,6 +71,7 @@ def scheme_of(dataset: Any, batch_size: int | None, shuffle: bool,
         raise ValueError(
             f'{name} is read in order and takes neither batch_size nor '
             f'shuffle{batches}{shuffled}')
+    count = int(count)
     if batch_size is None:
         return ShuffledExampleScheme(count)
     if shuffle:

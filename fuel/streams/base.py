@@ -1,28 +1,38 @@
 """The base of all streams: their arguments, data and epochs."""
 from __future__ import annotations
 
-import weakref
-from collections.abc import Iterator, Sequence
-from typing import Any, Never
+from collections.abc import Callable, Iterator, Sequence
+from inspect import Parameter
+from typing import Any, Never, TypeVar
 
-from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import child_iterators, skip
-from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import begin_sharded
+from fuel.describe import PipelineGraph, SourceTypes
+from fuel.describe.pipeline import short
+from fuel.describe.text import stream_text
+from fuel.epochs.pipeline import skip
+from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.sealing import sealed, sealed_epoch
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import Unavailable
 from fuel.iterator import DataIterator
 from fuel.schemes.iteration_scheme import num_requests_of, scheme_state
 from fuel.schemes.iterator_requests import as_requests
+from fuel.schemes.shard import Shard, checked_shard, found_shard
+from fuel.sharding.pipeline import shard_pipeline
 from fuel.streams.arguments import check_scheme
-from fuel.streams.protocols import StreamProtocols
-from fuel.streams.sharding import Shardable
-from fuel.streams.states import Resumable, set_generators
-from fuel.streams.views import Viewable
-from fuel.typing import AxisLabels, SchemeLike, returns_epochs
-from fuel.utils.arguments import NamedArguments, unknown_argument
+from fuel.streams.stage import StreamStage
+from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
+from fuel.utils.arguments import (
+    NamedArguments,
+    constructors_of,
+    unknown_argument,
+)
+from fuel.utils.old_pickles import add_new_arguments
+
+Applied = TypeVar('Applied')
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
-                         NamedArguments):
+class AbstractDataStream(NamedArguments):
     """A stream of examples or batches, separated into epochs.
 
     Subclasses implement :meth:`get_data` or :meth:`get_epoch_iterator`,
@@ -52,6 +62,8 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
         Whether each item is made of one request, or one item of the stream
         that is read, and of no other, so that items can be skipped and
         several workers can share an epoch.
+    sharding : Shard or None
+        The rank's share, where it is taken of this stream's own items.
 
     Notes
     -----
@@ -66,6 +78,11 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
     one_to_one: Any = False
     iteration_scheme: Any = None
     axis_labels: Any = None
+    sharding: Shard | None = None
+    #: What Fuel asks a stream of this class, by :func:`stage_of`.
+    __fuel_stage__: type[Stage] = StreamStage
+    #: What `as_dataset` returns of it, set by `fuel.datasets`.
+    __fuel_view__: Callable[[Any], Any] | None = None
     _produces_examples: bool | None = None
     unsaved_arguments: tuple[str, ...] = (
         'axis_labels', 'data_stream', 'data_streams', 'dataset',
@@ -149,8 +166,17 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
     def next_epoch(self) -> None:
         """Switch to the next epoch."""
 
-    def _length(self) -> int | None:
-        """Return the length of an epoch, or None if it is not known."""
+    def num_items(self) -> int | None:
+        """Return how many items an epoch of all ranks has.
+
+        A hook for stages whose items are not those that they read, or that
+        the iteration scheme asks for.
+
+        Returns
+        -------
+        int or None
+            None if it is not known.
+        """
         scheme = self.iteration_scheme
         return None if scheme is None else num_requests_of(scheme)
 
@@ -171,11 +197,16 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
             state was saved.
         """
         with runtime_of(self).lock:
-            self._start_epoch()
+            stage_of(self).start_epoch()
             return DataIterator(self, self._get_requests(), as_dict)
 
-    def _start_epoch(self) -> None:
-        """Set what belongs to a new epoch."""
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch.
+
+        A hook for stages that name some in `epoch_attributes`, and call this
+        method of their base class too. Epochs of a stream that begin in
+        several threads begin one after another.
+        """
 
     def iterate_epochs(self, as_dict: bool = False) -> Iterator[Any]:
         """Return an iterator over the epoch iterators, without end.
@@ -194,13 +225,13 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
         scheme = self.iteration_scheme
         if scheme is None:
             return None
-        resumed = self._pending_running()
+        resumed = runtime.resumed()
         if resumed:
             scheme.load_state_dict(resumed['scheme'])
         try:
             runtime.start = scheme_state(scheme)
         except TypeError as error:
-            runtime.start = error
+            runtime.start = Unavailable(error)
         requests: Iterator[Any] = scheme.get_request_iterator()
         if not hasattr(requests, '__next__'):
             raise TypeError(
@@ -211,41 +242,6 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
             requests = as_requests(requests)
             requests.advance(resumed['requested'])
         return requests
-
-    def _begin_epoch(self, epoch: Epoch) -> None:
-        """Give a new epoch what belongs to it."""
-        runtime = runtime_of(self)
-        with runtime.lock:
-            resumed = self._pending_running()
-            epoch.start, runtime.start = runtime.start, None
-            if epoch.request_iterator is not None and epoch.start is None:
-                # Whoever built the iterator chose the requests.
-                epoch.has_own_requests = True
-                epoch.start = TypeError(
-                    'the position among requests that were passed to '
-                    'DataIterator cannot be saved nor taken up as plain '
-                    f'data: let {type(self).__name__}.get_epoch_iterator() '
-                    'make the iterator, or pickle the epoch iterator')
-                if resumed:
-                    raise epoch.start
-            if resumed:
-                epoch.go_to(resumed['position'], resumed['requested'],
-                            resumed['failed'])
-                if resumed['leftover'] is not None:
-                    self._take_leftover(resumed['leftover'])
-                # A scheme that has the same generator drew an order since.
-                set_generators(self, resumed)
-            runtime.pending = None
-            epoch.unbind(self)
-            begin_sharded(self, epoch)
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        """Take an epoch, new or unpickled, for the one made last."""
-        runtime = runtime_of(self)
-        with runtime.lock:
-            runtime.epoch = epoch
-            runtime.iterator = weakref.ref(iterator)
-            epoch.bind(self)
 
     def _release_children(self) -> None:
         """Let go of the children's iterators if nobody reads this stream.
@@ -266,7 +262,7 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
         counted already. They call this method too, which skips items of the
         streams that are read.
         """
-        for iterator in child_iterators(self):
+        for iterator in stage_of(self).iterators:
             skip(iterator, count)
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
@@ -286,3 +282,343 @@ class AbstractDataStream(Resumable, StreamProtocols, Shardable, Viewable,
             None, the default, if they are not known.
         """
         return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return where the stream stands, as plain data ready for JSON.
+
+        That is the position of the epoch iterator made last: counts and
+        states of generators, a few kilobytes, never data.
+
+        Raises
+        ------
+        TypeError
+            If some part of the pipeline cannot tell its position; the text
+            names it and the hooks it lacks.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> def build():
+        ...     return DataStream(IndexableDataset(list(range(6))),
+        ...                       iteration_scheme=ShuffledScheme(6, 2))
+        >>> stream = build()
+        >>> epoch = stream.get_epoch_iterator()
+        >>> next(epoch)
+        ([2, 1],)
+        >>> restored = build()
+        >>> restored.load_state_dict(stream.state_dict())
+        >>> list(restored.get_epoch_iterator()) == list(epoch)
+        True
+        """
+        runtime = runtime_of(self)
+        with runtime.lock:
+            if runtime.pending is None and runtime.epoch is not None:
+                return sealed_epoch(self, runtime.epoch)
+            return sealed(self, stage_of(self).state())
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on where another stream, built in the same way, stood.
+
+        The next epoch iterator takes up the state; those made before are
+        not disturbed.
+
+        Parameters
+        ----------
+        state : dict
+            What :meth:`state_dict` returned.
+
+        Raises
+        ------
+        fuel.exceptions.StateMismatchError
+            If the state is of another format, or was saved by a pipeline
+            of other stages, sources, numbers of examples or batch sizes.
+        """
+        stage = stage_of(self)
+        stage.load(stage.check(state))
+
+    def get_leftover(self) -> Any:
+        """Return what the stage has kept of its child's last batch.
+
+        A hook for stages that do not deliver all of a child's batch at
+        once.
+
+        Returns
+        -------
+        object
+            Counts and the like, ready for JSON, never data; None if there
+            is nothing.
+        """
+        return None
+
+    def set_leftover(self, leftover: Any) -> None:
+        """Take up what :meth:`get_leftover` returned.
+
+        Called when the child's iterator has been put back to where it stood
+        *before* the batch that the left-overs came from. It reads that
+        again, so that the child stands where it stood: if no item follows,
+        the child's next epoch may go on there.
+        """
+        raise NotImplementedError(
+            f'{type(self).__name__} has get_leftover() but no '
+            'set_leftover()')
+
+    def get_child_position(self) -> Any:
+        """Return the position of the child that a state should hold.
+
+        A hook for stages with left-overs, which return the position they took
+        before the batch that the left-overs came from.
+
+        Returns
+        -------
+        object
+            What ``child_epoch_iterator.get_position()`` returned.  None, the
+            default, means the child's present position.
+        """
+        return None
+
+    def shard(self, rank: int | str | Shard, num_shards: int | None = None,
+              by: str = 'batch', uneven: str = 'uneven') -> Any:
+        """Return the stream of one of several ranks that share the order.
+
+        The order is that of this stream: together, the ranks get its items,
+        each once. A state that one of them saves is a state of the whole
+        order, so any number of ranks, or a stream that is not sharded, can
+        take it up.
+
+        Parameters
+        ----------
+        rank : int, Shard or str
+            From 0 to below `num_shards`. With ``'auto'``, rank and number
+            are those of `torch.distributed` if it is initialised, or of the
+            launcher: torchrun, MPI, SLURM, Ray Train or JAX. An epoch that
+            begins where they are others is an error.
+        num_shards : int, optional
+            How many ranks share the order. It must be given with a rank.
+        by : {'batch', 'example'}, optional
+            Whether a rank takes every n-th batch (of a stream of examples,
+            every n-th example), the default, or its part of each batch, so
+            that the batches of all ranks together are the same for any
+            number of them. A batch of fewer examples than ranks, if it is
+            not the last, goes to some, and the next one to the others.
+        uneven : {'uneven', 'drop', 'pad'}, optional
+            What happens at the end of an epoch that cannot be shared evenly.
+            ``'uneven'``, the default, gives some ranks one batch less, or
+            less of the last batch; ``'drop'`` leaves out the batches of the
+            last round if there are too few for all, or the last batch if it
+            is short; ``'pad'`` repeats batches, or examples, from the start
+            of the epoch in their place.
+
+        Returns
+        -------
+        AbstractDataStream
+            Of the same class, over the same data set. This stream stays as
+            it is, and its generators are copied.
+
+        Raises
+        ------
+        ValueError
+            If `rank` is outside the range, the stream is sharded already, or
+            a stage draws from an `rng`, which depends on the batches before.
+        TypeError
+            If the stream cannot be sharded.
+
+        Notes
+        -----
+        Of stages whose order depends on the data, such as
+        :class:`~fuel.transformers.Filter`, what they read is shared. Then
+        the state of each rank is its own, and only that rank of as many can
+        take it up.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.schemes import ShuffledScheme
+        >>> from fuel.streams import DataStream
+        >>> stream = DataStream(IndexableDataset(list(range(8))),
+        ...                     iteration_scheme=ShuffledScheme(8, 2))
+        >>> [batch for batch, in stream.shard(0, 2).get_epoch_iterator()]
+        [[7, 2], [0, 4]]
+        >>> [batch for batch, in stream.shard(1, 2).get_epoch_iterator()]
+        [[1, 6], [3, 5]]
+        """
+        if isinstance(rank, Shard):
+            checked_shard(*rank)
+            return shard_pipeline(self, rank)
+        if rank == 'auto':
+            return shard_pipeline(self, found_shard(by, uneven))
+        return shard_pipeline(
+            self, checked_shard(rank, num_shards, by, uneven))
+
+    def as_dataset(self) -> Any:
+        """Return the data set of what the pipeline makes of each example.
+
+        It has the examples of the data set at its bottom, in their order,
+        and takes a number, a slice or a list of numbers; the stages are
+        applied to what is asked for. So it goes where a data set goes: under
+        a stream of another scheme, or to a loader that indexes.
+
+        Returns
+        -------
+        StreamDataset
+
+        Raises
+        ------
+        ValueError
+            If a stage does not make one item of one, or draws from an
+            `rng`.
+        TypeError
+            If the data set is read in order.
+
+        Examples
+        --------
+        >>> import numpy
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> from fuel.transformers import ScaleAndShift
+        >>> stream = ScaleAndShift(DataStream(
+        ...     IndexableDataset(numpy.arange(5.)), batch_size=2), 10., 1.)
+        >>> scaled = stream.as_dataset()
+        >>> len(scaled), scaled[[4, 0]]
+        (5, (array([41.,  1.]),))
+        """
+        view = self.__fuel_view__
+        if view is None:
+            raise TypeError(
+                f'{type(self).__name__} reads no data set of Fuel: put the '
+                'data into one of fuel.datasets')
+        return view(self)
+
+    def __iter__(self) -> Any:
+        """Return an iterator over a new epoch.
+
+        Each loop is an epoch of its own, also in another and after
+        ``break``; after
+        :meth:`~fuel.streams.AbstractDataStream.load_state_dict`, the rest
+        of the one that was saved.
+        """
+        return self.get_epoch_iterator()
+
+    def __bool__(self) -> bool:
+        # A stream without batches is a stream all the same.
+        return True
+
+    def __len__(self) -> int:
+        """Return the number of batches or examples of an epoch."""
+        length = stage_of(self).num_items()
+        if length is None:
+            raise TypeError(
+                f'the length of an epoch of {type(self).__name__} is not '
+                'known before it is over')
+        return length
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return stream_text(self)
+
+    def _repr_html_(self) -> str:
+        from fuel.describe.html import stream_html
+        return stream_html(self)
+
+    def describe(self) -> PipelineGraph:
+        """Return a drawing of the pipeline.
+
+        ``print(stream)`` shows the same as text, one stage a line.
+
+        Returns
+        -------
+        fuel.describe.PipelineGraph
+        """
+        return PipelineGraph(self)
+
+    @property
+    def runs_in(self) -> str | None:
+        """What makes the items (str); None for the reader's process."""
+        return None
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of the data of each source.
+
+        A hook of stages, for descriptions. It reads no data.
+
+        Returns
+        -------
+        dict of str to fuel.describe.SourceType
+        """
+        return {}
+
+    def apply(self, stage: Callable[..., Applied], *args: Any,
+              **kwargs: Any) -> Applied:
+        """Return a stage that reads this stream.
+
+        Parameters
+        ----------
+        stage : type or callable
+            The class of a stage, or a function that takes a stream.
+        *args, **kwargs
+            Its other arguments.
+
+        Returns
+        -------
+        object
+            ``stage(stream, *args, **kwargs)``.  A class whose constructor
+            has an argument `data_stream` that is not the first, such as
+            :class:`~fuel.transformers.sequences.NGrams`, gets it there.
+
+        Examples
+        --------
+        >>> from fuel.datasets import IndexableDataset
+        >>> from fuel.streams import DataStream
+        >>> from fuel.transformers import Cast, ScaleAndShift
+        >>> dataset = IndexableDataset([1, 2, 3])
+        >>> stream = (DataStream(dataset, batch_size=2)
+        ...           .apply(ScaleAndShift, 10, 0.5)
+        ...           .apply(Cast, 'float32'))
+        >>> [batch.tolist() for batch, in stream]
+        [[10.5, 20.5], [30.5]]
+
+        """
+        if not callable(stage):
+            name = type(stage).__name__
+            raise TypeError(
+                'apply takes the class of a stage and its other arguments, '
+                f'got {short(stage)}: write apply({name}, ...)')
+        if isinstance(stage, type) and _takes_stream_by_name(stage):
+            kwargs['data_stream'] = self
+            applied: Applied = stage(*args, **kwargs)
+            return applied
+        return stage(self, *args, **kwargs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What belongs to an epoch goes with its iterator.
+        state = {name: value for name, value in vars(self).items()
+                 if name not in self.epoch_attributes}
+        if '_runtime' in state:
+            # A copy that shares it would tell the position of the other.
+            state['_runtime'] = Runtime(runtime_of(self).pending)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        add_new_arguments(self)
+
+
+def _takes_stream_by_name(stage: type) -> bool:
+    """Return whether the stream is not the first argument of a class.
+
+    A constructor that takes ``*args`` alone leaves it to the next base's.
+    """
+    for parameters in constructors_of(stage):
+        kinds = {parameter.kind for parameter in parameters}
+        if not kinds.isdisjoint(_POSITIONAL):
+            return 'data_stream' in [
+                parameter.name for parameter in parameters[1:]]
+        if Parameter.VAR_POSITIONAL not in kinds:
+            return True
+    return False

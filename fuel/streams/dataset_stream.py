@@ -1,26 +1,49 @@
 """A stream that reads a data set in the order of an iteration scheme."""
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
 from fuel.describe import SourceTypes
+from fuel.describe.pipeline import short
+from fuel.epochs.datasets import (
+    close_state,
+    known_length,
+    labels_in,
+    open_reader,
+    takes_requests,
+    types_in,
+)
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
-from fuel.epochs.process_group import check_agreement
+from fuel.sharding.agreement import check_agreement
 from fuel.epochs.read_options import Conversion
-from fuel.epochs.readers import open_reader
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import take_share
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import NOT_STARTED, RUNNING
-from fuel.iterator import DataIterator
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.schemes.iteration_scheme import (
+    batch_size_of,
+    chooses_examples,
+    is_random_access,
+)
 from fuel.schemes.shard import as_shard
 from fuel.streams.arguments import refuse_positional, scheme_of
 from fuel.streams.base import AbstractDataStream
-from fuel.streams.requests_check import check_requests
+from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
 from fuel.utils.overrides import covers
+
+
+class DatasetStage(StreamStage):
+    """A stream whose epochs each have a state of the data set."""
+
+    __slots__ = ()
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch for the one made last, and hold its state."""
+        super().adopt(epoch, iterator)
+        self.runtime.hold(epoch, iterator)
 
 
 class DataStream(AbstractDataStream):
@@ -72,6 +95,7 @@ class DataStream(AbstractDataStream):
     ([3],)
     """
 
+    __fuel_stage__ = DatasetStage
     epoch_attributes = ('data_state',)
     data_state: Any
     # Arguments that are not kept: a scheme is made of them.
@@ -97,9 +121,9 @@ class DataStream(AbstractDataStream):
                     'pass iteration_scheme, or batch_size and shuffle, from '
                     'which one is made; not both')
             kwargs['iteration_scheme'] = made
-        axis_labels = getattr(dataset, 'axis_labels', None)
+        axis_labels = labels_in(dataset)
         if axis_labels:
-            kwargs.setdefault('axis_labels', axis_labels.copy())
+            kwargs.setdefault('axis_labels', dict(axis_labels))
         super().__init__(**kwargs)
         if self.iteration_scheme is None:
             self.produces_examples = True
@@ -112,7 +136,7 @@ class DataStream(AbstractDataStream):
         self._fresh_state = True
         share = as_shard(shard)
         if share is not None:
-            take_share(self, share)
+            stage_of(self).share_in_order(share)
             check_agreement(self, share)
 
     def _get_sources(self) -> Any:
@@ -156,21 +180,21 @@ class DataStream(AbstractDataStream):
 
     def known_types(self) -> SourceTypes:
         """Return what the data set knows, of batches if they come."""
-        types: SourceTypes = getattr(self.dataset, 'known_types', dict)()
+        types = types_in(self.dataset)
         # A stream may give its sources other names.
         types = {source: types[own] for source, own in zip(
             self.sources, self.dataset.sources, strict=False) if own in types}
         if self.produces_examples:
             return types
-        size = getattr(self.iteration_scheme, 'batch_size', None)
+        size = batch_size_of(self.iteration_scheme)
         return {source: known.in_batches(size)
                 for source, known in types.items()}
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch of all ranks has, if known."""
         if self.iteration_scheme is not None:
-            return super()._length()
-        count = getattr(self.dataset, 'num_examples', None)
-        return count if isinstance(count, int) else None
+            return super().num_items()
+        return known_length(self.dataset)
 
     @returns_epochs
     def get_epoch_iterator(self, as_dict: bool = False) -> Any:
@@ -178,7 +202,7 @@ class DataStream(AbstractDataStream):
 
         See :meth:`AbstractDataStream.get_epoch_iterator`.
         """
-        check_requests(self)
+        _check_requests(self)
         return super().get_epoch_iterator(as_dict)
 
     def get_unchecked_iterator(self, as_dict: bool = False) -> Any:
@@ -188,9 +212,10 @@ class DataStream(AbstractDataStream):
         """
         return super().get_epoch_iterator(as_dict)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Take a state of the data set that no other epoch uses."""
         self.data_state = self._get_state_for_epoch()
-        super()._start_epoch()
+        super().start_epoch()
 
     def _get_state_for_epoch(self) -> Any:
         """Return a state of the data set that no other epoch uses."""
@@ -227,21 +252,13 @@ class DataStream(AbstractDataStream):
         for state in states:
             if id(state) not in used:
                 used.add(id(state))
-                self._close_state(state)
+                close_state(self.dataset, state)
 
     def _is_held(self) -> bool:
         """Return whether a running epoch uses the present state."""
         return self.data_state is not None and any(
             epoch.attributes.get('data_state') is self.data_state
             for _, epoch in runtime_of(self).holders)
-
-    def _close_state(self, state: Any) -> None:
-        if hasattr(self.dataset, 'close'):
-            self.dataset.close(state)
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        super()._adopt_epoch(epoch, iterator)
-        runtime_of(self).holders.append((weakref.ref(iterator), epoch))
 
     def open_reader(self, epoch: Epoch) -> EpochReader | None:
         """Return the reader of an epoch.
@@ -298,7 +315,7 @@ class DataStream(AbstractDataStream):
             states = {id(attributes['data_state']): attributes['data_state']
                       for attributes in shown if 'data_state' in attributes}
             for state in states.values():
-                self._close_state(state)
+                close_state(self.dataset, state)
             runtime.holders = []
             vars(self).pop('data_state', None)
             vars(self).pop('_fresh_state', None)
@@ -309,3 +326,30 @@ def without_batch(labels: Any) -> Any:
     if labels is None or isinstance(labels, str):
         return labels
     return tuple(label for label in labels if label != 'batch')
+
+
+def _check_requests(stream: DataStream) -> None:
+    """Refuse a missing scheme, or one that the data set has no use for.
+
+    Only where it is known what both do: see `takes_requests`.
+    """
+    if not covers(stream, 'open_reader', ('get_data',)):
+        return
+    needed = takes_requests(stream.dataset)
+    scheme = stream.iteration_scheme
+    name = type(stream.dataset).__name__
+    if needed and scheme is None:
+        raise ValueError(
+            f'{short(stream)} has no iteration scheme, which says which '
+            f'examples of {name} come next: write {type(stream).__name__}('
+            'dataset, batch_size=128, shuffle=True), or give it an '
+            'iteration_scheme such as ShuffledScheme(dataset.num_examples, '
+            '128)')
+    if needed is False and scheme is not None and (
+            is_random_access(scheme) or not chooses_examples(scheme)):
+        raise ValueError(
+            f'{short(stream)} has the iteration scheme {scheme!r}, but {name} '
+            'is read in order and takes no requests: leave it out; batches '
+            'come from a stage, Batch(DataStream(dataset), '
+            'iteration_scheme=ConstantScheme(128)), and a random order from '
+            'ShuffleBuffer(stream, buffer_size)')

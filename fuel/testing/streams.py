@@ -312,15 +312,15 @@ def epochs_by_iterate(stream: AbstractDataStream) -> Iterator[list[Frozen]]:
 def epochs_by_iterator(stream: Any) -> Iterator[list[Frozen]]:
     """Read an epoch by an iterator that the user made."""
     begins, starts = (type(stream).get_epoch_iterator,
-                      type(stream)._start_epoch)
+                      type(stream).start_epoch)
     if begins not in (DataStream.get_epoch_iterator,
                       AbstractDataStream.get_epoch_iterator):
         return
-    if starts is Transformer._start_epoch and (
+    if starts is Transformer.start_epoch and (
             stream.epoch_attributes == Transformer.epoch_attributes):
         stream.child_epoch_iterator = stream.data_stream.get_epoch_iterator()
-    elif starts not in (DataStream._start_epoch,
-                        AbstractDataStream._start_epoch):
+    elif starts not in (DataStream.start_epoch,
+                        AbstractDataStream.start_epoch):
         # More than an iterator belongs to its epochs.
         return
     scheme = stream.iteration_scheme

@@ -4,23 +4,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from fuel.epochs.traits import keeps_of
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import is_one_to_one, source_examples
+from fuel.epochs.pipeline import length_of, source_examples
+from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.streams import AbstractDataStream
 from fuel.transformers.provenance import note_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
-from fuel.utils import rng_state
 from fuel.utils.overrides import (
     calls,
     covers,
     declares,
-    is_own,
     stands_in,
 )
+
+#: For `keeps`: data stay of the kind that they were.
+ALL = frozenset({'dtype', 'shape', 'axes'})
 
 #: A function of a stage and an item, which returns the item transformed.
 Transformation: TypeAlias = 'Callable[[Any, Any], Any]'
@@ -89,8 +92,12 @@ class Transformer(AbstractDataStream):
     #: several threads at a time, whatever the epoch (bool). A stage that says
     #: so is not shown the attributes of the epoch, and read faster.
     pure = False
-    # Whether data have the types, shapes and axes that they had before.
-    _keeps_types = False
+    #: Whether row for row a batch is made of that of `data_stream` (bool), so
+    #: that a rank need only read its rows.
+    keeps_rows = False
+    #: What data keep of what they had before: any of ``'dtype'``, ``'shape'``
+    #: and ``'axes'`` (frozenset of str).
+    keeps: frozenset[str] = frozenset()
 
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
@@ -98,7 +105,7 @@ class Transformer(AbstractDataStream):
         if hasattr(type(data_stream), 'takes_requests'):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator
-        if self._keeps_types:
+        if 'axes' in keeps_of(self):
             kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(**kwargs)
         if produces_examples is not None:
@@ -188,7 +195,10 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.known_types`.
         """
-        return types_of(self.data_stream) if self._keeps_types else {}
+        keeps = keeps_of(self)
+        return {source: kept for source, known
+                in types_of(self.data_stream).items()
+                if (kept := known.kept(keeps)) is not None}
 
     def _pull(self) -> Any:
         """Return the next data of `data_stream`."""
@@ -235,10 +245,11 @@ class Transformer(AbstractDataStream):
         """
         raise NotImplementedError(missing(self, 'transform_batch'))
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._release_children()
         self.child_epoch_iterator = _child_iterator(self)
-        super()._start_epoch()
+        super().start_epoch()
 
     @property
     def one_to_one(self) -> bool:
@@ -250,21 +261,9 @@ class Transformer(AbstractDataStream):
         """
         return self._is_stateless()
 
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether row for row a batch is made of that of `data_stream`.
-
-        True of Fuel's own stages that are one-to-one. A stage of yours may
-        say so with a class attribute of this name; ranks then read only
-        their rows of what is unpacked behind it.
-        """
-        return (is_own(type(self)) and self.one_to_one
-                and not any(name.startswith('transform_')
-                            for name in vars(self)))
-
     def _is_stateless(self) -> bool:
         """Return whether nothing is kept from one item to the next."""
-        return not rng_state.is_generator(getattr(self, 'rng', None)) and (
+        return stage_of(self).generator is None and (
             set(self.epoch_attributes) <= {'child_epoch_iterator'})
 
     def source_examples(self, requests: Sequence[Any]) -> Any:
@@ -272,20 +271,22 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
         """
+        traits = stage_of(self).traits
         if not (covers(self, 'source_examples', ('get_data',))
-                or is_one_to_one(self)):
+                or traits.one_to_one):
             return None
         found = source_examples(self.child_epoch_iterator, len(requests))
-        if found is None or self.produces_examples or is_own(type(self)):
+        if found is None or self.produces_examples or traits.keeps_rows:
             return found
-        # A user's method on batches may sort them.
+        # A method on batches may sort them.
         return found._replace(in_order=False)
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         if self.iteration_scheme is None and (
                 type(self).get_data is Transformer.get_data):
             return length_of(self.data_stream)
-        return super()._length()
+        return super().num_items()
 
     def close(self) -> None:
         """Close `data_stream`."""
@@ -303,21 +304,14 @@ class Transformer(AbstractDataStream):
 def _child_iterator(stage: Transformer) -> Any:
     """Return an epoch iterator of the stream that a stage reads.
 
-    A user's stage may make the requests itself, so that the stream needs no
-    scheme.
+    A stage with a `get_data` of its own may make the requests itself, so that
+    the stream needs no scheme.
     """
     child = stage.data_stream
-    cls = type(child)
-    if is_own(_class_of(type(stage), 'get_data')) or (
-            not hasattr(cls, 'get_unchecked_iterator')
-            or not is_own(_class_of(cls, 'get_epoch_iterator'))):
+    if covers(stage, 'open_reader', ('get_data',)) or not covers(
+            child, 'get_unchecked_iterator', ('get_epoch_iterator',)):
         return child.get_epoch_iterator()
     return child.get_unchecked_iterator()
-
-
-def _class_of(cls: type, method: str) -> type:
-    """Return the class whose method it is."""
-    return next((base for base in cls.__mro__ if method in vars(base)), cls)
 
 
 def as_tuple(data: object) -> Any:
@@ -339,19 +333,6 @@ def check_count(parts: Sequence[object], sources: Sequence[str]) -> None:
             f'expected data of {len(sources)} sources, {tuple(sources)}, but '
             f'{len(parts)} came: the stream names more sources than it '
             'returns')
-
-
-def length_of(data_stream: StreamLike) -> int | None:
-    """Return how many items an epoch of a stream has; None if not known.
-
-    A user's stage may have a length of its own.
-    """
-    if not isinstance(data_stream, AbstractDataStream):
-        return None
-    try:
-        return len(data_stream)
-    except TypeError:
-        return None
 
 
 def common_types(data_streams: Sequence[object]) -> SourceTypes:

@@ -8,10 +8,11 @@ from typing import Any
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import source_examples
-from fuel.epochs.sharding import can_seek
+from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
 from fuel.schemes import ConstantScheme
-from fuel.transformers.base import Transformer, check_count, length_of
+from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import Transformer, check_count
 from fuel.transformers.cache import as_size
 from fuel.transformers.plans import ExamplePlan
 from fuel.transformers.ragged import as_batch
@@ -112,9 +113,10 @@ class Batch(Transformer):
             data_stream, iteration_scheme=iteration_scheme, **kwargs)
         self.strictness = 1 if drop_last else strictness
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._pending = None
-        super()._start_epoch()
+        super().start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches."""
@@ -181,9 +183,10 @@ class Batch(Transformer):
         return source_examples(self.child_epoch_iterator, self._size) if len(
             requests) == 1 else None
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         examples = length_of(self.data_stream)
-        requests = super()._length()
+        requests = super().num_items()
         if examples is None or type(self.iteration_scheme) is not (
                 ConstantScheme) or self.strictness == 2:
             return None

@@ -89,9 +89,10 @@ class BucketBatch(SeededTransformer):
         self.length_source = length_source
         self.shuffle = shuffle
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._pool, self._number = None, 0
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next batch.
@@ -157,9 +158,10 @@ class BucketBatch(SeededTransformer):
                 f'{sequence!r:.60} ({type(sequence).__name__}): name the '
                 'source that holds sequences as length_source') from error
 
-    def _length(self) -> None:
+    def num_items(self) -> None:
+        """Return how many items an epoch has, None if it is not known."""
         # How many batches the sequences make is not known before.
-        return None
+        return
 
     def get_leftover(self) -> dict[str, Any]:
         """Return which pool comes next, and how much of one was used."""

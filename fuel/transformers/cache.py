@@ -10,8 +10,8 @@ import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import can_seek_rows
-from fuel.epochs.state import position_of
+from fuel.sharding.pipeline import can_seek_rows
+from fuel.epochs.state import Unavailable, position_of
 from fuel.schemes import BatchSizeScheme, ConstantScheme
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
@@ -92,14 +92,15 @@ class Cache(Transformer):
 
     @cache.setter
     def cache(self, value: list[list[Any]]) -> None:
-        chunk = PartialBatch(value, self.sources, TypeError(
+        chunk = PartialBatch(value, self.sources, Unavailable(TypeError(
             'the position of a Cache whose cache was assigned cannot be '
-            'saved as plain data: pickle the epoch iterator instead'))
+            'saved as plain data: pickle the epoch iterator instead')))
         self._chunks = (chunk,) if chunk.length else ()
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._chunks = ()
-        super()._start_epoch()
+        super().start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches of another size."""
@@ -174,9 +175,10 @@ class Cache(Transformer):
             requests.num_requests, requests.last_size, 0,
             partial(join_batches, sources=self.data_stream.sources))
 
-    def _length(self) -> None:
+    def num_items(self) -> None:
+        """Return how many items an epoch has, None if it is not known."""
         # The stream may end before the scheme does.
-        return None
+        return
 
     def get_leftover(self) -> Any:
         """Return how many examples of the child's batch were returned."""

@@ -91,6 +91,7 @@ class Cast(_Caster):
     """
 
     pure = True
+    keeps_rows = True
 
     def _wanted(self) -> Sequence[str]:
         wanted: Sequence[str] = as_tuple_of_names(self.which_sources)
@@ -159,6 +160,7 @@ class ForceFloatX(_Caster):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         super().__init__(data_stream, 'floatX', **kwargs)

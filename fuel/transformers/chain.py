@@ -56,9 +56,10 @@ class Chain(SeveralStreams):
                 'FilterSources')
         self.sources = found[0]
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._place = 0
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data of the stream whose turn it is.
@@ -93,6 +94,7 @@ class Chain(SeveralStreams):
             raise ValueError(f'there is no stream number {leftover}')
         self._place = leftover
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         lengths = self._lengths()
         return None if lengths is None else sum(lengths)

@@ -47,6 +47,7 @@ class ToBytes(SourcewiseTransformer):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', stream.produces_examples)

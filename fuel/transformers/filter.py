@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from fuel.transformers.base import ALL
 from fuel.transformers.base import Transformer
 from fuel.typing import Request, StreamLike
 
@@ -30,7 +31,7 @@ class Filter(Transformer):
     """
 
     one_to_one = False
-    _keeps_types = True
+    keeps = ALL
 
     def __init__(self, data_stream: StreamLike,
                  predicate: Callable[[Any], Any], **kwargs: Any) -> None:

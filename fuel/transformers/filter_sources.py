@@ -40,6 +40,7 @@ class FilterSources(AgnosticTransformer):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, sources: Sequence[str],
                  **kwargs: Any) -> None:

@@ -121,6 +121,7 @@ class LabelEncoding(FittedStage):
     """
 
     pure = True
+    keeps_rows = True
     _parameters_class = LabelEncodingParameters
     _fit = 'fit_label_encoding'
 

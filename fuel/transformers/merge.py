@@ -145,7 +145,8 @@ class Merge(SeveralStreams):
             text + ', and the rest of that one is left out; strict=True '
             'makes this an error', stacklevel=2)
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         lengths = self._lengths()
         return None if lengths is None else min(lengths)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+from fuel.transformers.base import ALL
 from fuel.transformers import SourcewiseTransformer
 from fuel.transformers.ragged import map_elements
 from fuel.transformers.seeded import SeededTransformer
@@ -29,7 +30,8 @@ class NoiseStage(SeededTransformer, SourcewiseTransformer):
     """
 
     takes_integers = False
-    _keeps_types = True
+    keeps_rows = True
+    keeps = ALL
 
     def __init__(self, data_stream: StreamLike, **kwargs: Any) -> None:
         super().__init__(

@@ -71,6 +71,7 @@ class Padding(Transformer):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike,
                  mask_sources: Sequence[str] | str | None = None,

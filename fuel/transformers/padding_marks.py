@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fuel.epochs.pipeline import child_streams
-from fuel.epochs.planned import padding_of
-from fuel.epochs.sharding import bound_shard
+from fuel.sharding.planned import padding_of
+from fuel.epochs.stage import stage_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, StreamLike
@@ -82,7 +82,7 @@ def _check_process(stream: StreamLike) -> None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'repeats, since that prefetches: put it before that stage')
-    if bound_shard(stream) is not None:
+    if stage_of(stream).bound_shard is not None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'makes of those that are repeated: put it before that stage')

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fuel.epochs.planned import (
+from fuel.sharding.planned import (
     ItemPlan, Standing, items_of, read_at, read_rows_at, seek, source_of)
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator

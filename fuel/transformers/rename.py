@@ -45,6 +45,7 @@ class Rename(AgnosticTransformer):
     """
 
     pure = True
+    keeps_rows = True
     # An argument that is not kept.
     made_into_others = ('on_non_existent',)
 

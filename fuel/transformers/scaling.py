@@ -84,6 +84,7 @@ class ScaleAndShift(AgnosticSourcewiseTransformer):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, scale: Operand, shift: Operand,
                  **kwargs: Any) -> None:

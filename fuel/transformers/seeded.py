@@ -12,11 +12,13 @@ from typing import Any, TypeAlias
 
 import numpy
 
+from fuel.epochs.runtime import runtime_of
 from fuel.config_parser import config
-from fuel.epochs.planned import numbers_read, rows_at
-from fuel.epochs.sharding import sharding_of
+from fuel.sharding.planned import numbers_read, rows_at
+from fuel.sharding.pipeline import sharding_of
 from fuel.schemes.shard import Rows
-from fuel.transformers.base import Transformer, length_of
+from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import Transformer
 from fuel.typing import RandomGenerator, Request
 from fuel.utils.checks import not_negative, saved_count
 
@@ -88,17 +90,18 @@ class SeededTransformer(Transformer):
         self.rng: Any = numpy.random.default_rng([self.seed, kind])
         super().__init__(*args, **kwargs)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         # An epoch that is taken up has a key already, and this
         # generator has drawn it.
-        if self.draws_by_seed and self._pending_running() is None:
+        if self.draws_by_seed and runtime_of(self).resumed() is None:
             self._key = int(self.rng.integers(2 ** 63))
         self._item = 0
         shard = sharding_of(self.data_stream)
         if shard is not None:
             self._step, self._offset = shard.step, shard.offset
             self._splits = shard.splits
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next data.
@@ -138,7 +141,8 @@ class SeededTransformer(Transformer):
         super().skip(count)
         self._item = self._numbers(count)[1]
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         if self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)

@@ -70,10 +70,11 @@ class SequenceStage(Transformer):
         added = () if self.target_source is None else (self.target_source,)
         return (*self.data_stream.sources, *added)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._sequences, self.index = (), 0
         self._position = self._longest = None
-        super()._start_epoch()
+        super().start_epoch()
 
     def _find(self) -> int:
         """Return where the next piece begins, of the next sequence if the

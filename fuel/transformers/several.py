@@ -4,12 +4,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fuel.epochs.stage import stage_of
 from fuel.describe.source_types import SourceTypes
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import can_seek
+from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import RUNNING
 from fuel.streams import AbstractDataStream
-from fuel.transformers.base import common_types, length_of
+from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import common_types
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
 
 
@@ -39,10 +41,11 @@ class SeveralStreams(AbstractDataStream):
             self.produces_examples = kinds[0]
         self.data_streams = streams
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._release_children()
         self.child_epoch_iterators = self._open_children()
-        super()._start_epoch()
+        super().start_epoch()
 
     def _open_children(self) -> list[Any]:
         """Return the epoch iterators of the streams that are read."""
@@ -52,7 +55,7 @@ class SeveralStreams(AbstractDataStream):
             part = pending and pending['children'][place]
             if part and part['epoch'] == RUNNING:
                 # Only now, for one stream may be there twice.
-                stream._load_checked(part)
+                stage_of(stream).load(part)
             iterators.append(stream.get_epoch_iterator())
         return iterators
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.planned import ItemPlan, Standing, items_of, read_at, seek
-from fuel.epochs.sharding import can_seek
+from fuel.sharding.planned import ItemPlan, Standing, items_of, read_at, seek
+from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import position_of
 from fuel.iterator import DataIterator
 from fuel.transformers.seeded import SeededTransformer
@@ -73,7 +74,7 @@ class ShuffleBuffer(SeededTransformer):
 
     epoch_attributes = (*SeededTransformer.epoch_attributes, '_held')
     _held: _Held
-    _keeps_types = True
+    keeps = ALL
 
     def __init__(self, data_stream: StreamLike, buffer_size: int,
                  **kwargs: Any) -> None:
@@ -85,9 +86,10 @@ class ShuffleBuffer(SeededTransformer):
         self.buffer_size = positive('buffer_size', buffer_size)
         super().__init__(data_stream, True, **kwargs)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._held = _Held(0, None)
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next example.

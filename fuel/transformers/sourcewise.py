@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from fuel.epochs.traits import keeps_of
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.transformers.agnostic import AgnosticTransformer
@@ -102,7 +103,7 @@ class SourcewiseTransformer(Transformer):
         SourceType or None
             None, the default, if nothing is known of them.
         """
-        return known if self._keeps_types else None
+        return known.kept(keeps_of(self))
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:

@@ -159,6 +159,7 @@ class Standardization(FittedStage):
     """
 
     pure = True
+    keeps_rows = True
     _parameters_class = StandardizationParameters
     _fit = 'fit_standardization'
 

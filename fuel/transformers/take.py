@@ -3,9 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuel.transformers.base import ALL
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import can_seek
-from fuel.transformers.base import Transformer, length_of
+from fuel.sharding.pipeline import can_seek
+from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import Transformer
 from fuel.transformers.plans import TakePlan
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import not_negative
@@ -33,7 +35,7 @@ class Take(Transformer):
 
     epoch_attributes = (*Transformer.epoch_attributes, '_taken')
     _taken = 0
-    _keeps_types = True
+    keeps = ALL
     # Ranks that each take so many would take more in all.
     counts_all_items = True
 
@@ -42,9 +44,10 @@ class Take(Transformer):
         super().__init__(data_stream, data_stream.produces_examples, **kwargs)
         self.count = not_negative('count', count)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._taken = 0
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> Any:
         """Return the next item; StopIteration after `count`.
@@ -76,6 +79,7 @@ class Take(Transformer):
         """Go on counting from there."""
         self._taken = not_negative('taken', leftover)
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         length = length_of(self.data_stream)
         return None if length is None else min(length, self.count)

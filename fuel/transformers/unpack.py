@@ -6,7 +6,7 @@ from typing import Any
 
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.sharding import can_seek_rows
+from fuel.sharding.pipeline import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
 from fuel.transformers.partial_batch import PartialBatch
@@ -63,9 +63,10 @@ class Unpack(Transformer):
                 for source, part in labels.items()})
         super().__init__(data_stream, produces_examples=True, **kwargs)
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self.data = None
-        super()._start_epoch()
+        super().start_epoch()
 
     def known_types(self) -> SourceTypes:
         """Return the types of examples."""

@@ -263,6 +263,7 @@ class Whitening(FittedStage):
     """
 
     pure = True
+    keeps_rows = True
     _parameters_class = WhiteningParameters
     _fit = 'fit_whitening'
 

@@ -1,24 +1,100 @@
 """Base of the stages that workers run: of this host, or of a cluster."""
 from __future__ import annotations
 
-import weakref
 from contextlib import suppress
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import check_one_to_one
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.state import RUNNING, state_between
-from fuel.epochs.sealing import Identified, identified
-from fuel.iterator import DataIterator
+from fuel.epochs.encoded import Identified
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import RUNNING, as_state
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.profiling.report import StageProfile
-from fuel.streams.base import AbstractDataStream
-from fuel.transformers.base import Transformer, length_of
+from fuel.streams.stage import StreamStage
+from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import ALL, Transformer
 from fuel.typing import Batch, State, StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.global_random import GeneratorSource
-from fuel.workers.remote_stream import RemoteStream, session_of
+from fuel.workers.remote_stream import (
+    RemoteStage,
+    RemoteStream,
+    session_of,
+)
 from fuel.workers.team import Team, WorkerSession
+
+
+class TeamStage(RemoteStage):
+    """A stream whose epochs a team of workers makes.
+
+    A state is that of the stream that is read, so it fits that stream too.
+    """
+
+    __slots__ = ()
+
+    def begin(self, epoch: Epoch) -> None:
+        """Open a session, which takes up a state that was loaded."""
+        runtime = self.runtime
+        with runtime.lock:
+            resumed = runtime.resumed()
+            self.stream.session = self.stream._open_session()
+            runtime.pending = None
+            StreamStage.begin(self, epoch)
+            if resumed is not None:
+                epoch.position = resumed['position']
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch for the one made last, and hold it."""
+        super().adopt(epoch, iterator)
+        self.runtime.hold(epoch, iterator)
+
+    def position(self, epoch: Epoch) -> State:
+        """Return the state of its input after what was delivered."""
+        return as_state((session_of(epoch) or self.stream.session).state())
+
+    def state_of(self, epoch: Epoch) -> State:
+        """Return the state of its input after what was delivered."""
+        return self.position(epoch)
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state of its input while no epoch is running."""
+        stream, last = self.stream, self.stream._last_session()
+        state = stream._after if last is None else as_state(last.state())
+        if state is None:
+            return self._input.state_between(epoch)
+        if state['epoch'] != RUNNING:
+            return as_state(state)
+        # That epoch was left, so the state is that of the next.
+        if stream._next is None:
+            after, calls = stream._after, stream._calls
+            stream._next = stream._open_session()
+            stream._after, stream._calls = after, calls
+        return as_state(stream._next.state())
+
+    def identify(self, state: State) -> Identified:
+        """Return a copy of a state, with the fingerprint of its input."""
+        return self._input.identify(state)
+
+    def check(self, state: Any) -> State:
+        """Return a checked copy of the state of its input."""
+        return self._input.check(state)
+
+    def load(self, state: State) -> None:
+        """Take up a state: the workers load it."""
+        runtime = self.runtime
+        with runtime.lock:
+            runtime.pending = state
+            self.stream._next = None
+
+    def set_generators(self, state: State) -> None:
+        """Do nothing: the stream that the workers run loads the state."""
+
+    @property
+    def _input(self) -> Stage:
+        """The stream that is read, as a stage."""
+        return stage_of(self.stream.data_stream)
 
 
 class WorkerStage(RemoteStream, Transformer):
@@ -41,13 +117,15 @@ class WorkerStage(RemoteStream, Transformer):
         self._calls: tuple[str, ...] = ()
         self._generators = GeneratorSource()
 
+    __fuel_stage__ = TeamStage
     # Its items are those of the stream that it reads.
     passes_items_on = True
-    _keeps_types = True
+    keeps = ALL
     # The session of the next epoch, if its state was asked for.
     _next: WorkerSession | None = None
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch of `data_stream` has."""
         return length_of(self.data_stream)
 
     @property
@@ -109,57 +187,6 @@ class WorkerStage(RemoteStream, Transformer):
         """Leave the epochs that nobody reads any more."""
         for epoch in runtime_of(self).release_left():
             session_of(epoch).leave()
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        super()._adopt_epoch(epoch, iterator)
-        runtime_of(self).holders.append((weakref.ref(iterator), epoch))
-
-    # A state is that of the wrapped stream, so it fits that stream too.
-
-    def _epoch_position(self, epoch: Epoch) -> State:
-        """Return the wrapped stream's state after what was delivered."""
-        return _state_of_session(session_of(epoch) or self.session)
-
-    def _state_of(self, epoch: Epoch) -> State:
-        return self._epoch_position(epoch)
-
-    def _state_between_epochs(self, epoch: str) -> State:
-        last = self._last_session()
-        state = self._after if last is None else _state_of_session(last)
-        if state is None:
-            return state_between(self.data_stream, epoch)
-        if state['epoch'] != RUNNING:
-            return state
-        # That epoch was left, so the state is that of the next.
-        if self._next is None:
-            after, calls = self._after, self._calls
-            self._next = self._open_session()
-            self._after, self._calls = after, calls
-        return _state_of_session(self._next)
-
-    def _begin_epoch(self, epoch: Epoch) -> None:
-        runtime = runtime_of(self)
-        with runtime.lock:
-            pending = runtime.pending
-            self.session = self._open_session()
-            runtime.pending = None
-            AbstractDataStream._begin_epoch(self, epoch)
-            if pending is not None and pending['epoch'] == RUNNING:
-                epoch.position = pending['position']
-
-    def _check_state(self, state: object) -> State:
-        checked: State = self.data_stream._check_state(state)
-        return checked
-
-    def _identified(self, state: State) -> Identified:
-        return identified(self.data_stream, state)
-
-    def _load_checked(self, state: State) -> None:
-        # The wrapped stream runs in the worker, and so it is loaded there.
-        runtime = runtime_of(self)
-        with runtime.lock:
-            runtime.pending = state
-            self._next = None
 
     @property
     def worker_pids(self) -> list[int]:
@@ -228,10 +255,3 @@ class WorkerStage(RemoteStream, Transformer):
         for name in ('_team', '_next', '_only_measured'):
             state.pop(name, None)
         return state
-
-
-def _state_of_session(session: WorkerSession) -> State:
-    state = session.state()
-    if isinstance(state, Exception):
-        raise state
-    return state

@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import functools
 import inspect
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import BuiltinFunctionType, WrapperDescriptorType
 from itertools import takewhile
-from typing import Self
+from typing import Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
-from fuel.utils.overrides import is_own
+from fuel.utils.overrides import class_hook, is_own
 
+Value = TypeVar('Value')
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -89,6 +91,44 @@ parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
     functools.lru_cache(512)(_parameters_of))
 
 
+# Attributes that hold an argument under another name.
+_ATTRIBUTES = {'examples': 'indices'}
+
+
+def kept_arguments(owner: object) -> Mapping[str, object]:
+    """Return the arguments of an object that a saved state must fit, by
+    name."""
+    hook = class_hook(owner, 'kept_arguments')
+    kept: Mapping[str, object] = (
+        _kept_by_name(owner) if hook is None else hook(owner))
+    return kept
+
+
+def _kept_by_name(owner: object) -> Mapping[str, object]:
+    """Return the arguments that an object keeps under their names."""
+    present = vars(owner)
+    return {name: present[attribute] if attribute in present
+            else present.get(hidden)
+            for name, attribute, hidden in _saved_arguments(type(owner))}
+
+
+def _find_saved_arguments(cls: type) -> tuple[tuple[str, str, str], ...]:
+    """Return the arguments that a state must fit, and the attributes that
+    hold them, without and with an underscore."""
+    # A generator is described by its kind, and its state is saved.
+    left_out = {'rng'}
+    for base in cls.__mro__:
+        if issubclass(base, NamedArguments):
+            left_out.update(base.unsaved_arguments)
+    return tuple([
+        (name, _ATTRIBUTES.get(name, name), f'_{_ATTRIBUTES.get(name, name)}')
+        for name in sorted(parameters_of(cls).keys() - left_out)])
+
+
+_saved_arguments: Callable[[type], tuple[tuple[str, str, str], ...]] = (
+    functools.lru_cache(512)(_find_saved_arguments))
+
+
 class NamedArguments:
     """Base of classes that name an unknown keyword, and the nearest known.
 
@@ -131,6 +171,20 @@ class NamedArguments:
             # Python leaves this to the class that has `__new__`.
             raise TypeError(f'{cls.__name__}() takes no arguments')
         return new(cls)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit, by name.
+
+        A hook for classes that keep an argument under another name, or
+        depend on something that is none.
+
+        Returns
+        -------
+        mapping of str to object
+            Defaults to the attributes with the names of the arguments, but
+            for those in `unsaved_arguments`. None stands for nothing.
+        """
+        return _kept_by_name(self)
 
 
 def _overrides_nothing(cls: type[NamedArguments]) -> bool:
@@ -185,3 +239,52 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
     return TypeError(
         f'{cls.__name__} takes no argument {name!r}: {hint}it takes '
         + ', '.join(known))
+
+
+def safely(default: Value, function: Callable[..., Value],
+           *args: object) -> Value:
+    """Return what a function returns, or a default if it raises."""
+    try:
+        return function(*args)
+    except Exception:  # noqa: BLE001 (a description never raises)
+        return default
+
+
+def one_line(subject: object) -> str:
+    """Return a class and its arguments, as far as the object keeps them."""
+    arguments = safely(list[str](), _arguments, subject)
+    return f'{type(subject).__name__}({", ".join(arguments)})'
+
+
+_short = reprlib.Repr()
+_short.maxlist = _short.maxtuple = 4
+_short.maxstring = _short.maxother = 40
+
+
+def _arguments(subject: object) -> list[str]:
+    found = []
+    for name in parameters_of(type(subject)):
+        kept = vars(subject)
+        attribute = 'indices' if name == 'examples' else name
+        if attribute not in kept:
+            continue
+        value = kept[attribute]
+        default = parameters_of(type(subject))[name].default
+        if value is None or value is default:
+            continue
+        found.append(f'{name}={_value(value)}')
+    return found
+
+
+def _value(value: object) -> str:
+    if isinstance(value, range) and value == range(len(value)):
+        return str(len(value))
+    if isinstance(value, (bool, int, float, str, range)):
+        return _short.repr(value)
+    if isinstance(value, (list, tuple)):
+        text = '[' + ', '.join(map(_value, value[:3]))
+        return f'{text}, ... {len(value)} in all]' if len(value) > 3 else (
+            text + ']')
+    if hasattr(value, 'get_request_iterator'):
+        return one_line(value)
+    return f'<{type(value).__name__}>'

@@ -20,6 +20,15 @@ def is_own(cls: type) -> bool:
     return cls.__module__.partition('.')[0] == 'fuel'
 
 
+def class_hook(owner: object, name: str) -> Callable[..., Any] | None:
+    """Return a hook that an object's class has, None if it has none.
+
+    What is no function, or set on the object, means something else.
+    """
+    return next((vars(cls)[name] for cls in type(owner).__mro__
+                 if name in vars(cls) and callable(vars(cls)[name])), None)
+
+
 def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
     """Return whether a method may stand in for others of an object.
 
@@ -27,7 +36,7 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
     but not the method, nor where one of Fuel's own was replaced.
     """
     hooks = tuple(hooks)
-    if not vars(instance).keys().isdisjoint(hooks):
+    if not getattr(instance, '__dict__', {}).keys().isdisjoint(hooks):
         return False
     found = False
     for cls in type(instance).__mro__:

@@ -14,7 +14,8 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.epochs.pipeline import child_streams
-from fuel.epochs.state import RUNNING, present_state
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import RUNNING, Unavailable
 from fuel.epochs.state_delta import Changes, StateDelta
 from fuel.kernels.memory import address_of, empty
 from fuel.kernels.outputs import Placement, placed
@@ -50,8 +51,8 @@ class Made(NamedTuple):
     description: Any = None
     extents: list[Extent] | None = None
     error: Exception | None = None
-    changes: Changes | Exception | None = None
-    state: State | Exception | None = None
+    changes: Changes | Unavailable | None = None
+    state: State | Unavailable | None = None
     is_end: bool = False
     placement: Placement | None = None
 
@@ -185,11 +186,11 @@ class BatchMaker(Generic[Description]):
 
     def _end(self, placement: Placement | None = None) -> Made:
         self.ended = True
-        state: State | Exception
+        state: State | Unavailable
         try:
-            state = present_state(self.stream)
+            state = stage_of(self.stream).state()
         except Exception as error:  # noqa: BLE001 - raised if it is wanted
-            state = error
+            state = Unavailable(error)
         return Made([], state=state, is_end=True, placement=placement)
 
 
@@ -218,7 +219,7 @@ def open_epoch(stream: Any, state: State | None = None, after: bool = False,
                calls: Sequence[str] = ()) -> Any:
     """Return an iterator of the epoch that begins at, or after, a state."""
     if state is not None:
-        stream._load_checked(state)
+        stage_of(stream).load(state)
         if after and state['epoch'] == RUNNING:
             # That epoch was left; the one that follows is wanted.
             stream.get_epoch_iterator()

@@ -6,6 +6,7 @@ import pickle
 
 import numpy
 
+from fuel.epochs.state import Unavailable
 from fuel.transport.batches import dump
 from fuel.typing import Batch
 from fuel.workers.batch_maker import Buffers
@@ -51,8 +52,9 @@ def encode(batch: Batch) -> tuple[bytes, Buffers]:
 
 
 def pickle_state(state: object) -> bytes:
-    """Return a state, or the exception in its place, pickled."""
+    """Return a state, or why there is none, pickled."""
     try:
         return pickle.dumps(state)
     except Exception:  # noqa: BLE001 - pickling runs any code
-        return pickle.dumps(TypeError(str(state)))
+        reason = state.reason if isinstance(state, Unavailable) else state
+        return pickle.dumps(Unavailable(TypeError(str(reason))))

@@ -5,6 +5,7 @@ import pickle
 from collections import deque
 from typing import NamedTuple
 
+from fuel.epochs.state import Unavailable
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.transport.channel import Message
@@ -29,8 +30,8 @@ class RemoteEpoch:
         self.taken = 0
         self.items: deque[Message] = deque()
         self.opened = False
-        self.base: State | Exception = WorkerError(
-            'the worker has not begun the epoch')
+        self.base: State | Unavailable = Unavailable(WorkerError(
+            'the worker has not begun the epoch'))
         self.failure: Exception | None = None
         self.final: bytes | None = None
 
@@ -38,7 +39,8 @@ class RemoteEpoch:
         """Record that the worker has begun the epoch, or could not."""
         self.opened = True
         if failed:
-            self.base = self.failure = pipeline_error(answer)
+            self.failure = pipeline_error(answer)
+            self.base = Unavailable(self.failure)
         else:
             self.base = pickle.loads(answer)
 
@@ -50,15 +52,15 @@ class Receipt(NamedTuple):
     `changes`: pickled differences of the state after it.
     """
 
-    base: State | Exception
+    base: State | Unavailable
     changes: bytes
 
-    def state(self) -> State | Exception:
+    def state(self) -> State | Unavailable:
         """Return the state after it, or why there is none."""
         changes = pickle.loads(self.changes) if self.changes else None
-        if isinstance(self.base, Exception) or changes is None:
+        if isinstance(self.base, Unavailable) or changes is None:
             return self.base
-        if isinstance(changes, Exception):
+        if isinstance(changes, Unavailable):
             return changes
         state: State = changed(self.base, changes)
         return state

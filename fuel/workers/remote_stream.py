@@ -7,8 +7,9 @@ from typing import Any
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
-from fuel.iterator import DataIterator
+from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.streams.base import AbstractDataStream
+from fuel.streams.stage import StreamStage
 from fuel.typing import Batch
 from fuel.workers.session import RemoteSession
 
@@ -16,6 +17,29 @@ from fuel.workers.session import RemoteSession
 # and after which the stream is closed although it does not stop.
 _RETRY = 0.1
 _PATIENCE = 5.0
+
+
+class RemoteStage(StreamStage):
+    """A stream whose epochs are made in another process."""
+
+    __slots__ = ()
+
+    def begin(self, epoch: Epoch) -> None:
+        """Open a session, which belongs to the epoch."""
+        with self.lock:
+            self.stream.session = self.stream._open_session()
+            super().begin(epoch)
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch for the one made last, with its session."""
+        super().adopt(epoch, iterator)
+        # A finished epoch lets go of its attributes, but not of this.
+        session = epoch.attributes.get('session', session_of(epoch))
+        vars(epoch)['session'] = epoch.pending_item = session
+
+    def only_counts(self, epoch: Epoch) -> bool:
+        """Return False: what the other process keeps may change."""
+        return False
 
 
 class RemoteStream(AbstractDataStream):
@@ -26,12 +50,13 @@ class RemoteStream(AbstractDataStream):
     `session`: that of the epoch iterator that is reading, or read last.
     """
 
+    __fuel_stage__ = RemoteStage
     epoch_attributes: tuple[str, ...] = ('session',)
     session: Any
     # What the next epoch comes after if there is no session.
     _after: Any = None
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
         """Do not read a data stream here, as a transformer does."""
 
     def _open_session(self) -> RemoteSession[Any]:
@@ -49,17 +74,6 @@ class RemoteStream(AbstractDataStream):
         """Return the session of the epoch made last, None if there is none."""
         epoch = runtime_of(self).epoch
         return None if epoch is None else session_of(epoch)
-
-    def _begin_epoch(self, epoch: Epoch) -> None:
-        with runtime_of(self).lock:
-            self.session = self._open_session()
-            super()._begin_epoch(epoch)
-
-    def _adopt_epoch(self, epoch: Epoch, iterator: DataIterator) -> None:
-        super()._adopt_epoch(epoch, iterator)
-        # A finished epoch lets go of its attributes, but not of this.
-        session = epoch.attributes.get('session', session_of(epoch))
-        vars(epoch)['session'] = epoch.pending_item = session
 
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""

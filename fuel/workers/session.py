@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from fuel.epochs.state import available
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.typing import Batch, State
 
@@ -74,9 +75,7 @@ class RemoteSession(PendingItem, Generic[Source]):
         """Report that nobody reads the epoch any more."""
 
     def __reduce__(self) -> Any:
-        state = self.state()
-        if isinstance(state, Exception):
-            raise state
+        state = available(self.state())
         return _restored, (type(self), state, self.is_over)
 
 

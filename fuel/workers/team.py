@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from fuel.epochs.state import Unavailable
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.meter import total
@@ -187,10 +188,10 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         """Go on, in another team, where the reader is."""
         if self.has_begun():
             state = self.state()
-            if isinstance(state, Exception):
+            if isinstance(state, Unavailable):
                 assert self.team is not None
-                state.add_note(str(self.team.error))
-                raise state
+                state.reason.add_note(str(self.team.error))
+                raise state.reason
             self.resume, self.after, self.calls = state, False, ()
         self.begin(source())
 
@@ -206,36 +207,36 @@ class WorkerSession(RemoteSession[Callable[[], Team]]):
         # What was delivered last came from this part.
         return self.parts[max(0, self.delivered - 1) % len(self.parts)].opened
 
-    def state(self) -> State | Exception:
+    def state(self) -> State | Unavailable:
         """Return the wrapped stream's state after what was delivered."""
         if self.parts:
             self.commit_delivered()
             if self.is_over:
                 for part in self.parts:
                     if part.final is not None:
-                        state: State | Exception = pickle.loads(part.final)
+                        state: State | Unavailable = pickle.loads(part.final)
                         return state
             state = self._state_of_parts()
-            if (self.has_begun() or not isinstance(state, Exception)
+            if (self.has_begun() or not isinstance(state, Unavailable)
                     or self.resume is None or self.after):
                 return state
         assert self.resume is not None
         return self.resume
 
-    def _state_of_parts(self) -> State | Exception:
+    def _state_of_parts(self) -> State | Unavailable:
         if self.latest is not None:
             return self.latest.state()
         assert self.team is not None
         try:
             self.team.workers[0].wait_until_open(self.parts[0])
         except WorkerError as error:
-            return error
+            return Unavailable(error)
         return self.parts[0].base
 
     def last_state(self) -> State | None:
         """Return the state that an epoch comes after; None if unknown."""
         state = self.state()
-        if not isinstance(state, Exception):
+        if not isinstance(state, Unavailable):
             return state
         return None if self.has_begun() else self.resume
 

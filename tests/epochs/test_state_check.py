@@ -328,16 +328,6 @@ def test_state_of_a_users_scheme_fits_whatever_its_arguments_are_called():
         numbers(Share(1)).load_state_dict(state)
 
 
-def test_old_state_without_arguments_of_a_users_stage_is_accepted():
-    """States did not hold those that are called as some of Fuel's."""
-    state = stage_with('device', 1).state_dict()
-    del state['stream']['device'], state['crc']
-    stage_with('device', 2).load_state_dict(state)
-    del state['stream']['mapping']
-    with pytest.raises(StateMismatchError, match='mapping was None'):
-        stage_with('device', 2).load_state_dict(state)
-
-
 @pytest.mark.parametrize('arguments', [
     {'folder': 'b'}, {'load_in_memory': True}, {'driver': 'core'},
     {'cache_bytes': 0}, {'sort_indices': False}, {'num_threads': 2},

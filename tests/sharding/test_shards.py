@@ -237,7 +237,7 @@ class Store(dict):
 
 def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
     """Each rank is a process with the counts of its own."""
-    from fuel.epochs import process_group
+    from fuel.sharding import agreement as process_group
     store = Store()
     monkeypatch.setitem(sys.modules, 'torch.distributed',
                         types.SimpleNamespace(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset, IterableDataset
-from fuel.epochs import planned
+from fuel.sharding import planned
 from fuel.epochs.pipeline import skip
 from fuel.exceptions import StateMismatchError
 from fuel.schemes import (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.pipelines import PIPELINES, build, write_files
 
-from fuel.epochs.state import present_state
+from fuel.epochs.state_delta import state_of
 from fuel.epochs.state_delta import StateDelta, changed, changes
 from fuel.exceptions import StateMismatchError
 
@@ -66,4 +66,4 @@ def test_course_follows_every_pipeline(name, tmp_path):
     course = StateDelta(iterator)
     for _ in zip(iterator, range(6), strict=False):
         assert (json.dumps(changed(course.base, course.changes(iterator)))
-                == json.dumps(present_state(iterator)))
+                == json.dumps(state_of(iterator)))

@@ -14,6 +14,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
+from fuel.epochs.state import Unavailable, available
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
 from fuel.interop.ray.actor import Answer, Kind
@@ -74,14 +75,12 @@ class ActorEpoch(RemoteEpoch):
         """
         if self.changes is None and self.is_fresh:
             return self.options
-        if isinstance(self.base, Exception):
-            raise self.base
-        state = self.base
+        state = available(self.base)
         options = {**self.options, 'after': False, 'calls': ()}
         if self.changes is not None:
             steps = pickle.loads(self.changes) if self.changes else None
-            if isinstance(steps, Exception):
-                raise steps
+            if isinstance(steps, Unavailable):
+                raise steps.reason
             if steps is not None:
                 state = changed(state, steps)
             if 'share' in options:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from fuel.epochs.sharding import length_of
+from fuel.epochs.pipeline import length_of
 from fuel.interop.torch.ranks import RankShare
 from fuel.typing import StreamLike
 

@@ -5,7 +5,7 @@ import weakref
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from fuel.epochs.sharding import sharding_of
+from fuel.sharding.pipeline import sharding_of
 from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
 from fuel.utils.forks import Step, at_fork, for_each

@@ -46,6 +46,7 @@ class CenterCrop(FixedSizeStage):
     """
 
     pure = True
+    keeps_rows = True
     shape_argument = 'window_shape'
 
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],

@@ -11,7 +11,7 @@ import numpy
 from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
-from fuel.transformers.base import length_of
+from fuel.epochs.pipeline import length_of
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
                                           as_shape, map_images)
 from fuel.transformers.provenance import name_examples
@@ -221,7 +221,8 @@ class ImagesFromBytes(ImageStage):
                 type(self).__name__, bad, where, self.num_skipped,
                 f': {which}' if which else '')
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         if self.on_error == 'skip' or self.iteration_scheme is not None:
             return None
         return length_of(self.data_stream)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 
+from fuel.transformers.base import ALL
 from fuel.kernels import mirror_images
 from fuel.transformers.image.base import Images, ImageStage, is_stacked
 from fuel.transformers.seeded import SeededTransformer
@@ -44,7 +45,8 @@ class RandomHorizontalFlip(SeededTransformer, ImageStage):
     (array([[[3, 2, 1]]]),)
     """
 
-    _keeps_types = True
+    keeps_rows = True
+    keeps = ALL
 
     def __init__(self, data_stream: StreamLike, probability: float = .5,
                  **kwargs: Any) -> None:

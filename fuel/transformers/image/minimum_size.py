@@ -59,6 +59,7 @@ class MinimumImageDimensions(ImageStage):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
                  resample: str = 'nearest', **kwargs: Any) -> None:

@@ -60,6 +60,7 @@ class Normalize(ImageStage):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, mean: ArrayLike = 0.,
                  deviation: ArrayLike = 1., scale: float = 1.,

@@ -50,6 +50,7 @@ class Resize(FixedSizeStage):
     """
 
     pure = True
+    keeps_rows = True
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  resample: str = 'bilinear', **kwargs: Any) -> None:

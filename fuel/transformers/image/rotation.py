@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from fuel.transformers.base import ALL
 from fuel.transformers.image.base import Images, ImageStage, map_images
 from fuel.transformers.image.legacy_draws import draw_uniform
 from fuel.transformers.image.resampling import (ROTATION_FILTERS,
@@ -58,7 +59,8 @@ class Random2DRotation(RandomTransformer, ImageStage):
             [2, 1, 4]]])
     """
 
-    _keeps_types = True
+    keeps_rows = True
+    keeps = ALL
 
     def __init__(self, data_stream: StreamLike,
                  maximum_rotation: float = math.pi, resample: str = 'nearest',

@@ -10,14 +10,18 @@ import numpy
 from fuel.config_parser import config
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.sharding import can_seek
+from fuel.sharding.pipeline import can_seek
 from fuel.epochs.state import as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
-from fuel.transformers.base import length_of
+from fuel.epochs.pipeline import length_of
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import Finish, MixtureReader
-from fuel.transformers.mixture.sharing import MixturePlan, SharedMixture
+from fuel.transformers.mixture.sharing import (
+    MixturePlan,
+    SharedMixture,
+    SharedStage,
+)
 from fuel.transformers.mixture.weights import MixtureWeights, Weights
 from fuel.transformers.source_names import labels_of
 from fuel.typing import AxisLabels, Batch, EpochReader, State, StreamLike
@@ -26,6 +30,27 @@ from fuel.utils.overrides import covers
 
 #: Streams to mix, by name or in order.
 Streams: TypeAlias = 'Mapping[str, StreamLike] | Iterable[StreamLike]'
+
+
+class MixStage(SharedStage):
+    """A mixture, whose streams may go on in the next epoch."""
+
+    __slots__ = ()
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state while no epoch is running."""
+        state = super().state_between(epoch)
+        carried = self.stream._carried
+        if carried is not None:
+            state['children'] = [
+                as_state(position_of(iterator)) for iterator in carried]
+        return state
+
+    def copy(self) -> Any:
+        """Return a copy: the epochs to go on with are not its own."""
+        ours = super().copy()
+        vars(ours).pop('_carried', None)
+        return ours
 
 
 class Mix(SharedMixture):
@@ -114,6 +139,8 @@ class Mix(SharedMixture):
     {'small': 8, 'large': 3}
 
     """
+
+    __fuel_stage__ = MixStage
 
     def __init__(self, data_streams: Streams, weights: Weights | None = None,
                  *, stop: Stop = 'first', epoch_size: int | None = None,
@@ -272,7 +299,8 @@ class Mix(SharedMixture):
     def skip(self, count: int) -> None:
         """Do nothing: the next read skips what the requests left out."""
 
-    def _length(self) -> int | None:
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
         return self._share_of(self._total())
 
     def _total(self) -> int | None:
@@ -301,14 +329,6 @@ class Mix(SharedMixture):
         """Take up what :meth:`get_leftover` returned."""
         assert self._mixture is not None
         self._mixture.load(leftover)
-
-    def _state_between_epochs(self, epoch: str) -> State:
-        state = super()._state_between_epochs(epoch)
-        if self._carried is not None:
-            state['children'] = [
-                as_state(position_of(iterator))
-                for iterator in self._carried]
-        return state
 
     def close(self) -> None:
         """Close all streams."""

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.epochs.pipeline import is_skippable, skip
-from fuel.epochs.planned import items_of
-from fuel.epochs.sharding import can_seek
+from fuel.sharding.planned import items_of
+from fuel.sharding.pipeline import can_seek
 from fuel.schemes.shard import place_of_rank
-from fuel.transformers.base import length_of
+from fuel.epochs.pipeline import length_of
 from fuel.transformers.mixture.position import Counts, Mixture
 from fuel.typing import Batch
 

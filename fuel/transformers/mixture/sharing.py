@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.planned import (
+from fuel.sharding.planned import (
     ENDLESS,
     ItemPlan,
     Standing,
@@ -14,8 +14,8 @@ from fuel.epochs.planned import (
     seek,
     source_of,
 )
-from fuel.epochs.pipeline import is_one_to_one
-from fuel.epochs.sharding import batch_size_of, can_seek, copied_pipeline
+from fuel.epochs.stage import stage_of
+from fuel.sharding.pipeline import batch_size_below, can_seek, copied_pipeline
 from fuel.epochs.state import position_of
 from fuel.schemes.iteration_scheme import ShardedScheme
 from fuel.schemes.shard import Shard, num_of_rank
@@ -24,7 +24,35 @@ from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import Finish, MixtureReader
 from fuel.transformers.plans import RowPlan
 from fuel.transformers.several import SeveralStreams
-from fuel.typing import Batch
+from fuel.streams.stage import StreamStage
+from fuel.typing import Batch, StreamLike
+
+
+class SharedStage(StreamStage):
+    """A mixture whose order several ranks share."""
+
+    __slots__ = ()
+
+    def mark_as_sought(self) -> None:
+        """Prepare a copy whose items are asked for in any order."""
+        self.stream.is_sought = self.can_plan
+
+    def share_in_order(self, shard: Shard) -> None:
+        """Take a rank's share of items that are read in order."""
+        stream = self.stream
+        if shard.splits or shard.uneven == 'pad':
+            raise ValueError(
+                f'{self.name} mixes {stream._read_in_order()}, of which no '
+                'item is known without those before it: ranks can '
+                "take every n-th item, by='batch' with uneven='uneven' or "
+                f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}; "
+                'or mix data sets that take indices, and put the stages that '
+                'depend on the data behind the mixture')
+        copies: dict[int, StreamLike] = {}
+        # One stream may be mixed with itself.
+        self.replace_inputs([
+            copied_pipeline(child, copies) for child in self.inputs])
+        stream.iteration_scheme = ShardedScheme(self.scheme, shard)
 
 
 class SharedMixture(SeveralStreams):
@@ -34,6 +62,7 @@ class SharedMixture(SeveralStreams):
     Of others a rank reads the items of all, and leaves out those of others.
     """
 
+    __fuel_stage__ = SharedStage
     epoch_attributes = (*SeveralStreams.epoch_attributes, '_mixture')
     names: tuple[str, ...]
     stop: Stop
@@ -52,7 +81,7 @@ class SharedMixture(SeveralStreams):
     @property
     def can_plan(self) -> bool:
         """Whether any item can be made without those before it (bool)."""
-        return is_one_to_one(self) and all(
+        return stage_of(self).traits.one_to_one and all(
             can_seek(stream, forward=True) for stream in self.data_streams)
 
     def count_items(self, epoch: Epoch) -> int:
@@ -72,25 +101,8 @@ class SharedMixture(SeveralStreams):
     def split_size(self) -> int | None:
         """Return the size of the smallest batches, None if ranks cannot
         split those of each stream."""
-        sizes = [batch_size_of(stream) for stream in self.data_streams]
+        sizes = [batch_size_below(stream) for stream in self.data_streams]
         return None if None in sizes else min(filter(None, sizes))
-
-    def _take_share(self, shard: Shard) -> None:
-        """Take a rank's share of items that are read in order."""
-        if shard.splits or shard.uneven == 'pad':
-            raise ValueError(
-                f'{type(self).__name__} mixes {self._read_in_order()}, of '
-                'which no item is known without those before it: ranks can '
-                "take every n-th item, by='batch' with uneven='uneven' or "
-                f"'drop', not by={shard.by!r} with uneven={shard.uneven!r}; "
-                'or mix data sets that take indices, and put the stages that '
-                'depend on the data behind the mixture')
-        copies: dict[int, Any] = {}
-        # One stream may be mixed with itself.
-        self.data_streams = tuple([
-            copied_pipeline(stream, copies)
-            for stream in self.data_streams])
-        self.iteration_scheme = ShardedScheme(self.iteration_scheme, shard)
 
     def _read_in_order(self) -> str:
         """Return the stream that is to blame, or what is, for an error."""

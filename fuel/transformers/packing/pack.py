@@ -177,12 +177,13 @@ class Pack(Transformer):
             return PackingReport(self.length)
         return self._packed.report()
 
-    def _start_epoch(self) -> None:
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
         self._packed = PackedEpoch(
             self.length, self.window, self.too_long, self.dtype,
             tuple(self.data_stream.sources),
             bool(self.data_stream.produces_examples))
-        super()._start_epoch()
+        super().start_epoch()
 
     def get_data(self, request: Request = None) -> tuple[Any, ...]:
         """Return the next row, or batch of rows.

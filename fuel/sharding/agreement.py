@@ -5,15 +5,17 @@ import collections
 import zlib
 from typing import Any
 
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.datasets import num_examples_of
+from fuel.epochs.stage import stage_of
 from fuel.schemes.shard import Shard
+from fuel.typing import StreamLike
 from fuel.utils.ranks import process_group
 
 # How often this process has shared a pipeline, by its description.
 counts: collections.Counter[str] = collections.Counter()
 
 
-def check_agreement(stream: Any, shard: Shard) -> None:
+def check_agreement(stream: StreamLike, shard: Shard) -> None:
     """Refuse a share that does not fit those of other ranks.
 
     Where `torch.distributed` is initialised, its store holds what the first
@@ -43,11 +45,11 @@ def _store() -> Any:
     return None if find is None else find()
 
 
-def _names(stream: Any) -> str:
+def _names(stream: StreamLike) -> str:
     """Return what ranks say alike of a pipeline: the names in it."""
+    stage = stage_of(stream)
     parts = [type(stream).__qualname__, repr(tuple(stream.sources))]
-    dataset = getattr(stream, 'dataset', None)
-    if dataset is not None:
-        parts += [type(dataset).__qualname__,
-                  repr(getattr(dataset, 'num_examples', None))]
-    return '/'.join([*parts, *map(_names, child_streams(stream))])
+    if stage.dataset is not None:
+        parts += [type(stage.dataset).__qualname__,
+                  repr(num_examples_of(stage.dataset))]
+    return '/'.join([*parts, *map(_names, stage.inputs)])

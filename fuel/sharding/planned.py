@@ -8,18 +8,18 @@ need and no others.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import skip
-from fuel.epochs.runtime import lock_of
+from fuel.epochs.stage import stage_of
 from fuel.schemes.row_requests import RowRequests, marks
 from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
 from fuel.typing import Batch, StreamLike
 
 if TYPE_CHECKING:
-    from fuel.epochs.epoch import Epoch
     from fuel.iterator import DataIterator
 
 
@@ -89,16 +89,9 @@ class PlannedReader:
             return (self._read_rows() if self.shard.splits
                     else self._read_item())
 
-    @contextmanager
-    def _bound(self) -> Iterator[None]:
+    def _bound(self) -> AbstractContextManager[None]:
         """Let the stream show the attributes of the epoch."""
-        stream = self._stream()
-        with lock_of(stream):
-            self.epoch.bind(stream)
-            try:
-                yield
-            finally:
-                self.epoch.unbind(stream)
+        return stage_of(self._stream()).showing(self.epoch)
 
     def _read_item(self) -> Batch:
         first, total = self.epoch.requested, self.plan.num_items
@@ -242,8 +235,9 @@ ENDLESS = 2 ** 62
 
 def items_of(iterator: DataIterator) -> int:
     """Return how many items an epoch of a one-to-one pipeline has."""
-    if hasattr(iterator.data_stream, 'count_items'):
-        return int(iterator.data_stream.count_items(iterator.epoch))
+    counted = stage_of(iterator.data_stream).count_items(iterator.epoch)
+    if counted is not None:
+        return counted
     below = child_iterators_of(iterator)
     if below:
         return min(map(items_of, below))

@@ -1,0 +1,384 @@
+"""The contract of a stage: what the rest of Fuel asks of a stream.
+
+Nothing else asks a stream for names that not every stream has, or whether its
+class overrides a method. What Fuel's own classes answer is in
+:mod:`fuel.streams.stage`.
+"""
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from fuel.epochs.encoded import Identified, copied
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.read_options import Conversion
+from fuel.epochs.state import Position, Unavailable
+from fuel.epochs.traits import Traits, traits_of
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.kernels.stage_reader import BoundStageReader
+from fuel.schemes.iteration_scheme import batch_size_of, shard_of
+from fuel.schemes.shard import Shard
+from fuel.typing import (
+    Batch,
+    DatasetLike,
+    EpochReader,
+    RandomGenerator,
+    SchemeLike,
+    State,
+    StreamLike,
+)
+from fuel.utils.overrides import covers
+from fuel.utils.rng_state import is_generator
+
+class Stage:
+    """A stream, as the rest of Fuel sees it.
+
+    The answers of this class are those of any object with the members of
+    :class:`~fuel.typing.StreamLike`.
+    """
+
+    __slots__ = ('stream',)
+
+    def __init__(self, stream: object) -> None:
+        self.stream: Any = stream
+
+    @property
+    def name(self) -> str:
+        """The name of the class (str)."""
+        return type(self.stream).__name__
+
+    @property
+    def inputs(self) -> tuple[StreamLike, ...]:
+        """The streams that are read (tuple); () for one of a data set."""
+        several: tuple[StreamLike, ...] | None = getattr(
+            self.stream, 'data_streams', None)
+        if several is not None:
+            return tuple(several)
+        one: StreamLike | None = getattr(self.stream, 'data_stream', None)
+        return () if one is None else (one,)
+
+    @property
+    def reads_several(self) -> bool:
+        """Whether it reads any number of streams (bool)."""
+        return hasattr(self.stream, 'data_streams')
+
+    @property
+    def iterators(self) -> list[Any]:
+        """The epoch iterators of its inputs that are shown (list)."""
+        several: list[Any] | None = getattr(
+            self.stream, 'child_epoch_iterators', None)
+        if several is not None:
+            return list(several)
+        one = getattr(self.stream, 'child_epoch_iterator', None)
+        return [] if one is None else [one]
+
+    @property
+    def scheme(self) -> SchemeLike | None:
+        """The iteration scheme, if there is one."""
+        scheme: SchemeLike | None = getattr(
+            self.stream, 'iteration_scheme', None)
+        return scheme
+
+    @property
+    def dataset(self) -> DatasetLike | None:
+        """The data set, if one is read."""
+        dataset: DatasetLike | None = getattr(self.stream, 'dataset', None)
+        return dataset
+
+    @property
+    def generator(self) -> RandomGenerator | None:
+        """The random generator that is drawn from, if there is one."""
+        rng: RandomGenerator | None = getattr(self.stream, 'rng', None)
+        return rng if is_generator(rng) else None
+
+    # --- how items come of items -------------------------------------------
+
+    @property
+    def traits(self) -> Traits:
+        """How its items come of those of its inputs (Traits)."""
+        return traits_of(self.stream)
+
+    @property
+    def depends_on_data(self) -> bool:
+        """Whether what it keeps, and how far it came, depends on what it has
+        read (bool)."""
+        return not (self.traits.one_to_one
+                    or getattr(self.stream, 'passes_items_on', False))
+
+    @property
+    def counts_all_items(self) -> bool:
+        """Whether it counts the items of all ranks (bool)."""
+        return bool(getattr(self.stream, 'counts_all_items', False))
+
+    # --- the share of a rank -----------------------------------------------
+
+    @property
+    def own_shard(self) -> Shard | None:
+        """The share that is taken of its own items, if one is."""
+        return None
+
+    @property
+    def shard(self) -> Shard | None:
+        """The share that the pipeline takes, None if it takes all."""
+        return (self.own_shard or shard_of(self.scheme)
+                or self.shard_of_inputs)
+
+    @property
+    def shard_of_inputs(self) -> Shard | None:
+        """The share that the streams take which it reads, if they do."""
+        for stream in self.inputs:
+            found = stage_of(stream).shard
+            if found is not None:
+                return found
+        return None
+
+    @property
+    def bound_shard(self) -> Shard | None:
+        """The share that its position belongs to, if it belongs to one."""
+        return self.shard_of_inputs if self.depends_on_data else None
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether it can make any of its items from indices (bool)."""
+        return bool(
+            getattr(self.stream, 'can_plan', False)
+            and covers(self.stream, 'open_plan', (
+                'get_data', 'get_leftover', 'get_epoch_iterator')))
+
+    def copy(self) -> Any:
+        """Return a copy of the stream, which has no epoch."""
+        return copy.copy(self.stream)
+
+    def replace_inputs(self, streams: Sequence[StreamLike]) -> None:
+        """Let it read other streams."""
+        if self.reads_several:
+            self.stream.data_streams = tuple(streams)
+        elif streams:
+            self.stream.data_stream, = streams
+
+    def mark_as_sought(self) -> None:
+        """Prepare a copy whose items are asked for in any order."""
+
+    def take_share(self, shard: Shard) -> None:
+        """Take a rank's share of its own items, of which it has a plan."""
+        self.stream.sharding = shard
+
+    def share_in_order(self, shard: Shard) -> None:
+        """Take a rank's share of its own items, which are read in order."""
+        raise TypeError(
+            f'{self.name} cannot be sharded: it has neither an iteration '
+            'scheme nor a stream that it reads')
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether a plan makes its items where ranks share them (bool)."""
+        return hasattr(self.stream, 'open_plan')
+
+    def resume_plan(self, leftover: object) -> None:
+        """Give a plan what it needs of left-overs that were saved."""
+        resume = getattr(self.stream, 'resume_plan', None)
+        if resume is not None:
+            resume(leftover)
+
+    def split_size(self) -> int | None:
+        """Return the size of the batches that ranks can split."""
+        split = getattr(self.stream, 'split_size', None)
+        size: int | None = (
+            batch_size_of(self.scheme) if split is None else split())
+        return size
+
+    # --- an epoch ----------------------------------------------------------
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
+        return None
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return what a state must fit, by name."""
+        return {}
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held while the attributes of the stream are used."""
+        return nullcontext()
+
+    @contextmanager
+    def showing(self, epoch: Epoch) -> Iterator[None]:
+        """Let the stream show the attributes of an epoch meanwhile."""
+        with self.lock:
+            self.show(epoch)
+            try:
+                yield
+            finally:
+                self.take_over(epoch)
+
+    def show(self, epoch: Epoch) -> None:
+        """Make the stream show the attributes of an epoch."""
+        vars(self.stream).update(epoch.attributes)
+
+    def take_over(self, epoch: Epoch) -> None:
+        """Give an epoch the attributes that the stream shows."""
+        present = vars(self.stream)
+        epoch.attributes = {
+            name: present[name]
+            for name in getattr(self.stream, 'epoch_attributes', ())
+            if name in present}
+
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
+
+    def begin(self, epoch: Epoch) -> None:
+        """Give a new epoch what belongs to it."""
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch, new or unpickled, for the one made last."""
+
+    def request_conversions(
+            self, epoch: Epoch, conversions: Mapping[str, Conversion]
+            ) -> None:
+        """Ask for the data of some sources in another type, or scaled."""
+        request = getattr(self.stream, 'request_conversions', None)
+        if request is not None:
+            request(epoch, conversions)
+
+    def reader_of(self, epoch: Epoch) -> EpochReader:
+        """Return the reader of an epoch, opened by the first call."""
+        if epoch.reader is None:
+            epoch.reader = self.open(epoch)
+        reader: EpochReader = epoch.reader
+        return reader
+
+    def open(self, epoch: Epoch) -> EpochReader:
+        """Open the reader of an epoch."""
+        return self.open_items(epoch)
+
+    def open_items(self, epoch: Epoch) -> EpochReader:
+        """Open the reader of all items of an epoch."""
+        opener: Callable[[Epoch], EpochReader | None] | None = getattr(
+            self.stream, 'open_reader', None)
+        reader = None if opener is None else opener(epoch)
+        return BoundStageReader(epoch, self.stream) if reader is None else (
+            reader)
+
+    def read(self, epoch: Epoch) -> Batch:
+        """Return the next item of an epoch."""
+        if epoch.finished:
+            raise StopIteration
+        while True:
+            number = epoch.requested
+            try:
+                data = self.reader_of(epoch).read()
+            except StopIteration:
+                self._finish(epoch)
+                raise
+            except Exception as error:
+                if epoch.count_failure(number):
+                    continue
+                error.add_note(
+                    f'in stage {self.name}, item {epoch.position} of the '
+                    'epoch')
+                raise
+            if number in epoch.skipped:
+                epoch.count_failure(number)
+                continue
+            epoch.position += epoch.step
+            return data
+
+    def _finish(self, epoch: Epoch) -> None:
+        attributes = epoch.attributes
+        try:
+            end = self.position(epoch)
+        except Exception as error:  # noqa: BLE001 (raised if it is wanted)
+            end = Unavailable(error)
+        # Without the stream, which holds this epoch: no cycle.
+        epoch.finish(end._replace(stream=None) if isinstance(end, Position)
+                     else end)
+        warn = getattr(self.stream, 'warn_of_empty_epoch', None)
+        if warn is not None and not epoch.position:
+            warn(attributes)
+
+    def skip(self, epoch: Epoch, count: int) -> None:
+        """Skip the next items of an epoch without making them."""
+        epoch.skip(count)
+        with self.showing(epoch):
+            self.stream.skip(count)
+
+    def count_items(self, epoch: Epoch) -> int | None:
+        """Return how many items an epoch has, if its inputs do not tell."""
+        counted = getattr(self.stream, 'count_items', None)
+        return None if counted is None else int(counted(epoch))
+
+    # --- states ------------------------------------------------------------
+
+    def position(self, epoch: Epoch) -> Position | State | Unavailable:
+        """Return where an epoch stands.
+
+        A stage may ask after the end: it has data left that it made of the
+        last ones.
+        """
+        raise self._has_no_position()
+
+    def _has_no_position(self) -> TypeError:
+        return TypeError(
+            f'the position of the stream {self.name} cannot be saved: derive '
+            'the class from AbstractDataStream')
+
+    def only_counts(self, epoch: Epoch) -> bool:
+        """Return whether nothing but counts changes in its state."""
+        return False
+
+    def state(self) -> State:
+        """Return its state, without what it is a state of."""
+        state_dict: Callable[[], State] | None = getattr(
+            self.stream, 'state_dict', None)
+        if state_dict is None:
+            raise self._has_no_position()
+        return state_dict()
+
+    def state_of(self, epoch: Epoch) -> State:
+        """Return the state of an epoch, without what it is a state of."""
+        return self.state()
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state while no epoch is running."""
+        return self.state()
+
+    def identify(self, state: State) -> Identified:
+        """Return a copy of a state, with what it is a state of."""
+        return Identified(*copied(state))
+
+    def check(self, state: Any) -> State:
+        """Return a checked copy of the state of the whole pipeline."""
+        checked: State = state
+        return checked
+
+    def load(self, state: State) -> None:
+        """Take up a state that was checked."""
+        self.stream.load_state_dict(state)
+
+    def set_generators(self, state: State) -> None:
+        """Put the generators of the pipeline where they were, but for those
+        that went on since to make left-overs anew."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an epoch was made (bool)."""
+        return False
+
+    @property
+    def checks_states(self) -> bool:
+        """Whether it checks the states of its whole pipeline (bool)."""
+        return False
+
+    @property
+    def keeps_leftovers(self) -> bool:
+        """Whether it takes up left-overs (bool)."""
+        return hasattr(self.stream, 'set_leftover')
+
+
+def stage_of(stream: object) -> Stage:
+    """Return what there is to ask of a stream."""
+    stage: Stage = getattr(type(stream), '__fuel_stage__', Stage)(stream)
+    return stage

@@ -1,0 +1,1 @@
+"""Pipelines of which several ranks share the order."""

@@ -1,0 +1,192 @@
+"""Pipelines of which several ranks share the order.
+
+A rank's pipeline is a copy, without the data, in which one stage or scheme
+takes the rank's share of its own items. That is the topmost one of which the
+items are known without making them; what follows it makes one item of one,
+or depends on the data.
+"""
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+from fuel.epochs.stage import Stage, stage_of
+from fuel.schemes.iteration_scheme import (
+    batch_size_of,
+    chooses_examples,
+    is_random_access,
+    num_requests_of,
+    parts_of,
+)
+from fuel.schemes.shard import Shard
+from fuel.sharding.agreement import check_agreement
+from fuel.typing import SchemeLike, StreamLike
+from fuel.utils import rng_state
+
+Stream = TypeVar('Stream', bound=StreamLike)
+
+
+def sharding_of(stream: StreamLike) -> Shard | None:
+    """Return the share that a pipeline takes, None if it takes all."""
+    return stage_of(stream).shard
+
+
+def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
+    """Return a copy of a pipeline that takes a rank's share."""
+    present = sharding_of(stream)
+    if present is not None:
+        raise ValueError(
+            f'{type(stream).__name__} is sharded already, as '
+            f'{tuple(present)}: shard it once, by the number of all ranks')
+    ours = _sharded(stream, shard)
+    check_agreement(stream, shard)
+    return ours
+
+
+def check_draws(stream: StreamLike) -> None:
+    """Refuse stages that draw from what was drawn before."""
+    if stage_of(stream).traits.draws == 'in_order':
+        raise ValueError(
+            f'the stage {type(stream).__name__} draws from rng, so what it '
+            'draws depends on the batches before, which other ranks have: '
+            'give it seed= instead, or use a stage that takes seed=')
+
+
+def _sharded(stream: Stream, shard: Shard) -> Stream:
+    check_draws(stream)
+    stage = stage_of(stream)
+    if stage.can_plan:
+        _check_split(stage, shard)
+        _check_padding(stage, shard)
+        ours = copied_pipeline(stream)
+        stage_of(ours).take_share(shard)
+        return ours
+    ours = copied(stream)
+    if len(stage.inputs) == 1 and not stage.reads_several:
+        if stage.counts_all_items:
+            raise ValueError(
+                f'{stage.name} counts the items of all ranks, but those of '
+                'the stream that it reads are not known by their numbers: '
+                'put it behind the stream that is sharded')
+        if shard.splits and stage.depends_on_data:
+            raise ValueError(
+                f'what {stage.name} makes depends on the data, so '
+                "by='example' cannot split it over ranks: use by='batch'")
+        stage_of(ours).replace_inputs([_sharded(stage.inputs[0], shard)])
+    else:
+        stage_of(ours).share_in_order(shard)
+    return ours
+
+
+def _check_split(stage: Stage, shard: Shard) -> None:
+    """Refuse to split what cannot be split over ranks."""
+    if not shard.splits:
+        return
+    name = stage.name
+    if stage.stream.produces_examples:
+        raise ValueError(
+            f"by='example' splits batches, but {name} gives single examples: "
+            "use by='batch', which gives a rank every n-th example")
+    size = stage.split_size()
+    if size is None:
+        raise ValueError(
+            f"by='example' cannot split the batches of {name}: split those "
+            "that it reads, or use by='batch'")
+    if size < shard.num_shards:
+        raise ValueError(
+            f"by='example' cannot split batches of {size} examples over "
+            f'num_shards={shard.num_shards} ranks: use larger batches, fewer '
+            "ranks or by='batch'")
+
+
+def _check_padding(stage: Stage, shard: Shard) -> None:
+    """Refuse to repeat items where an epoch cannot go back to them."""
+    if shard.uneven != 'pad':
+        return
+    if not stage.traits.goes_back:
+        raise ValueError(
+            "uneven='pad' repeats items from the start of an epoch, to which "
+            f"{stage.name} with stop='forever' cannot go back: "
+            "use uneven='drop' or 'uneven', or stop='last'")
+    for child in stage.inputs:
+        _check_padding(stage_of(child), shard)
+
+
+def can_seek(stream: StreamLike, forward: bool = False) -> bool:
+    """Return whether an epoch can go to any of its items at once; if
+    `forward`, whether it can to those that follow."""
+    stage = stage_of(stream)
+    if not stage.traits.one_to_one:
+        return False
+    if stage.dataset is not None:
+        return _is_known(stage.scheme)
+    return bool(stage.inputs and (forward or stage.traits.goes_back)
+                and all(can_seek(child, forward) for child in stage.inputs))
+
+
+def batch_size_below(stream: StreamLike) -> int | None:
+    """Return the size of the batches of a stream some rows of which can be
+    read, None of any other."""
+    stage = stage_of(stream)
+    if stage.stream.produces_examples or stage.reads_several or (
+            not can_seek(stream)):
+        return None
+    if stage.dataset is not None:
+        return batch_size_of(stage.scheme)
+    return (batch_size_below(stage.inputs[0]) if stage.traits.keeps_rows
+            else None)
+
+
+def can_seek_rows(stream: StreamLike) -> bool:
+    """Return whether an epoch can give some rows of any of its batches."""
+    return batch_size_below(stream) is not None
+
+
+def _is_known(scheme: SchemeLike | None) -> bool:
+    """Return whether any request of a scheme is known by its number."""
+    return (is_random_access(scheme) and chooses_examples(scheme)
+            and num_requests_of(scheme) is not None)
+
+
+def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
+                    may_draw: bool = False) -> Stream:
+    """Return a copy of a whole pipeline, which takes no share.
+
+    A stream that is read twice is copied once.
+    """
+    known = {} if known is None else known
+    if id(stream) in known:
+        return known[id(stream)]  # type: ignore[return-value]
+    if not may_draw:
+        check_draws(stream)
+    ours = known[id(stream)] = copied(stream)
+    stage = stage_of(ours)
+    stage.mark_as_sought()
+    stage.replace_inputs([copied_pipeline(child, known, may_draw)
+                          for child in stage.inputs])
+    return ours
+
+
+def copied(stream: Stream) -> Stream:
+    """Return a copy of a stream, with the data but own generators."""
+    ours: Stream = stage_of(stream).copy()
+    _copy_generators(ours)
+    stage = stage_of(ours)
+    if stage.scheme is not None:
+        stage.stream.iteration_scheme = _copied_scheme(stage.scheme)
+    return ours
+
+
+def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
+    ours = copy.copy(scheme)
+    _copy_generators(ours)
+    parts = parts_of(ours)
+    if parts:
+        vars(ours)['schemes'] = list(map(_copied_scheme, parts))
+    return ours
+
+
+def _copy_generators(owner: object) -> None:
+    for name, value in vars(owner).items():
+        if rng_state.is_generator(value):
+            vars(owner)[name] = copy.deepcopy(value)

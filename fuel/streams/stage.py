@@ -1,0 +1,364 @@
+"""What Fuel's own streams answer to the questions of a stage."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+import weakref
+
+from fuel.epochs.datasets import position_in
+from fuel.epochs.encoded import Identified
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.runtime import Runtime, runtime_of
+from fuel.epochs.sealing import identified
+from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.state import (
+    FINISHED,
+    NOT_STARTED,
+    RUNNING,
+    Position,
+    Unavailable,
+    as_state,
+    available,
+    position_of,
+)
+from fuel.epochs.state_check import DAMAGE, check_state
+from fuel.exceptions import StateMismatchError
+from fuel.kernels.epoch_iterator import EpochIterator
+from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
+from fuel.schemes.shard import FoundShard, Shard, num_of_rank
+from fuel.sharding.pipeline import check_draws
+from fuel.sharding.planned import PlannedReader
+from fuel.sharding.share_reader import ShareReader
+from fuel.typing import EpochReader, State
+from fuel.utils import rng_state
+from fuel.utils.arguments import kept_arguments
+from fuel.utils.overrides import class_hook, covers, defines_together
+
+
+class StreamStage(Stage):
+    """A stream that derives from AbstractDataStream."""
+
+    __slots__ = ()
+
+    @property
+    def runtime(self) -> Runtime:
+        """What the stream holds while it runs (Runtime)."""
+        return runtime_of(self.stream)
+
+    @property
+    def lock(self) -> Any:
+        """Held while the attributes of the stream are used."""
+        return self.runtime.lock
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return what a state must fit, by name."""
+        return kept_arguments(self.stream)
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch of the rank has, if known."""
+        if not covers(self.stream, 'num_items', ('__len__',)):
+            try:
+                return len(self.stream)
+            except TypeError:
+                return None
+        hook = class_hook(self.stream, 'num_items')
+        count: int | None = None if hook is None else hook(self.stream)
+        shard = self.own_shard
+        if count is None or shard is None:
+            return count
+        if not shard.splits:
+            return num_of_rank(count, shard)
+        # A last batch that is short may be left out.
+        return count if shard.uneven == 'pad' else None
+
+    def start_epoch(self) -> None:
+        """Set what belongs to a new epoch."""
+        hook = class_hook(self.stream, 'start_epoch')
+        if hook is not None:
+            hook(self.stream)
+
+    # --- the share of a rank -----------------------------------------------
+
+    @property
+    def own_shard(self) -> Shard | None:
+        """The share that is taken of its own items, if one is."""
+        shard = self.stream.sharding
+        return shard if isinstance(shard, Shard) else None
+
+    @property
+    def _is_planned(self) -> bool:
+        """Whether a plan makes the rank's items."""
+        return self.own_shard is not None and self.has_plan
+
+    def share_in_order(self, shard: Shard) -> None:
+        """Take a rank's share of its own items, which are read in order."""
+        if self.reads_several:
+            raise ValueError(
+                f'the items of {self.name} come of streams in which no item '
+                'is known without those before it, so ranks would put other '
+                'items together: shard the streams before')
+        if self.scheme is not None:
+            self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
+            return
+        if self.dataset is None:
+            super().share_in_order(shard)
+        source = f'the {type(self.dataset).__name__} that {self.name} reads'
+        if shard.splits:
+            raise ValueError(
+                f"by='example' splits batches, but {source} gives single "
+                "examples: use by='batch', which gives a rank every n-th "
+                'example')
+        if shard.uneven == 'pad':
+            raise ValueError(
+                f"uneven='pad' repeats examples from the start of an epoch, "
+                f"but {source} is read in order: use uneven='drop'")
+        self.take_share(shard)
+
+    # --- an epoch ----------------------------------------------------------
+
+    def begin(self, epoch: Epoch) -> None:
+        """Give a new epoch what belongs to it."""
+        runtime = self.runtime
+        with runtime.lock:
+            resumed = runtime.resumed()
+            epoch.start, runtime.start = runtime.start, None
+            if epoch.request_iterator is not None and epoch.start is None:
+                # Whoever built the iterator chose the requests.
+                epoch.has_own_requests = True
+                epoch.start = Unavailable(TypeError(
+                    'the position among requests that were passed to '
+                    'DataIterator cannot be saved nor taken up as plain '
+                    f'data: let {self.name}.get_epoch_iterator() make the '
+                    'iterator, or pickle the epoch iterator'))
+                if resumed:
+                    available(epoch.start)
+            if resumed:
+                self.restore(epoch, resumed)
+            runtime.pending = None
+            self.take_over(epoch)
+            shard = self.shard
+            if shard is not None:
+                if isinstance(shard, FoundShard):
+                    shard.check_world()
+                check_draws(self.stream)
+                epoch.step = shard.step
+
+    def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
+        """Take an epoch, new or unpickled, for the one made last."""
+        runtime = self.runtime
+        with runtime.lock:
+            runtime.epoch = epoch
+            runtime.iterator = weakref.ref(iterator)
+            self.show(epoch)
+
+    def open(self, epoch: Epoch) -> EpochReader:
+        """Open the reader of an epoch, of the rank's share if it takes one."""
+        shard = self.own_shard
+        if shard is None:
+            return self.open_items(epoch)
+        if self.has_plan:
+            return PlannedReader(
+                epoch, self.stream, self.stream.open_plan(epoch), shard)
+        return ShareReader(self.open_items(epoch), shard)
+
+    def skip(self, epoch: Epoch, count: int) -> None:
+        """Skip the next items of an epoch without making them."""
+        if not self._is_planned:
+            super().skip(epoch, count)
+            return
+        # Only the plan knows which items are the rank's.
+        self.reader_of(epoch).skip(count)
+        with self.showing(epoch):
+            self.stream.skip(count)
+
+    def restore(self, epoch: Epoch, state: State) -> None:
+        """Put a new epoch where a state was saved."""
+        epoch.go_to(state['position'], state['requested'], state['failed'])
+        if state['leftover'] is not None:
+            try:
+                self._take_leftover(state['leftover'])
+            except StateMismatchError:
+                raise
+            except DAMAGE as error:
+                raise StateMismatchError(
+                    f"the field 'leftover' of the state of stage {self.name} "
+                    f'cannot be taken up: {error!r:.300}') from error
+        # A scheme that has the same generator drew an order since.
+        self.set_generators(state)
+
+    def _take_leftover(self, leftover: object) -> None:
+        """Give the stream its left-overs, of which a plan needs less."""
+        if self._is_planned:
+            self.resume_plan(leftover)
+        else:
+            self.stream.set_leftover(leftover)
+
+    # --- states ------------------------------------------------------------
+
+    def position(self, epoch: Epoch) -> Position | State | Unavailable:
+        """Return where an epoch stands; see :meth:`Stage.position`."""
+        if epoch.finished:
+            end = epoch.end
+            assert end is not None
+            return end._replace(stream=self.stream) if isinstance(
+                end, Position) else end
+        with self.lock:
+            self.show(epoch)
+            rng = self.generator
+            start = epoch.start
+            kept, children = self._standing(epoch)
+            return Position(
+                self.stream, epoch.position, epoch.requested, start,
+                self._dataset_position(epoch.attributes),
+                None if rng is None else rng_state.take_snapshot(rng),
+                kept, epoch.failed_after(epoch.requested), children)
+
+    def _dataset_position(self, attributes: Mapping[str, object]) -> object:
+        return position_in(self.dataset, attributes.get('data_state'))
+
+    def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
+        """Return the stage's left-overs, and where its inputs stand."""
+        if self._is_planned:
+            reader: Any = self.reader_of(epoch)
+            standing: tuple[object, list[Any]] = reader.standing()
+            return standing
+        if not defines_together(
+                type(self.stream), 'get_data', 'get_leftover'):
+            return Unavailable(TypeError(
+                f'the position of the stage {self.name} cannot be saved as '
+                'plain data, since its get_data may keep things from one '
+                'call to the next: give the class the hooks get_leftover() '
+                '(which may return None) and set_leftover(leftover), or '
+                'pickle the epoch iterator instead')), self._positions()
+        return self.stream.get_leftover(), self._positions()
+
+    def _positions(self) -> list[Position | State | Unavailable]:
+        """Return the positions of its inputs that a state holds.
+
+        A stage with left-overs has an older one.  What failed since is added
+        to it: its exception was delivered.
+        """
+        iterators = self.iterators
+        position = self.stream.get_child_position()
+        positions = ([position_of(iterator) for iterator in iterators]
+                     if position is None else [position])
+        for place, (position, child) in enumerate(
+                zip(positions, iterators, strict=False)):
+            if not isinstance(child, EpochIterator):
+                continue
+            epoch: Epoch = child.epoch
+            if not (epoch.failed or epoch.skipped):
+                continue
+            if isinstance(position, Position):
+                positions[place] = position._replace(
+                    failed=epoch.failed_after(position.requested))
+            elif isinstance(position, dict) and epoch.failed:
+                positions[place] = _with_failures(position, child)
+        return positions
+
+    def only_counts(self, epoch: Epoch) -> bool:
+        """Return whether nothing but counts changes in its state."""
+        kept = epoch.attributes
+        return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
+                and kept.get('data_state') is None
+                and self.generator is None
+                and covers(self.stream, 'must_override',
+                           ('get_leftover', 'get_child_position')))
+
+    def state(self) -> State:
+        """Return its state, without what it is a state of."""
+        runtime = self.runtime
+        with runtime.lock:
+            if runtime.pending is not None:
+                return runtime.pending
+            if runtime.epoch is None:
+                self._check_not_started()
+                return self.state_between(NOT_STARTED)
+            return self.state_of(runtime.epoch)
+
+    def _check_not_started(self) -> None:
+        """Refuse to call an epoch not started that nothing is known of."""
+        if not covers(self.stream, 'start_epoch', (
+                'get_epoch_iterator',)) and any(
+                stage_of(child).has_begun for child in self.inputs):
+            raise TypeError(
+                f'{self.name} overrides get_epoch_iterator() with one that '
+                'makes no DataIterator, so its position cannot be told: let '
+                'it return super().get_epoch_iterator()')
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an epoch was made (bool)."""
+        return self.runtime.epoch is not None
+
+    def state_of(self, epoch: Epoch) -> State:
+        """Return the state of an epoch, without what it is a state of."""
+        if epoch.finished:
+            return self.state_between(FINISHED)
+        return as_state(self.position(epoch))
+
+    def state_between(self, epoch: str) -> State:
+        """Return the state while no epoch is running."""
+        scheme, rng = self.scheme, self.generator
+        position = (self._dataset_position(vars(self.stream))
+                    if epoch == FINISHED else None)
+        return {
+            'epoch': epoch,
+            'position': 0,
+            'requested': 0,
+            'scheme': None if scheme is None else scheme_state(scheme),
+            'dataset': available(position),
+            'rng': None if rng is None else rng_state.get_state(rng),
+            'leftover': None,
+            'failed': [],
+            'children': [stage_of(child).state_between(epoch)
+                         for child in self.inputs],
+        }
+
+    def identify(self, state: State) -> Identified:
+        """Return a copy of a state, with what it is a state of."""
+        return identified(self.stream, state)
+
+    def check(self, state: Any) -> State:
+        """Return a checked copy of the state of the whole pipeline."""
+        with self.lock:
+            return check_state(self.stream, state)
+
+    @property
+    def checks_states(self) -> bool:
+        """Whether it checks the states of its whole pipeline (bool)."""
+        return True
+
+    def load(self, state: State) -> None:
+        """Take up a state that was checked."""
+        for child, part in zip(self.inputs, state['children'], strict=True):
+            stage_of(child).load(part)
+        runtime = self.runtime
+        with runtime.lock:
+            runtime.pending = state
+            if state['rng'] is not None:
+                rng_state.set_state(vars(self.stream)['rng'], state['rng'])
+            if state['epoch'] != RUNNING and state['scheme'] is not None:
+                self.stream.iteration_scheme.load_state_dict(state['scheme'])
+
+    def set_generators(self, state: State) -> None:
+        """Put the generators of the pipeline where they were, but for those
+        that went on since to make left-overs anew."""
+        if state['leftover'] is None:
+            for child, part in zip(
+                    self.inputs, state['children'], strict=True):
+                stage_of(child).set_generators(part)
+        if state['rng'] is not None:
+            rng_state.set_state(vars(self.stream)['rng'], state['rng'])
+
+    @property
+    def keeps_leftovers(self) -> bool:
+        """Whether it takes up left-overs (bool)."""
+        return not covers(self.stream, 'must_override', ('set_leftover',))
+
+
+def _with_failures(state: State, child: EpochIterator) -> State:
+    """Add what failed since then to a state from another process."""
+    reads = child.get_position()['requested'] - state['requested']
+    failed = child.epoch.failed_after(child.epoch.requested - reads)
+    return {**state, 'failed': sorted({*state['failed'], *failed})}
