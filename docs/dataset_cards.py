@@ -6,13 +6,8 @@ from dataset_pictures import draw
 
 from fuel.bin.listing import human_size
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
-from fuel.loading import CLASSES
 
 __all__ = ['DatasetCards', 'card', 'setup']
-
-# Classes of data that `fuel.load` does not open by a name alone.
-OTHERS = {'one_billion_word': 'OneBillionWord',
-          'youtube_audio': 'youtube_audio.YouTubeAudio'}
 
 
 def card(name):
@@ -30,7 +25,9 @@ def card(name):
     """
     facts = dataset_facts(name)
     about = facts['about']
-    fields = {'Name': f'``{name}``', 'Class': _class_of(name),
+    class_name = facts['class'].rpartition('.')[2]
+    fields = {'Name': f'``{name}``',
+              'Class': f':class:`~fuel.datasets.{class_name}`',
               'Examples': _splits(facts), 'One example': _example(facts),
               'Classes': facts['classes'] and f'{facts["classes"]:,}',
               'Raw files': _raw(name),
@@ -42,15 +39,6 @@ def card(name):
     return [f'**{facts["title"]}**', '', f'{about[0].upper()}{about[1:]}.',
             '', *(f':{field}: {value}' for field, value in fields.items()
                   if value), '']
-
-
-def _class_of(name):
-    known = OTHERS.get(name)
-    if known is None:
-        module, _, known = CLASSES[name].rpartition('.')
-        if module == 'imagenet':
-            known = f'imagenet.{known}'
-    return f':class:`~fuel.datasets.{known}`'
 
 
 def _splits(facts):

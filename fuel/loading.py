@@ -12,9 +12,10 @@ from typing import Any
 
 import h5py
 
-from fuel import config
+from fuel.config_parser import config
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.downloaders.registry import registered
 from fuel.exceptions import MissingInputFiles
 from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.arguments import parameters_of
@@ -24,18 +25,6 @@ from fuel.utils.paths import find_in_data_path
 
 __all__ = ['load']
 
-# Where the class of a built-in data set is, by the name of the data set.
-CLASSES = {
-    'adult': 'adult.Adult',
-    'binarized_mnist': 'binarized_mnist.BinarizedMNIST',
-    'caltech101_silhouettes': 'caltech101_silhouettes.CalTech101Silhouettes',
-    'celeba': 'celeba.CelebA', 'cifar10': 'cifar10.CIFAR10',
-    'cifar100': 'cifar100.CIFAR100', 'dogs_vs_cats': 'dogs_vs_cats.DogsVsCats',
-    'emnist': 'emnist.EMNIST', 'fashion_mnist': 'fashion_mnist.FashionMNIST',
-    'ilsvrc2010': 'imagenet.ILSVRC2010', 'ilsvrc2012': 'imagenet.ILSVRC2012',
-    'iris': 'iris.Iris', 'kmnist': 'kmnist.KMNIST', 'mnist': 'mnist.MNIST',
-    'omniglot': 'omniglot.Omniglot', 'stl10': 'stl10.STL10',
-    'svhn': 'svhn.SVHN'}
 EXTENSIONS = ('.hdf5', '.hdf', '.h5')
 # Seconds to wait for another process that downloads the same data set.
 TIMEOUT = 24 * 3600.
@@ -114,12 +103,14 @@ def load(name: str | os.PathLike[str],
 
 
 def _class_of(key: str) -> type[H5PYDataset] | None:
-    if key not in CLASSES:
+    """Return the class of a data set that is in a file of a known name."""
+    facts = registered().get(key)
+    if facts is None or not facts['outputs']:
         return None
-    module, _, name = CLASSES[key].partition('.')
-    cls: type[H5PYDataset] = getattr(
+    module, _, name = facts['class'].partition('.')
+    cls: type[Dataset] = getattr(
         import_module(f'fuel.datasets.{module}'), name)
-    return cls
+    return cls if issubclass(cls, H5PYDataset) else None
 
 
 def _filename(key: str, cls: type[H5PYDataset] | None,
@@ -176,7 +167,7 @@ def _how_to_get(key: str, name: str, filename: str,
     if key in _fillers('converters'):
         return (f'{text}: fuel.load({name!r}, split={split!r}, '
                 'download=True) downloads and converts it')
-    hint = did_you_mean(key, [*CLASSES, *_fillers('converters')], '; {}')
+    hint = did_you_mean(key, _fillers('converters'), '; {}')
     return (f'{text}, and {name!r} is no data set that Fuel can download'
             f'{hint or "; fuel-download --list shows those"}')
 

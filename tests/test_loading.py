@@ -1,11 +1,13 @@
 """Data sets by their names, found or made."""
-import re
+import ast
 import hashlib
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import h5py
 import pytest
@@ -13,7 +15,7 @@ from numpy.testing import assert_array_equal
 from support import raw_data
 from support.faulty_server import serving
 
-import fuel
+import fuel.datasets
 from fuel.datasets import CalTech101Silhouettes, H5PYDataset, MNIST
 from fuel.downloaders import registry
 from fuel.downloaders.base import DownloadError
@@ -215,3 +217,39 @@ def test_completion_shows_what_is_loaded_on_demand_and_no_imports(name):
     expected = {'fuel': 'load', 'fuel.datasets': 'vocabulary',
                 'fuel.transformers': 'sequences'}
     assert expected[name] in shown
+
+
+def test_registry_knows_the_class_of_each_data_set():
+    """`fuel.datasets` has each of them, in its own module."""
+    for name in registry.dataset_names():
+        module, _, cls = registry.dataset_facts(name)['class'].partition('.')
+        found = getattr(fuel.datasets, cls)
+        assert f'fuel.datasets.{module}' == found.__module__
+        assert cls in fuel.datasets.__all__
+        assert cls in dir(fuel.datasets)
+        assert getattr(fuel.datasets, module) is sys.modules[found.__module__]
+    with pytest.raises(AttributeError, match="no attribute 'NIST'"):
+        _ = fuel.datasets.NIST
+
+
+def test_type_checkers_see_each_class_of_the_registry():
+    """They read the imports that are made for them alone."""
+    tree = ast.parse(Path(fuel.datasets.__file__).read_text('utf-8'))
+    guard, = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {(node.module.rpartition('.')[2], alias.asname)
+            for node in guard.body for alias in node.names}
+    assert seen >= {tuple(facts['class'].split('.'))
+                    for facts in registry.registered().values()}
+
+
+@pytest.mark.parametrize('kind', ['downloaders', 'converters'])
+def test_package_has_each_data_set_of_the_registry(kind):
+    """Its modules are loaded when they are asked for."""
+    package = import_module(f'fuel.{kind}')
+    fillers = dict(getattr(package, f'all_{kind}'))
+    assert set(registry.dataset_names()) <= set(fillers)
+    assert sorted(fillers) == list(fillers)
+    assert package.mnist.fill_subparser is not None
+    assert {f'all_{kind}', 'mnist'} <= set(dir(package))
+    with pytest.raises(AttributeError, match="no attribute 'nist'"):
+        _ = package.nist

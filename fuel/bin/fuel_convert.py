@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from fuel import config
-from fuel.bin.listing import OWN, add_datasets
+from fuel.bin.listing import add_datasets
 from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.remarks import count_classes, differences
 from fuel.bin.registries import registered
+from fuel.converters import OWN
 from fuel.converters.output import Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.replacing import refuse_to_replace
@@ -181,10 +182,11 @@ def main(args: Sequence[str] | None = None) -> int:
     except (MissingInputFiles, FileNotFoundError) as error:
         advice = getattr(error, 'advice', None) or (
             f'Did you forget to run fuel-download {dataset}?')
-        if isinstance(error, FileNotFoundError) and error.filename is None:
-            parser.error(str(error))  # no input file: it says what to do
-        missing = (f'there is no file {error.filename!r}'
-                   if isinstance(error, FileNotFoundError) else str(error))
+        missing = str(error)
+        if not isinstance(error, MissingInputFiles):
+            if error.filename is None:
+                parser.error(missing)  # no input file: it says what to do
+            missing = f'there is no file {error.filename!r}'
         parser.error(f'{missing}. {advice}')
     except BadInputFile as error:
         parser.exit(1, f'{parser.prog}: {error}. Nothing was written.\n')

@@ -5,15 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fuel import config
 from fuel.bin.parsers import CommandParser
+from fuel.converters import OWN
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
 from fuel.utils.extensions import Filler
 
-# Data of one's own.
-OWN = {
-    'csv': 'a table in a CSV file, one example a line',
-    'image_folder': 'photographs, one folder for each class',
-    'npy': 'arrays in .npy or .npz files',
-    'parquet': 'a table in Parquet files'}
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
 
 

@@ -1,24 +1,36 @@
 """Converters: from raw files to HDF5 files that data sets read.
 
 `all_converters` is a tuple of pairs of a name and a function that fills the
-parser of ``fuel-convert <name>`` and returns the converter.
+parser of ``fuel-convert <name>`` and returns the converter. It has the data
+sets of ``registry.json``, and forms of data of one's own.
 """
-from fuel.converters import (adult, binarized_mnist, caltech101_silhouettes,
-                             celeba, cifar10, cifar100, csv, dogs_vs_cats,
-                             emnist, fashion_mnist, ilsvrc2010, ilsvrc2012,
-                             image_folder, iris, kmnist, mnist, npy, omniglot,
-                             one_billion_word, parquet, stl10, svhn,
-                             youtube_audio)
+from importlib import import_module
+from typing import Any
+
+from fuel.downloaders.registry import dataset_names
+from fuel.utils.extensions import Filler
 
 __version__ = '0.2'
 
-__all__ = ['__version__', 'adult', 'all_converters', 'binarized_mnist',
-           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100', 'csv',
-           'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
-           'ilsvrc2012', 'image_folder', 'iris', 'kmnist', 'mnist', 'npy',
-           'omniglot', 'one_billion_word', 'parquet', 'stl10', 'svhn',
-           'youtube_audio']
+# Forms of data of one's own, and what they are.
+OWN = {
+    'csv': 'a table in a CSV file, one example a line',
+    'image_folder': 'photographs, one folder for each class',
+    'npy': 'arrays in .npy or .npz files',
+    'parquet': 'a table in Parquet files'}
 
-all_converters = tuple((name, globals()[name].fill_subparser)
-                       for name in __all__
-                       if name not in ('__version__', 'all_converters'))
+all_converters: tuple[tuple[str, Filler], ...]
+
+
+def __getattr__(name: str) -> Any:
+    names = sorted([*dataset_names(), *OWN])
+    if name == 'all_converters':
+        return tuple((one, import_module(f'{__name__}.{one}').fill_subparser)
+                     for one in names)
+    if name in names:
+        return import_module(f'{__name__}.{name}')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def __dir__() -> list[str]:
+    return sorted({'all_converters', *dataset_names(), *globals()})

@@ -1,5 +1,4 @@
 """Adult: two text files of a census."""
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +6,7 @@ import numpy
 
 from fuel.converters.base import filler_of, write_file
 from fuel.converters.output import LABELS
-from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_adult', 'convert_to_one_hot', 'fill_subparser']
 
@@ -28,8 +27,8 @@ def convert_adult(directory: Folder, output_directory: Folder,
     one column; another is one column for each of its values in either split,
     in alphabetical order.
     """
-    paths = {split: os.path.join(directory, name)
-             for split, name in FILES.items()}
+    paths = dict(zip(FILES, input_paths(directory, FILES.values()),
+                     strict=True))
     records = {split: _read(path) for split, path in paths.items()}
     # One order of columns for all splits: a value that only one of them has
     # is a column of zeros in the other.
@@ -51,7 +50,6 @@ def convert_adult(directory: Folder, output_directory: Folder,
 
 def _read(path: str) -> list[list[str]]:
     """Return the complete records of a file, each a list of fields."""
-    refuse_page(path)
     records = []
     with open(path, encoding='ascii', errors='replace') as lines:
         for number, raw_line in enumerate(lines, 1):

@@ -1,11 +1,9 @@
 """Iris: one text file of 150 flowers."""
-import os
-
 import numpy
 
 from fuel.converters.base import filler_of, write_file
 from fuel.converters.output import LABELS, Array
-from fuel.converters.raw.files import BadInputFile, Folder, refuse_page
+from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 
 __all__ = ['convert_iris', 'fill_subparser']
 
@@ -20,7 +18,7 @@ def convert_iris(directory: Folder, output_directory: Folder,
     shape ``(150, 4)``, and 'targets', uint8 of shape ``(150, 1)``: 0 is
     Iris-setosa, 1 is Iris-versicolor, 2 is Iris-virginica.
     """
-    path = os.path.join(directory, 'iris.data')
+    path, = input_paths(directory, ['iris.data'])
     features, targets = _read(path)
     return write_file(
         output_directory, output_filename, [path],
@@ -29,7 +27,6 @@ def convert_iris(directory: Folder, output_directory: Folder,
 
 
 def _read(path: str) -> tuple[Array, Array]:
-    refuse_page(path)
     features, targets = [], []
     with open(path, encoding='ascii', errors='replace') as lines:
         for number, line in enumerate(lines, 1):

@@ -2,58 +2,66 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fuel.datasets.adult import Adult
-from fuel.datasets.base import Dataset, IndexableDataset, IterableDataset
-from fuel.datasets.binarized_mnist import BinarizedMNIST
-from fuel.datasets.caltech101_silhouettes import CalTech101Silhouettes
-from fuel.datasets.celeba import CelebA
-from fuel.datasets.cifar10 import CIFAR10
-from fuel.datasets.cifar100 import CIFAR100
-from fuel.datasets.dogs_vs_cats import DogsVsCats
-from fuel.datasets.emnist import EMNIST
-from fuel.datasets.fashion_mnist import FashionMNIST
-from fuel.datasets.hdf5 import H5PYDataset
-from fuel.datasets.iris import Iris
-from fuel.datasets.kmnist import KMNIST
-from fuel.datasets.mnist import MNIST
-from fuel.datasets.omniglot import Omniglot
-from fuel.datasets.stl10 import STL10
-from fuel.datasets.stream_dataset import StreamDataset
-from fuel.datasets.svhn import SVHN
+from fuel.datasets.base import Dataset as Dataset
+from fuel.datasets.base import IndexableDataset as IndexableDataset
+from fuel.datasets.base import IterableDataset as IterableDataset
+from fuel.datasets.hdf5 import H5PYDataset as H5PYDataset
+from fuel.datasets.stream_dataset import StreamDataset as StreamDataset
+from fuel.downloaders.registry import registered
 
 if TYPE_CHECKING:
-    from fuel.datasets.billion import OneBillionWord
-    from fuel.datasets.csv import CSVDataset
-    from fuel.datasets.npy import NPYDataset
-    from fuel.datasets.random_splits import random_split
-    from fuel.datasets.text import TextFile
+    from fuel.datasets.adult import Adult as Adult
+    from fuel.datasets.billion import OneBillionWord as OneBillionWord
+    from fuel.datasets.binarized_mnist import BinarizedMNIST as BinarizedMNIST
+    from fuel.datasets.caltech101_silhouettes import (
+        CalTech101Silhouettes as CalTech101Silhouettes)
+    from fuel.datasets.celeba import CelebA as CelebA
+    from fuel.datasets.cifar10 import CIFAR10 as CIFAR10
+    from fuel.datasets.cifar100 import CIFAR100 as CIFAR100
+    from fuel.datasets.csv import CSVDataset as CSVDataset
+    from fuel.datasets.dogs_vs_cats import DogsVsCats as DogsVsCats
+    from fuel.datasets.emnist import EMNIST as EMNIST
+    from fuel.datasets.fashion_mnist import FashionMNIST as FashionMNIST
+    from fuel.datasets.imagenet import ILSVRC2010 as ILSVRC2010
+    from fuel.datasets.imagenet import ILSVRC2012 as ILSVRC2012
+    from fuel.datasets.iris import Iris as Iris
+    from fuel.datasets.kmnist import KMNIST as KMNIST
+    from fuel.datasets.mnist import MNIST as MNIST
+    from fuel.datasets.npy import NPYDataset as NPYDataset
+    from fuel.datasets.omniglot import Omniglot as Omniglot
+    from fuel.datasets.random_splits import random_split as random_split
+    from fuel.datasets.stl10 import STL10 as STL10
+    from fuel.datasets.svhn import SVHN as SVHN
+    from fuel.datasets.text import TextFile as TextFile
+    from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
-# These need modules that most programs do not: they wait until asked for.
-_LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy',
-          'OneBillionWord': 'billion', 'TextFile': 'text',
+# These wait until they are asked for, and so do the built-in data sets.
+_LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy', 'TextFile': 'text',
           'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.
-_MODULES = ('hdf5', 'toy', 'vocabulary')
-
-__all__ = ['CIFAR10', 'CIFAR100', 'EMNIST', 'KMNIST', 'MNIST', 'STL10',
-           'SVHN', 'Adult', 'BinarizedMNIST', 'CSVDataset',
-           'CalTech101Silhouettes', 'CelebA', 'Dataset', 'DogsVsCats',
-           'FashionMNIST', 'H5PYDataset', 'IndexableDataset', 'Iris',
-           'IterableDataset', 'NPYDataset', 'Omniglot',
-           'OneBillionWord', 'StreamDataset', 'TextFile', 'random_split']
+_MODULES = ('built_in', 'hdf5', 'toy', 'vocabulary')
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    later = {**_LATER, **_built_in()}
+    if name in later:
+        return getattr(import_module(f'{__name__}.{later[name]}'), name)
+    if name in _MODULES or name in later.values():
         return import_module(f'{__name__}.{name}')
-    if name not in _LATER:
-        raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
-    module = import_module(f'{__name__}.{_LATER[name]}')
-    return getattr(module, name)
+    if name == '__all__':
+        return sorted([*later, 'Dataset', 'H5PYDataset', 'IndexableDataset',
+                       'IterableDataset', 'StreamDataset'])
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def _built_in() -> dict[str, str]:
+    """Return the module of each class of the registry."""
+    return {name: module for module, name in (
+        facts['class'].split('.') for facts in registered().values())}
 
 
 def __dir__() -> list[str]:
     # With what is loaded on demand, and without what is imported here.
-    return sorted({*_MODULES, *__all__, *(
+    return sorted({*_MODULES, *__getattr__('__all__'), *(
         name for name in globals() if name.startswith('__'))})

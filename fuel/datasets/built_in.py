@@ -44,9 +44,7 @@ class BuiltInDataset(H5PYDataset):
     filename : str
         Name of the file; it may be replaced on a class.
     fits_in_memory : bool
-        Class attribute: default of `load_in_memory`. True for Adult,
-        Binarized MNIST, CalTech 101 Silhouettes, CIFAR, EMNIST, Fashion-MNIST,
-        Iris, KMNIST, MNIST and Omniglot.
+        Class attribute: default of `load_in_memory`.
 
     Raises
     ------

@@ -1,18 +1,36 @@
 """Downloaders: from the network to raw files that converters read.
 
 `all_downloaders` is a tuple of pairs of a name and a function that fills the
-parser of ``fuel-download <name>`` and returns the download function.
+parser of ``fuel-download <name>`` and returns the download function. It has
+the data sets of ``registry.json``; one of which more is to be said than its
+files has a module here.
 """
-from fuel.downloaders import (
-    adult, binarized_mnist, caltech101_silhouettes, celeba, cifar10, cifar100,
-    dogs_vs_cats, emnist, fashion_mnist, ilsvrc2010, ilsvrc2012, iris, kmnist,
-    mnist, omniglot, one_billion_word, stl10, svhn, youtube_audio)
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
 
-__all__ = ['adult', 'all_downloaders', 'binarized_mnist',
-           'caltech101_silhouettes', 'celeba', 'cifar10', 'cifar100',
-           'dogs_vs_cats', 'emnist', 'fashion_mnist', 'ilsvrc2010',
-           'ilsvrc2012', 'iris', 'kmnist', 'mnist', 'omniglot',
-           'one_billion_word', 'stl10', 'svhn', 'youtube_audio']
+from fuel.downloaders.registry import dataset_names
+from fuel.utils.extensions import Filler
 
-all_downloaders = tuple((name, globals()[name].fill_subparser)
-                        for name in __all__ if name != 'all_downloaders')
+all_downloaders: tuple[tuple[str, Filler], ...]
+
+
+def __getattr__(name: str) -> Any:
+    if name == 'all_downloaders':
+        return tuple((dataset, _filler_of(dataset))
+                     for dataset in dataset_names())
+    if name in dataset_names() and find_spec(f'{__name__}.{name}'):
+        return import_module(f'{__name__}.{name}')
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')
+
+
+def _filler_of(dataset: str) -> Filler:
+    if find_spec(f'{__name__}.{dataset}'):
+        filler: Filler = import_module(f'{__name__}.{dataset}').fill_subparser
+        return filler
+    from fuel.downloaders.base import filler_of
+    return filler_of(dataset)
+
+
+def __dir__() -> list[str]:
+    return sorted({'all_downloaders', *dataset_names(), *globals()})

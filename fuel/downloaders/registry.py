@@ -4,6 +4,7 @@ They are in ``registry.json``. For each data set:
 
 - ``title``, ``about`` (a line), ``kind`` (images, table, text or sound),
   ``terms`` (of use) and ``citation``;
+- ``class``, of the data, with its module in ``fuel.datasets``;
 - ``splits`` (how many examples each has), ``example`` (the shape of one) and
   ``classes`` (how many);
 - ``outputs``, the names of the converted files, and ``described``: which of
@@ -19,13 +20,14 @@ import json
 import os
 from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from typing import Any, Self
 
 
 @functools.lru_cache(maxsize=1)
 def registered() -> dict[str, Any]:
     """Return what is known of the data sets, by their names."""
+    # It imports much, which a pipeline does not need.
+    from importlib import resources
     text = resources.files('fuel.downloaders').joinpath(
         'registry.json').read_text(encoding='utf8')
     facts: dict[str, Any] = json.loads(text)

@@ -64,9 +64,8 @@ def converted(tmp_path, monkeypatch):
     (tmp_path / 'raw').mkdir()
     monkeypatch.chdir(tmp_path)
     for kind in ('svhn_1', 'dogs_vs_cats', 'ilsvrc2012', 'iris'):
-        dataset, options, write = raw_data.SETS[kind]
-        write(tmp_path / 'raw')
-        fuel_convert.main([dataset, *options, '-d', 'raw'])
+        raw_data.SETS[kind].write(tmp_path / 'raw')
+        fuel_convert.main([*raw_data.SETS[kind].command, '-d', 'raw'])
     return tmp_path
 
 

@@ -3,6 +3,8 @@ data set, default stream, and comes out as it went in."""
 import copy
 import hashlib
 import os
+import re
+from importlib import import_module
 
 import h5py
 import numpy
@@ -11,70 +13,15 @@ from numpy.testing import assert_array_equal
 from support import raw_data
 from support.faulty_server import serving
 
+import fuel
 from fuel import config
 from fuel.bin import fuel_convert, fuel_download, fuel_info
 from fuel.converters import all_converters
 from fuel.converters.base import BadInputFile, MissingInputFiles
-from fuel.datasets import adult as adult_module
-from fuel.datasets.binarized_mnist import BinarizedMNIST
-from fuel.datasets.caltech101_silhouettes import CalTech101Silhouettes
-from fuel.datasets.celeba import CelebA
-from fuel.datasets.cifar10 import CIFAR10
-from fuel.datasets.cifar100 import CIFAR100
-from fuel.datasets.dogs_vs_cats import DogsVsCats
-from fuel.datasets.emnist import EMNIST
-from fuel.datasets.fashion_mnist import FashionMNIST
-from fuel.datasets.imagenet import ILSVRC2010, ILSVRC2012
-from fuel.datasets.iris import Iris
-from fuel.datasets.kmnist import KMNIST
-from fuel.datasets.mnist import MNIST
-from fuel.datasets.omniglot import Omniglot
-from fuel.datasets.stl10 import STL10
-from fuel.datasets.svhn import SVHN
 from fuel.downloaders import registry
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.utils.arguments import signature_of
-
-IMAGES = ('batch', 'channel', 'height', 'width')
-LABELS = ('batch', 'index')
-BOXES = {f'bbox_{name}s': ('batch', 'bounding_box', label)
-         for name, label in (('label', 'index'), ('height', 'height'),
-                             ('width', 'width'), ('left', 'x'),
-                             ('top', 'y'))}
-# How to open each set, and the labels of its axes.
-CLASSES = {
-    'adult': (adult_module.Adult,
-              {'features': ('batch', 'feature'), 'targets': LABELS}),
-    'binarized_mnist': (BinarizedMNIST, {'features': IMAGES}),
-    'caltech101_silhouettes': (
-        lambda which_sets, **kwargs: CalTech101Silhouettes(
-            which_sets, 16, **kwargs),
-        {'features': IMAGES, 'targets': LABELS}),
-    'celeba': (lambda which_sets, **kwargs: CelebA(
-        'aligned_cropped', which_sets, **kwargs),
-        {'features': IMAGES, 'targets': ('batch', 'target')}),
-    'cifar10': (CIFAR10, {'features': IMAGES, 'targets': LABELS}),
-    'cifar100': (CIFAR100, {'features': IMAGES, 'coarse_labels': LABELS,
-                            'fine_labels': LABELS}),
-    'dogs_vs_cats': (DogsVsCats, {'image_features': IMAGES,
-                                  'targets': LABELS}),
-    'emnist': (lambda which_sets, **kwargs: EMNIST(
-        'letters', which_sets, **kwargs),
-        {'features': IMAGES, 'targets': LABELS}),
-    'fashion_mnist': (FashionMNIST, {'features': IMAGES, 'targets': LABELS}),
-    'ilsvrc2010': (ILSVRC2010, None),
-    'ilsvrc2012': (ILSVRC2012, None),
-    'iris': (Iris, {'features': ('batch', 'feature'), 'targets': LABELS}),
-    'kmnist': (KMNIST, {'features': IMAGES, 'targets': LABELS}),
-    'mnist': (MNIST, {'features': IMAGES, 'targets': LABELS}),
-    'omniglot': (Omniglot, {'features': IMAGES, 'targets': LABELS,
-                            'alphabets': LABELS, 'drawers': LABELS}),
-    'stl10': (STL10, {'features': IMAGES, 'targets': LABELS}),
-    'svhn_1': (lambda which_sets, **kwargs: SVHN(1, which_sets, **kwargs),
-               {'features': IMAGES, **BOXES}),
-    'svhn_2': (lambda which_sets, **kwargs: SVHN(2, which_sets, **kwargs),
-               {'features': IMAGES, 'targets': LABELS})}
 
 
 @pytest.fixture(params=raw_data.SETS)
@@ -90,17 +37,22 @@ def made(kind, tmp_path, monkeypatch):
     (tmp_path / 'data').mkdir()
     monkeypatch.chdir(tmp_path / 'data')
     config.data_path = [str(tmp_path / 'data')]
-    return raw_data.SETS[kind][2](tmp_path / 'raw')
+    return raw_data.SETS[kind].write(tmp_path / 'raw')
 
 
 def convert(kind, *arguments):
     """Convert the raw files; return the name of the converted file."""
-    dataset, options, _ = raw_data.SETS[kind]
     before = set(os.listdir())
-    assert 0 == fuel_convert.main([dataset, *options, '-d', '../raw',
-                                   *arguments])
+    assert 0 == fuel_convert.main([*raw_data.SETS[kind].command, '-d',
+                                   '../raw', *arguments])
     name, = set(os.listdir()) - before
     return name
+
+
+def open_set(kind, *splits):
+    """Open the converted file."""
+    raw = raw_data.SETS[kind]
+    return fuel.load(raw.dataset, splits, **raw.arguments)
 
 
 def assert_equal_sources(expected, found):
@@ -119,16 +71,15 @@ def test_raw_files_come_out_as_they_went_in(kind, made, capsys):
     """Each split has its examples, types and axis labels; fuel-info and the
     default stream work."""
     convert(kind)
-    open_set, labels = CLASSES[kind]
+    labels = raw_data.SETS[kind].labels
     for split, sources in made.items():
-        dataset = open_set((split,))
+        dataset = open_set(kind, split)
         assert tuple(sorted(sources)) == dataset.sources
         batch = dataset.get_data(None, list(range(dataset.num_examples)))
         for source, found in zip(dataset.sources, batch, strict=True):
             assert_equal_sources(sources[source], found)
-        if labels is not None:
-            for source in dataset.sources:
-                assert labels[source] == dataset.axis_labels[source]
+        for source in dataset.sources if labels else ():
+            assert labels[source] == dataset.axis_labels[source]
         stream = DataStream.default_stream(
             dataset, iteration_scheme=SequentialScheme(
                 dataset.num_examples, 3))
@@ -164,7 +115,7 @@ def test_provenance_names_all_inputs(kind, made):
 
 def test_download_from_a_mirror_verifies(kind, made, monkeypatch, capsys):
     """Files come from one's own server or folder, and are verified."""
-    dataset, options, _ = raw_data.SETS[kind]
+    dataset, *options = raw_data.SETS[kind].command
     files = {}
     for name in os.listdir('../raw'):
         with open(os.path.join('../raw', name), 'rb') as raw:
@@ -192,11 +143,11 @@ def test_download_from_a_mirror_verifies(kind, made, monkeypatch, capsys):
                                     '../raw'])
     assert sorted(files) == sorted(os.listdir())
     # What was downloaded goes all the way.
-    assert 0 == fuel_convert.main([dataset, *raw_data.SETS[kind][1]])
+    assert 0 == fuel_convert.main(raw_data.SETS[kind].command)
     name, = set(os.listdir()) - set(files)
     assert 0 == fuel_info.main([name, '--preview', 'preview.png'])
     assert 'Converted from' in capsys.readouterr().out
-    dataset = CLASSES[kind][0](tuple(made)[:1])
+    dataset = open_set(kind, *tuple(made)[:1])
     stream = DataStream.default_stream(
         dataset, iteration_scheme=SequentialScheme(dataset.num_examples, 3))
     next(stream.get_epoch_iterator())
@@ -222,11 +173,10 @@ def test_spoiled_input_leaves_the_old_file(kind, made, spoil, capsys):
             content = raw.read()
         with open(path, 'wb') as raw:
             raw.write(SPOILERS[spoil](content))
-        dataset, options, _ = raw_data.SETS[kind]
         if spoil == 'half' and raw_name in CUT_UNNOTICED:
             continue
         with pytest.raises(SystemExit, match='1'):
-            fuel_convert.main([dataset, *options, '-d', '../raw'])
+            fuel_convert.main([*raw_data.SETS[kind].command, '-d', '../raw'])
         assert 'Nothing was written' in capsys.readouterr().err
         with open(path, 'wb') as raw:
             raw.write(content)
@@ -241,7 +191,7 @@ CUT_UNNOTICED = ('adult.data', 'adult.test', 'binarized_mnist_test.amat')
 
 def test_missing_input_is_named(kind, made):
     """Any raw file that is missing is named, as an error of its kind."""
-    dataset, options, _ = raw_data.SETS[kind]
+    dataset, *options = raw_data.SETS[kind].command
     from argparse import ArgumentParser
     parser = ArgumentParser()
     function = dict(all_converters)[dataset](parser)
@@ -249,13 +199,31 @@ def test_missing_input_is_named(kind, made):
     accepted = signature_of(function).parameters
     arguments = {name: value for name, value in arguments.items()
                  if name in accepted}
-    kinds = OSError if dataset in ('adult', 'iris') else MissingInputFiles
     for raw_name in sorted(os.listdir('../raw')):
         os.rename(f'../raw/{raw_name}', f'../{raw_name}')
-        with pytest.raises(kinds, match=raw_name.replace('.', r'\.')):
+        with pytest.raises(MissingInputFiles, match=re.escape(raw_name)):
             function(directory='../raw', output_directory='.', **arguments)
         os.rename(f'../{raw_name}', f'../raw/{raw_name}')
     assert [] == os.listdir()
+
+
+@pytest.mark.parametrize('kind', ['adult', 'iris'], indirect=True)
+def test_missing_input_is_an_error_of_the_system_as_before(kind, made):
+    """These two raised an OSError in Fuel 0.2.0."""
+    for raw_name in os.listdir('../raw'):
+        os.remove(f'../raw/{raw_name}')
+    with pytest.raises(OSError, match='Required files missing') as caught:
+        getattr(import_module(f'fuel.converters.{kind}'), f'convert_{kind}')(
+            '../raw', '.')
+    assert set(caught.value.filenames) == {
+        file['name'] for file in registry.registered()[kind]['files']}
+
+
+def test_every_data_set_has_a_miniature():
+    """But those whose raw files are in no one form."""
+    assert {'one_billion_word', 'youtube_audio'} == (
+        set(registry.dataset_names())
+        - {raw.dataset for raw in raw_data.SETS.values()})
 
 
 def test_info_prints_each_source(kind, made, capsys):

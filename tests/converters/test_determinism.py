@@ -11,9 +11,9 @@ from fuel.bin import fuel_convert
 if hasattr(os, 'sched_setaffinity'):
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, cores[:int(sys.argv[1])])
-for kind, (dataset, options) in json.loads(sys.argv[2]).items():
+for kind, command in json.loads(sys.argv[2]).items():
     os.mkdir(kind)
-    assert 0 == fuel_convert.main([dataset, *options, '-d', f'../raw/{kind}',
+    assert 0 == fuel_convert.main([*command, '-d', f'../raw/{kind}',
                                    '-o', kind])
 """
 
@@ -28,11 +28,11 @@ def converted(folder):
 def test_sets_do_not_depend_on_cores_and_hash_seed(tmp_path, monkeypatch):
     """The same bytes, whatever the order of sets of strings
     and of the threads that end."""
-    for kind, (_, _, make) in raw_data.SETS.items():
+    for kind, raw in raw_data.SETS.items():
         (tmp_path / 'raw' / kind).mkdir(parents=True)
-        make(tmp_path / 'raw' / kind)
-    what = json.dumps({kind: (dataset, options) for kind, (
-        dataset, options, _) in raw_data.SETS.items()})
+        raw.write(tmp_path / 'raw' / kind)
+    what = json.dumps({kind: raw.command
+                       for kind, raw in raw_data.SETS.items()})
     found = []
     for cores, seed in ((1, '1'), (64, '2')):
         folder = tmp_path / seed

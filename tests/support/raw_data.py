@@ -1,8 +1,9 @@
 """Miniatures of raw files, byte for byte in the form of the real ones.
 
-`SETS` has a function for each data set. It writes raw files into a folder
-and returns what the converted file must hold: for each split its sources, an
-array each, or a list of arrays if their shapes differ.
+`SETS` has each data set of the registry whose raw files are in one form, with
+a function that writes them into a folder and returns what the converted file
+must hold: for each split its sources, an array each, or a list of arrays if
+their shapes differ.
 """
 import gzip
 import io
@@ -10,6 +11,9 @@ import os
 import struct
 import tarfile
 import zipfile
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 import h5py
 import numpy
@@ -551,23 +555,64 @@ def ilsvrc2012(folder, test_name='ILSVRC2012_img_test.tar'):
 
 
 # Name of the data set, arguments of its commands, what writes it.
+
+
+IMAGES = ('batch', 'channel', 'height', 'width')
+LABELS = ('batch', 'index')
+CLASSIFIED = {'features': IMAGES, 'targets': LABELS}
+BOXES = {f'bbox_{name}s': ('batch', 'bounding_box', label)
+         for name, label in (('label', 'index'), ('height', 'height'),
+                             ('width', 'width'), ('left', 'x'),
+                             ('top', 'y'))}
+
+
+class RawSet(NamedTuple):
+    """A data set, perhaps in one of its forms.
+
+    `write`: writes its raw files into a folder.
+    `labels`: of the axes of its sources, as far as they have any.
+    `arguments`: of the class, and of ``fuel-convert``, beside the split.
+    """
+
+    dataset: str
+    write: Callable
+    labels: dict
+    arguments: Mapping = MappingProxyType({})
+
+    @property
+    def command(self):
+        """What ``fuel-convert`` is given, a list of str."""
+        return [self.dataset, *map(str, self.arguments.values())]
+
+
 SETS = {
-    'adult': ('adult', [], adult),
-    'binarized_mnist': ('binarized_mnist', [], binarized_mnist),
-    'caltech101_silhouettes': ('caltech101_silhouettes', ['16'],
-                               caltech101_silhouettes),
-    'celeba': ('celeba', ['aligned_cropped'], celeba),
-    'cifar10': ('cifar10', [], cifar10),
-    'cifar100': ('cifar100', [], cifar100),
-    'dogs_vs_cats': ('dogs_vs_cats', [], dogs_vs_cats),
-    'emnist': ('emnist', ['letters'], emnist),
-    'fashion_mnist': ('fashion_mnist', [], fashion_mnist),
-    'ilsvrc2010': ('ilsvrc2010', [], ilsvrc2010),
-    'ilsvrc2012': ('ilsvrc2012', [], ilsvrc2012),
-    'iris': ('iris', [], iris),
-    'kmnist': ('kmnist', [], kmnist),
-    'mnist': ('mnist', [], mnist),
-    'omniglot': ('omniglot', [], omniglot),
-    'stl10': ('stl10', [], stl10),
-    'svhn_1': ('svhn', ['1'], svhn_1),
-    'svhn_2': ('svhn', ['2'], svhn_2)}
+    'adult': RawSet('adult', adult, {
+        'features': ('batch', 'feature'), 'targets': LABELS}),
+    'binarized_mnist': RawSet(
+        'binarized_mnist', binarized_mnist, {'features': IMAGES}),
+    'caltech101_silhouettes': RawSet(
+        'caltech101_silhouettes', caltech101_silhouettes, CLASSIFIED,
+        {'size': 16}),
+    'celeba': RawSet(
+        'celeba', celeba, {'features': IMAGES, 'targets': (
+            'batch', 'target')}, {'which_format': 'aligned_cropped'}),
+    'cifar10': RawSet('cifar10', cifar10, CLASSIFIED),
+    'cifar100': RawSet('cifar100', cifar100, {
+        'features': IMAGES, 'coarse_labels': LABELS, 'fine_labels': LABELS}),
+    'dogs_vs_cats': RawSet('dogs_vs_cats', dogs_vs_cats, {
+        'image_features': IMAGES, 'targets': LABELS}),
+    'emnist': RawSet(
+        'emnist', emnist, CLASSIFIED, {'which_format': 'letters'}),
+    'fashion_mnist': RawSet('fashion_mnist', fashion_mnist, CLASSIFIED),
+    'ilsvrc2010': RawSet('ilsvrc2010', ilsvrc2010, {}),
+    'ilsvrc2012': RawSet('ilsvrc2012', ilsvrc2012, {}),
+    'iris': RawSet('iris', iris, {
+        'features': ('batch', 'feature'), 'targets': LABELS}),
+    'kmnist': RawSet('kmnist', kmnist, CLASSIFIED),
+    'mnist': RawSet('mnist', mnist, CLASSIFIED),
+    'omniglot': RawSet('omniglot', omniglot, {
+        **CLASSIFIED, 'alphabets': LABELS, 'drawers': LABELS}),
+    'stl10': RawSet('stl10', stl10, CLASSIFIED),
+    'svhn_1': RawSet('svhn', svhn_1, {'features': IMAGES, **BOXES},
+                     {'which_format': 1}),
+    'svhn_2': RawSet('svhn', svhn_2, CLASSIFIED, {'which_format': 2})}

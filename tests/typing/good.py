@@ -7,7 +7,12 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets import Dataset, H5PYDataset, IndexableDataset
+from fuel.datasets import (
+    MNIST,
+    Dataset,
+    H5PYDataset,
+    IndexableDataset,
+)
 from fuel.schemes import IterationScheme, SequentialScheme, ShuffledScheme
 from fuel.streams import AbstractDataStream, DataStream, ServerDataStream
 from fuel.testing import check_dataset, check_scheme, check_stage
@@ -138,6 +143,7 @@ def check(path: str) -> None:
     accepted(LooksLikeOne(), Evens(), stream)
     accepted(Squares(), SequentialScheme(3, 1), ServerDataStream(('x',)))
     accepted(H5PYDataset(path, ('train',)), Evens(), Doubler(stream))
+    accepted(MNIST(('train',)), Evens(), DataStream(MNIST(('test',))))
     Batch(DataStream(Squares(), iteration_scheme=Evens()),
           iteration_scheme=SequentialScheme(3, 1))
     RandomFixedSizeCrop(stream, (2, 2), which_sources=('letters',))

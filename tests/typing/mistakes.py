@@ -1,7 +1,7 @@
 """Mistakes that users make: each is reported, with the text that follows."""
 from __future__ import annotations
 
-from fuel.datasets import H5PYDataset, IndexableDataset
+from fuel.datasets import MNIST, H5PYDataset, IndexableDataset, TextFile
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream, ServerDataStream
 from fuel.testing import check_stage, check_stream
@@ -18,6 +18,10 @@ Cast(dataset, 'float32')  # E: expected "StreamLike"
 Mapping(dataset, tuple)  # E: expected "StreamLike"
 MultiProcessing(dataset)  # E: expected "StreamLike"
 RandomFixedSizeCrop(dataset, (2, 2))  # E: expected "StreamLike"
+
+# Data sets that are imported when they are asked for.
+MNIST()  # E: Missing positional argument "which_sets"
+TextFile()  # E: Missing positional argument "files"
 
 # Something else where a data set is expected.
 DataStream(scheme, iteration_scheme=scheme)  # E: expected "DatasetLike"

@@ -39,23 +39,29 @@ class BadInputFile(FuelError, ValueError):  # noqa: N818
         return f'{self.path}: {self.problem}. {self.advice or FETCH_AGAIN}'
 
 
+class MissingRawFiles(MissingInputFiles, FileNotFoundError):  # noqa: N818
+    """Raised for raw files that are not there, as the one of its bases that
+    the converter raised in Fuel 0.2.0."""
+
+
 def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
-    """Return the paths of raw files; raise `MissingInputFiles` if some are
+    """Return the paths of raw files; raise `MissingRawFiles` if some are
     not there, and `BadInputFile` if one is empty or a web page."""
     names = list(filenames)
-    require_files(directory, names)
+    require_files(directory, names, MissingRawFiles)
     paths = [os.path.join(directory, name) for name in names]
     for path in paths:
         refuse_page(path)
     return paths
 
 
-def require_files(directory: Folder, filenames: Iterable[str]) -> None:
-    """Raise `MissingInputFiles` if some files are not in a folder."""
+def require_files(directory: Folder, filenames: Iterable[str],
+                  error: type[MissingInputFiles] = MissingInputFiles) -> None:
+    """Raise an error if some files are not in a folder."""
     missing = [name for name in filenames
                if not os.path.isfile(os.path.join(directory, name))]
     if missing:
-        raise MissingInputFiles('Required files missing', missing, directory)
+        raise error('Required files missing', missing, directory)
 
 
 def refuse_page(path: str) -> None:

@@ -1,6 +1,0 @@
-"""Fashion-MNIST, from Zalando Research."""
-from fuel.downloaders.base import filler_of
-
-__all__ = ['fill_subparser']
-
-fill_subparser = filler_of('fashion_mnist')
