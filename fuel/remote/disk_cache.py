@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fuel.config_parser import config
 from fuel.remote.page_table import Run
 from fuel.utils.forks import Step, at_fork, for_each
 from fuel.utils.seams import fault_point
@@ -51,6 +52,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0)
 LARGEST_INDEX, _SHARERS = 1 << 16, 16
 # Of the budget, what a process may take before it looks again.
 ALLOWANCE = 64 << 20
+# Of the disk, and of what is free there, unless the settings say how much.
+SHARE_OF_DISK, SHARE_OF_FREE = 5, 2
 
 
 @dataclass(eq=False)
@@ -82,7 +85,7 @@ def append(descriptor: int, record: bytes) -> None:
     os.write(descriptor, record)
 
 
-class Entry:
+class CacheEntry:
     """One remote file, in one state, on disk.
 
     `descriptor`: of the sparse file.
@@ -215,7 +218,7 @@ class DiskCache:
         self.is_open = False
 
     def open(self, name: str, size: int, validator: str, page: int,
-             shown: str) -> Entry | None:
+             shown: str) -> CacheEntry | None:
         """Return the entry of a remote file; None if there can be none."""
         try:
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
@@ -236,11 +239,11 @@ class DiskCache:
         return None
 
     def _open(self, folder: Path, size: int, validator: str, page: int,
-              shown: str) -> Entry:
+              shown: str) -> CacheEntry:
         if folder.is_symlink():
             folder.unlink()
         folder.mkdir(0o700, exist_ok=True)
-        entry = Entry(self, folder, size, page)
+        entry = CacheEntry(self, folder, size, page)
         state = folder / 'state.json'
         if not state.exists():
             part = folder / f'state.{os.getpid()}'
@@ -372,3 +375,26 @@ def _disk_usage(folder: Path) -> int:
             status: Any = (folder / name).stat()
             total += getattr(status, 'st_blocks', status.st_size // 512) * 512
     return total
+
+
+_caches: dict[tuple[str, int | None], DiskCache] = {}
+
+
+def disk_cache() -> DiskCache | None:
+    """Return the cache on disk, None if it is turned off."""
+    folder: str = config.remote_cache_path
+    wanted: int | None = config.remote_cache_bytes
+    if folder == 'off' or wanted == 0:
+        return None
+    if (folder, wanted) not in _caches:
+        budget = _default_budget(folder) if wanted is None else wanted
+        _caches[folder, wanted] = DiskCache(folder, budget)
+    return _caches[folder, wanted]
+
+
+def _default_budget(folder: str) -> int:
+    place = Path(os.path.abspath(folder))
+    while not place.exists():
+        place = place.parent
+    usage = shutil.disk_usage(place)
+    return min(usage.total // SHARE_OF_DISK, usage.free // SHARE_OF_FREE)

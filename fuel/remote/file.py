@@ -7,24 +7,23 @@ import functools
 import io
 import itertools
 import logging
+import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 
 from fuel.config_parser import config
 from fuel.exceptions import DamagedFileError
-from fuel.remote.disk_cache import Entry, digest
+from fuel.remote.disk_cache import CacheEntry, digest, disk_cache
 from fuel.remote.index_reader import IndexReader
 from fuel.remote.memory import Hold, Resident, map_file
 from fuel.remote.page_table import Ends, Fetch, PageTable
 from fuel.remote.retry import Patient
-from fuel.remote.settings import disk_cache
 from fuel.remote.store import Answer
 from fuel.remote.stores import open_store
-from fuel.remote.stream import RemoteStream
 from fuel.remote.transfers import Counts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
@@ -43,6 +42,73 @@ ORDERED_AHEAD = 16 << 20
 PIECE = 1 << 20
 # Bytes that are fetched before they are needed, where a disk takes them.
 DISK_AHEAD = 256 << 20
+
+
+class ByteSource(Protocol):
+    """What a stream reads from."""
+
+    @property
+    def size(self) -> int:
+        """Bytes (int)."""
+        ...
+
+    def read_into(self, buffer: memoryview, address: int) -> int:
+        """Read bytes into memory of the caller's; return how many."""
+        ...
+
+    def read_ahead(self, address: int) -> None:
+        """Have what follows a position fetched, for who reads in order."""
+        ...
+
+
+class ByteStream(io.RawIOBase):
+    """Reads a remote file from some position on.
+
+    HDF5 takes its ``repr`` for the file's name.
+
+    `owner`: kept alive.
+    """
+
+    def __init__(self, file: ByteSource, name: str,
+                 owner: object = None) -> None:
+        super().__init__()
+        self._file = file
+        self._owner = owner
+        self.name = name
+        self._position = 0
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tell that it has positions."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a position, and return it."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position,
+                os.SEEK_END: self._file.size}[whence]
+        if base + offset < 0:
+            raise ValueError(f'a position must not be negative, got '
+                             f'{base + offset}')
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into a buffer; return how many bytes."""
+        self._file.read_ahead(self._position)
+        with memoryview(buffer) as view:
+            count = self._file.read_into(view.cast('B'), self._position)
+        self._position += count
+        return count
 
 
 class RemoteFile:
@@ -115,7 +181,7 @@ class RemoteFile:
             raise
         return answer
 
-    def _open_entry(self, key: str, table: PageTable) -> Entry | None:
+    def _open_entry(self, key: str, table: PageTable) -> CacheEntry | None:
         cache = disk_cache()
         if cache is None or not self._opened.validator or not self.size:
             # Without one, an old copy cannot be told from the file.
@@ -164,11 +230,11 @@ class RemoteFile:
     def open(self) -> Any:
         """Return a stream of the file's bytes, from its beginning."""
         return io.BufferedReader(
-            RemoteStream(self, self.path), HEAD)
+            ByteStream(self, self.path), HEAD)
 
-    def stream(self, name: str) -> RemoteStream:
+    def stream(self, name: str) -> ByteStream:
         """Return a stream without a buffer of its own, for HDF5."""
-        return RemoteStream(self._index, name, owner=self)
+        return ByteStream(self._index, name, owner=self)
 
     def request(self, starts: Ends, stops: Ends,
                 is_urgent: bool = False) -> list[Fetch]:

@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
-from fuel.remote.disk_cache import Entry
+from fuel.remote.disk_cache import CacheEntry
 from fuel.remote.memory import Resident
 from fuel.remote.page_table import PageTable
 from fuel.remote.store import Answer
@@ -52,7 +52,7 @@ class IndexReader:
     """
 
     def __init__(self, table: PageTable, resident: Resident,
-                 entry: Entry | None, opened: Answer,
+                 entry: CacheEntry | None, opened: Answer,
                  new_origin: Callable[[asyncio.AbstractEventLoop], Any],
                  ) -> None:
         self._table = table

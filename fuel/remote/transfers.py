@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuel.exceptions import DamagedFileError
-from fuel.remote.disk_cache import Entry, Record
+from fuel.remote.disk_cache import CacheEntry, Record
 from fuel.remote.memory import Resident
 from fuel.remote.page_table import (
     ABSENT, CLAIMED, IN_MEMORY, LARGEST_REQUEST, ON_DISK, Fetch, PageTable,
@@ -51,7 +51,7 @@ class Transfers:
     """
 
     def __init__(self, table: PageTable, resident: Resident,
-                 entry: Entry | None, origin: Patient, opened: Answer,
+                 entry: CacheEntry | None, origin: Patient, opened: Answer,
                  most: int) -> None:
         self.table = table
         self.resident = resident

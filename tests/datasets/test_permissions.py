@@ -91,13 +91,13 @@ COPY = """
 import logging, os, sys
 from fuel import config
 from fuel.datasets import H5PYDataset
-from fuel.utils import cache
+from fuel.remote import local_copies
 logging.basicConfig()
 folder, local, check = sys.argv[1:]
 config.local_data_path = local
 if check == 'unchecked':
     # As when another program takes the room in the meantime.
-    cache.check_enough_space = lambda *paths: True
+    local_copies.check_enough_space = lambda *paths: True
 dataset = H5PYDataset(folder + '/large.hdf5', ('train',))
 print(dataset.get_data(None, [3, 1])[0][:, 0].tolist())
 dataset.close(None)

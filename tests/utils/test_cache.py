@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fuel import config
-from fuel.utils import cache
+from fuel.remote import local_copies
 from fuel.utils.cache import cache_file, copy_from_server_to_local
 from fuel.utils.lock import _readers, release_readlock
 
@@ -317,9 +317,10 @@ def test_slow_copy_of_another_process_is_waited_for_but_not_for_ever(
 
 def test_cache_file_logs_as_the_module(local, server, caplog):
     """Copying is told on the module's logger."""
-    caplog.set_level(logging.INFO, 'fuel.utils.cache')
+    caplog.set_level(logging.INFO, 'fuel.remote.local_copies')
     cache_file(write(server / 'a', b'data'))
-    assert {cache.__name__} == {record.name for record in caplog.records}
+    assert {local_copies.__name__} == {
+        record.name for record in caplog.records}
 
 
 def test_copy_from_server_to_local_makes_folders_and_replaces(server):

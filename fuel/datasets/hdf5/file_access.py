@@ -211,6 +211,6 @@ def access_to(file_or_path: Any, driver: str | None,
 
 
 def _local_copy(path: str) -> str:
-    from fuel.utils.cache import cache_file
+    from fuel.remote.local_copies import cache_file
 
     return cache_file(path)
