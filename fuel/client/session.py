@@ -1,25 +1,35 @@
 """One epoch of a server, as far as a client is concerned."""
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from fuel.client.channel import Delivery, LostError
 from fuel.client.connection import Connection
 from fuel.client.received import as_exception, take_data
 from fuel.epochs.state_delta import Changes, changed
 from fuel.exceptions import ServerError
-from fuel.typing import State
+from fuel.typing import Sources, State
 from fuel.utils.seams import fault_point
 from fuel.wire import WireError
 from fuel.wire.header import Fields, get_field
 from fuel.wire.index_sets import IndexSet, from_ranges
 from fuel.workers.session import RemoteSession
 
-if TYPE_CHECKING:
-    from fuel.client.stream import ServerDataStream
+
+class Connector(Protocol):
+    """The stream of a session, which connects it."""
+
+    @property
+    def sources(self) -> Sources:
+        """The names of what arrives (tuple of str)."""
+        ...
+
+    def _connection_for(self, session: ServerSession) -> Connection:
+        """Return a connection that no other running epoch uses."""
+        ...
 
 
-class ServerSession(RemoteSession['ServerDataStream']):
+class ServerSession(RemoteSession[Connector]):
     """One epoch of a server, as far as this client is concerned.
 
     `epoch`: number of the epoch at the server; 0 before it has joined one.
@@ -45,7 +55,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
         # and what changed since.
         self._known: dict[int, tuple[State | None, Changes | None]] = {}
 
-    def receive(self, stream: ServerDataStream) -> None:
+    def receive(self, stream: Connector) -> None:
         """Hold the next batch, or error; Ctrl-C does not lose it."""
         while True:
             if self.left:
@@ -68,7 +78,7 @@ class ServerSession(RemoteSession['ServerDataStream']):
                     self.generation = 0
                 raise
 
-    def _connect(self, stream: ServerDataStream) -> Connection:
+    def _connect(self, stream: Connector) -> Connection:
         if self.connection is None or not self.connection.is_usable():
             self.generation = 0
             self.connection = stream._connection_for(self)
