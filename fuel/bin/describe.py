@@ -26,7 +26,7 @@ Shapes: TypeAlias = NDArray[numpy.int64]
 
 
 @names_file
-def describe(h5file: h5py.File) -> dict[str, Any]:
+def describe_file(h5file: h5py.File) -> dict[str, Any]:
     """Describe a file: JSON-ready 'file', 'size' in bytes, 'command',
     'versions', 'inputs', 'splits' and 'sources'."""
     attribute = partial(read_text, h5file)

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fuel import config
-from fuel.bin.describe import describe
+from fuel.bin.describe import describe_file
 from fuel.bin.costs import cost_rows, epoch_costs, options_argument
 from fuel.bin.listing import aligned, human_size
 from fuel.bin.parsers import CommandParser
@@ -216,7 +216,7 @@ def _facts(parser: argparse.ArgumentParser, arguments: argparse.Namespace,
     try:
         with open_hdf5(filename, storage_options=(
                 arguments.storage_options)) as h5file:
-            facts = describe(h5file)
+            facts = describe_file(h5file)
             if arguments.preview:
                 _save_preview(draw_preview(h5file), arguments.preview)
         if arguments.batch_size is not None:

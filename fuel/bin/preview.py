@@ -10,7 +10,7 @@ import numpy
 from fuel.bin.describe import is_ragged, source_names
 from fuel.bin.preview_rows import choose_rows, read_rows
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.images import decode
+from fuel.converters.raw.images import decode_image
 from fuel.datasets.hdf5.labels import scale
 from fuel.describe.html import pixels
 from fuel.utils.hdf5_errors import names_file
@@ -96,7 +96,7 @@ def as_image(example: Array) -> Image.Image | None:
     array = numpy.asarray(example)
     if array.dtype == 'uint8' and array.ndim == 1 and array.size > 16:
         try:
-            array = decode(array.tobytes(), 'preview')
+            array = decode_image(array.tobytes(), 'preview')
         except BadInputFile:
             return None
     if array.ndim == 2 and min(array.shape) >= SMALLEST_SHEET:

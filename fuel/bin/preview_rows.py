@@ -6,7 +6,7 @@ import h5py
 import numpy
 
 from fuel.datasets.hdf5.labels import class_names
-from fuel.storage import open_reader
+from fuel.storage import choose_reader
 
 Array = numpy.ndarray[Any, Any]
 # The sources that hold classes, best first.
@@ -53,4 +53,4 @@ def read_rows(dataset: h5py.Dataset, rows: Sequence[int]) -> list[Any]:
     """Return rows of a source, in any order."""
     if not rows:
         return []
-    return list(open_reader(dataset).read(numpy.asarray(rows)))
+    return list(choose_reader(dataset).read(numpy.asarray(rows)))

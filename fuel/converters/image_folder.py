@@ -19,7 +19,7 @@ from fuel.converters.base import (Converter, consecutive, converted_file,
 from fuel.converters.output import IMAGES, LABELS, write_inputs, write_names
 from fuel.converters.raw.files import Folder, require_regular
 from fuel.datasets.random_splits import held_out
-from fuel.converters.raw.images import (MAX_PIXELS, decode, open_image,
+from fuel.converters.raw.images import (MAX_PIXELS, decode_image, open_image,
                                         upright_size)
 from fuel.exceptions import MissingInputFiles
 
@@ -250,7 +250,7 @@ def _decoded(pictures: Sequence[Picture], color_mode: str,
         with open(path, 'rb') as raw:
             content = raw.read()
         digests[path] = len(content), hashlib.sha256(content).hexdigest()
-        return decode(content, path, color_mode, change, upright=True)
+        return decode_image(content, path, color_mode, change, upright=True)
 
     return ordered_map(one, pictures, 'images', len(pictures))
 

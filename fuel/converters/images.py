@@ -14,7 +14,7 @@ from fuel.converters.output import Array
 from fuel.converters.ragged import write_ragged
 from fuel.converters.raw.archives import open_zip, read_zipped
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.images import decode
+from fuel.converters.raw.images import decode_image
 from fuel.utils.threads import number_of_threads
 
 T = TypeVar('T')
@@ -46,11 +46,11 @@ def ordered_map(function: Callable[[T], R], items: Iterable[T], name: str,
 def zipped_images(path: str, names: Sequence[str], mode: str = 'RGB',
                   change: Callable[[Any], Any] | None = None,
                   size: tuple[int, int] | None = None) -> Iterator[Array]:
-    """Decode images of a zip archive; see `decode`. With a `size`, height
-    and width, images of another are refused."""
+    """Decode images of a zip archive; see `decode_image`. With a `size`,
+    height and width, images of another are refused."""
     def one(item: tuple[str, bytes]) -> Array:
         where = f'{path}: {item[0]}'
-        array = decode(item[1], where, mode, change)
+        array = decode_image(item[1], where, mode, change)
         if size is not None and array.shape[1:] != size:
             raise BadInputFile(where, f'expected an image of {size} pixels, '
                                f'got {array.shape[1:]}')

@@ -15,7 +15,7 @@ from fuel.converters.images import batched, ordered_map
 from fuel.converters.ragged import create_ragged, write_ragged, write_rows
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.images import decode
+from fuel.converters.raw.images import decode_image
 from fuel.converters.raw.tar import open_tar
 
 # Source, type, label of the second axis; in the order of read_boxes.
@@ -143,7 +143,7 @@ class NumbersSplit:
 
     def _decode(self, item: tuple[str, bytes]) -> tuple[int, Any]:
         name, content = item
-        image = decode(content, f'{self.path}: {name}')
+        image = decode_image(content, f'{self.path}: {name}')
         if max(image.shape) > MAX_SIDE:
             raise BadInputFile(self.path, f'the image {name!r} has the shape '
                                f'{image.shape}, more than {MAX_SIDE}')

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import IO
 
 from fuel.downloaders.errors import TransientError
-from fuel.downloaders.replies import Answer
+from fuel.downloaders.replies import Remainder
 from fuel.downloaders.registry import RawFile
 
 
@@ -44,7 +44,7 @@ class PartialMetadata:
             self.validator is not None and
             self._facts.get('source') == source)
 
-    def record(self, source: str, answer: Answer) -> None:
+    def record(self, source: str, answer: Remainder) -> None:
         """Record where a piece begins; check one that is continued."""
         if self._verifiable:
             return

@@ -29,7 +29,7 @@ HEADERS = {'User-Agent': f'fuel/{version}',
 
 
 @dataclass
-class Answer:
+class Remainder:
     """The rest of a file, from byte `start` on.
 
     `start` is less than asked for if the server cannot answer from there.
@@ -99,7 +99,7 @@ def content_length(headers: Mapping[str, str]) -> int | None:
 @contextmanager
 def ask(get: Get, url: str, start: int, options: Options,
         unpack: bool = True, validator: str | None = None
-        ) -> Iterator[Answer]:
+        ) -> Iterator[Remainder]:
     """Ask for a file from byte `start` on.
 
     A URL that begins with ``file:`` is read from disk. `unpack` undoes an
@@ -192,7 +192,7 @@ def _is_encoded(headers: Mapping[str, str]) -> bool:
     return headers.get('Content-Encoding', '') not in ('', 'identity')
 
 
-def _place(reply: Reply, start: int, unpack: bool) -> Answer:
+def _place(reply: Reply, start: int, unpack: bool) -> Remainder:
     """Find out which part of the file a reply holds."""
     headers = reply.headers
     encoded = _is_encoded(headers)
@@ -201,12 +201,12 @@ def _place(reply: Reply, start: int, unpack: bool) -> Answer:
                          headers.get('Content-Range', ''))
     state = _validator(headers)
     if parts is None:
-        return Answer(0, content_length(headers), chunks, encoded, state)
+        return Remainder(0, content_length(headers), chunks, encoded, state)
     if int(parts[1]) != start:
         raise SourceError(f'asked for the file from byte {start} on, got '
                           f'{headers["Content-Range"]!r}')
     total = None if parts[2] == '*' else int(parts[2])
-    return Answer(start, total, chunks, encoded, state)
+    return Remainder(start, total, chunks, encoded, state)
 
 
 def _validator(headers: Mapping[str, str]) -> str | None:
@@ -218,7 +218,7 @@ def _validator(headers: Mapping[str, str]) -> str | None:
 
 
 @contextmanager
-def _read_local(url: str, start: int) -> Iterator[Answer]:
+def _read_local(url: str, start: int) -> Iterator[Remainder]:
     path = urllib.request.url2pathname(urllib.parse.urlparse(url).path)
     try:
         raw = open(path, 'rb')  # noqa: SIM115
@@ -228,5 +228,5 @@ def _read_local(url: str, start: int) -> Iterator[Answer]:
         raise SourceError(error.strerror or str(error)) from error
     with raw:
         raw.seek(start)
-        yield Answer(start, os.fstat(raw.fileno()).st_size,
-                     iter(lambda: raw.read(BLOCK), b''))
+        yield Remainder(start, os.fstat(raw.fileno()).st_size,
+                        iter(lambda: raw.read(BLOCK), b''))

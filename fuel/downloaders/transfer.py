@@ -16,7 +16,7 @@ from fuel.downloaders.errors import (DownloadError, EncodingError,
                                       UnreachableError, WrongPieceError)
 from fuel.downloaders.options import Options
 from fuel.downloaders.partial_metadata import PartialMetadata, metadata_path
-from fuel.downloaders.replies import Answer, ask
+from fuel.downloaders.replies import Remainder, ask
 from fuel.downloaders.reply import Get
 from fuel.downloaders.registry import RawFile, digest_of, owner_of
 from fuel.utils.atomic_files import flush_folder
@@ -300,7 +300,7 @@ def _attempt(get: Get, source: str, part: IO[bytes],
     return answer.encoded
 
 
-def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
+def _check_promise(answer: Remainder, part: IO[bytes], known: RawFile) -> None:
     if None not in (answer.total, known.size) and (
             answer.total != known.size and not answer.encoded):
         raise SourceError(f'expected {known.size} bytes, this file has '
@@ -312,7 +312,8 @@ def _check_promise(answer: Answer, part: IO[bytes], known: RawFile) -> None:
                             f'{free} are free on the disk')
 
 
-def _copy(answer: Answer, part: IO[bytes], known: RawFile, bar: Bar) -> None:
+def _copy(answer: Remainder, part: IO[bytes], known: RawFile,
+          bar: Bar) -> None:
     bar.advance(answer.start)
     done = answer.start
     try:

@@ -139,7 +139,7 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
     for name in names:
         value = next(values)
         if value is not None:
-            described[prefix + name] = describe(value)
+            described[prefix + name] = _describe(value)
     kind = next(values)
     if kind is not None:
         described[f'{prefix}rng'] = kind
@@ -153,7 +153,7 @@ def name_of(named: object) -> str:
     return f'{module}.{getattr(named, "__qualname__", type(named).__name__)}'
 
 
-def describe(value: object) -> Any:
+def _describe(value: object) -> Any:
     """Return an argument as plain data that JSON takes.
 
     Arrays and long sequences become checksums, functions their qualified
@@ -168,10 +168,10 @@ def describe(value: object) -> Any:
     if isinstance(value, range):
         return repr(value)
     if isinstance(value, functools.partial):
-        return ['partial', describe(value.func), describe(value.args),
-                describe(value.keywords)]
+        return ['partial', _describe(value.func), _describe(value.args),
+                _describe(value.keywords)]
     if isinstance(value, Mapping):
-        return _shortened({str(key): describe(value[key])
+        return _shortened({str(key): _describe(value[key])
                            for key in sorted(value, key=str)})
     if isinstance(value, AbstractSet):
         return _shortened(sorted(map(repr, value)))
@@ -190,10 +190,10 @@ def _describe_numpy(
     if isinstance(value, numpy.dtype):
         return value.str if value.names is None else repr(value)
     if isinstance(value, numpy.generic):
-        return describe(value.item()) if value.dtype.kind in 'biufSU' \
+        return _describe(value.item()) if value.dtype.kind in 'biufSU' \
             else repr(value)
     if value.dtype.hasobject:
-        return describe(value.tolist())
+        return _describe(value.tolist())
     data = numpy.ascontiguousarray(value)
     checksum = zlib.crc32(data.reshape(-1).view(numpy.uint8).data)
     return f'{value.dtype.str} {value.shape} {checksum:08x}'
@@ -202,10 +202,10 @@ def _describe_numpy(
 def _describe_sequence(values: list[Any] | tuple[Any, ...]) -> Any:
     if len(values) > _LONGEST and {*map(type, values)} == {int}:
         try:
-            return describe(numpy.array(values, numpy.int64))
+            return _describe(numpy.array(values, numpy.int64))
         except OverflowError:
             pass
-    return _shortened([describe(value) for value in values])
+    return _shortened([_describe(value) for value in values])
 
 
 def _shortened(described: dict[str, Any] | list[Any]) -> Any:

@@ -255,7 +255,7 @@ def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
         _check_generators_in(part, state)
     rng = generator_of(scheme)
     if 'rng' in saved and rng is not None:
-        rng_state.check_state(rng, saved['rng'])
+        rng_state.check_generator_state(rng, saved['rng'])
 
 
 def _check_dataset(stage: Stage, state: State) -> None:
@@ -290,7 +290,7 @@ def _check_generator(stage: Stage, state: State) -> None:
             _refuse(stage, 'rng', saved, 'None')
         return
     try:
-        rng_state.check_state(rng, saved)
+        rng_state.check_generator_state(rng, saved)
     except ValueError as error:
         raise StateMismatchError(
             f"the field 'rng' of the state of stage {stage.name}: {error}"

@@ -24,7 +24,7 @@ from fuel.remote.page_table import Ends, Fetch, PageTable
 from fuel.remote.retry import Patient
 from fuel.remote.store import Answer
 from fuel.remote.stores import open_store
-from fuel.remote.transfers import Counts, Transfers, run_on_loop
+from fuel.remote.transfers import TransferCounts, Transfers, run_on_loop
 from fuel.remote.urls import Secrets, StorageOptions, shown
 from fuel.utils.forks import Step, at_fork, for_each
 
@@ -190,8 +190,8 @@ class RemoteFile:
                           table.page, self.path)
 
     @property
-    def counts(self) -> Counts:
-        """Requests and bytes that this object has received (Counts)."""
+    def counts(self) -> TransferCounts:
+        """Requests and bytes that came (TransferCounts)."""
         return self._transfers.counts
 
     def start_in_child(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from fuel.remote.store import (
-    Answer, ChangedError, TransientError, check_range, error_of_status,
+    Answer, ChangedError, TransientError, parse_range, error_of_status,
     size_of_whole)
 
 # Bytes of an answer that are read before they are taken; with 64 KB, those of
@@ -163,7 +163,7 @@ class HTTPStore:
             raise error_of_status(
                 reply.status, reply.reason,
                 seconds_to_wait(reply.headers.get('Retry-After')))
-        nbytes, size = check_range(content_range, start, stop)
+        nbytes, size = parse_range(content_range, start, stop)
         if reply.headers.get('Content-Encoding', 'identity') != 'identity':
             raise OSError(
                 'the server compresses what it sends, though it was asked not '

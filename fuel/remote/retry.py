@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from fuel.remote.store import (
-    Answer, ByteStore, ChangedError, TransientError, changed)
+    Answer, ByteStore, ChangedError, TransientError, changed_error)
 from fuel.remote.urls import Secrets
 from fuel.utils.seams import fault_point
 
@@ -81,8 +81,8 @@ class Patient:
                     + max(.01, deadline - time.monotonic())):
                 answer = await self._store.fetch(start, stop, wanted)
         except ChangedError as error:
-            raise changed(self._name, _state(expected), str(error)
-                          ) from None
+            raise changed_error(self._name, _state(expected), str(error)
+                                ) from None
         except (TransientError, TimeoutError):
             raise
         except OSError as error:
@@ -96,7 +96,7 @@ class Patient:
         if expected is not None and (
                 answer.size, answer.validator or wanted) != (
                 expected.size, wanted or answer.validator):
-            raise changed(self._name, _state(expected), _state(answer))
+            raise changed_error(self._name, _state(expected), _state(answer))
         self._check_length(answer, start, stop)
         return answer
 

@@ -77,7 +77,7 @@ def error_of_status(status: int, reason: str, wait: float | None = None,
     return OSError(text)
 
 
-def changed(name: str, before: str, now: str) -> DamagedFileError:
+def changed_error(name: str, before: str, now: str) -> DamagedFileError:
     """Return the error about a file that is not what it was."""
     return DamagedFileError(
         f'{name} was changed while it was in use ({before} when it was '
@@ -85,7 +85,7 @@ def changed(name: str, before: str, now: str) -> DamagedFileError:
         f'data set again')
 
 
-def check_range(header: str, start: int, stop: int) -> tuple[int, int]:
+def parse_range(header: str, start: int, stop: int) -> tuple[int, int]:
     """Return the bytes of the body, and those of the whole file.
 
     That is before a byte of the body is read, so that no answer, however

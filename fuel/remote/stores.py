@@ -7,7 +7,7 @@ from typing import Any
 
 from fuel.remote.http_store import HTTPStore
 from fuel.remote.store import (
-    Answer, ByteStore, ChangedError, TransientError, check_range,
+    Answer, ByteStore, ChangedError, TransientError, parse_range,
     error_of_status)
 from fuel.remote.urls import StorageOptions, protocol_of, shown
 
@@ -85,7 +85,7 @@ class S3Store:
 
     async def _answer(self, reply: Any, start: int, stop: int) -> Answer:
         async with reply['Body'] as body:
-            nbytes, size = check_range(
+            nbytes, size = parse_range(
                 reply.get('ContentRange', ''), start, stop)
             pieces, left = [], nbytes
             while left > 0:

@@ -30,7 +30,7 @@ OWN_THREAD = 64 << 10
 
 
 @dataclass
-class Counts:
+class TransferCounts:
     """Number of requests that the server answered, and of bytes."""
 
     requests: int = 0
@@ -56,7 +56,7 @@ class Transfers:
         self.table = table
         self.resident = resident
         self.entry = entry
-        self.counts = Counts()
+        self.counts = TransferCounts()
         # What others have fetched, to be kept.
         self.fetched: deque[tuple[int, bytes]] = deque()
         self.failure: BaseException | None = None

@@ -76,8 +76,8 @@ class ClientConnection:
             return (f'the client names {wanted} sources, but the server '
                     f'sends {len(names)}: {names}')
         examples = get_field(fields, 'examples', bool, None)
-        if None not in (examples, kind_of(stream)) \
-                and examples != kind_of(stream):
+        if None not in (examples, produces_examples(stream)) \
+                and examples != produces_examples(stream):
             kinds = {True: 'examples', False: 'batches'}
             return (f'the client expects {kinds[examples]}, but the server '
                     f'sends {kinds[not examples]}: leave '
@@ -158,7 +158,7 @@ class ClientConnection:
         self._probe = None
 
 
-def kind_of(stream: StreamLike) -> bool | None:
+def produces_examples(stream: StreamLike) -> bool | None:
     """Return whether a stream produces examples; None if it cannot tell."""
     try:
         return bool(stream.produces_examples)

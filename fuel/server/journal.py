@@ -72,7 +72,7 @@ def unpack(line: bytes) -> Event:
     return event
 
 
-def replay(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
+def read_events(lines: Iterable[bytes]) -> tuple[str, Ledger | None]:
     """Return the run that a journal records, and its last epoch."""
     events: list[Event] = []
     broken: WireError | None = None
@@ -233,7 +233,7 @@ class Journal:
         try:
             if size > _LARGEST:
                 raise WireError(f'{size} bytes are too many')
-            run, ledger = replay(io.BytesIO(
+            run, ledger = read_events(io.BytesIO(
                 os.pread(self._descriptor, size, 0)))
         except WireError as error:
             log.warning('the journal %s cannot be continued: %s', self.path,

@@ -17,7 +17,7 @@ from fuel.server.pipeline import (BATCH, BROKEN, END, FAILURE, OPENED,
                                   MEASURED, Pipeline, Result, describe_error)
 from fuel.server.position import check_position
 from fuel.transport.slots import SlotPool
-from fuel.wire.header import Fields, get_field, numbers_of
+from fuel.wire.header import Fields, get_field, get_numbers
 from fuel.wire.index_sets import from_ranges
 
 log = logging.getLogger(__name__)
@@ -225,12 +225,12 @@ class Scheduler:
     def on_delivered(self, connection: ClientConnection,
                      fields: Fields) -> None:
         """Record batches that a client delivered and slots it released."""
-        for number in numbers_of(fields, 'release'):
+        for number in get_numbers(fields, 'release'):
             connection.release(number, self.pool)
         epoch = self._epoch_of(connection, fields)
         if epoch is not None:
             for item in epoch.acknowledge(
-                    connection.client, numbers_of(fields, 'indices')):
+                    connection.client, get_numbers(fields, 'indices')):
                 connection.keep(item)
 
     def on_leave(self, connection: ClientConnection, fields: Fields) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import zmq
 
-from fuel.server.connections import ClientConnection, kind_of
+from fuel.server.connections import ClientConnection, produces_examples
 from fuel.server.journal import Journal
 from fuel.server.listener import Listener
 from fuel.server.pipeline import Pipeline
@@ -158,7 +158,7 @@ class Service:
         self.send(connection, {
             'type': 'welcome', 'version': VERSION, 'run': self._admission.run,
             'sources': list(self.data_stream.sources),
-            'examples': kind_of(self.data_stream),
+            'examples': produces_examples(self.data_stream),
             'axis_labels': _labels(self.data_stream),
             'sharing': self.sharing, 'probe': connection.make_probe()})
 

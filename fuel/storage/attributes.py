@@ -21,7 +21,7 @@ SHARED = 2
 MOST_BLOCKS = 1000
 
 
-class Message(NamedTuple):
+class HeaderMessage(NamedTuple):
     """An entry of an object's header."""
 
     kind: int
@@ -103,7 +103,8 @@ def _references(file: FileBytes, base: int, address: int, name: str,
     return None
 
 
-def _messages(file: FileBytes, base: int, address: int) -> Iterator[Message]:
+def _messages(file: FileBytes, base: int,
+              address: int) -> Iterator[HeaderMessage]:
     """List the entries of an object's header, of either version."""
     start = base + address
     head = file.read(start, 16)
@@ -131,14 +132,14 @@ def _messages(file: FileBytes, base: int, address: int) -> Iterator[Message]:
                                max(0, length - margins[1])))
 
 
-def _split(data: bytes, layout: str) -> Iterator[Message]:
+def _split(data: bytes, layout: str) -> Iterator[HeaderMessage]:
     """Split a block of a header into its entries."""
     head = struct.calcsize(layout)
     place = 0
     while place + head <= len(data):
         kind, size, flags = struct.unpack_from(layout, data, place)
         place += head
-        yield Message(kind, flags, data[place:place + size])
+        yield HeaderMessage(kind, flags, data[place:place + size])
         place += size
 
 

@@ -14,9 +14,9 @@ from fuel.storage.chunk_cache import Decoded, cache_of
 from fuel.storage.chunk_table import read_chunk_table
 from fuel.storage.errors import raise_lack
 from fuel.storage.file_bytes import Ends, is_remote
-from fuel.storage.filter_lengths import check_lengths
-from fuel.storage.filters import decode
-from fuel.storage.layout import (Layout, fill_value, is_known, name_of,
+from fuel.storage.filter_lengths import check_filter_lengths
+from fuel.storage.filters import decode_chunk
+from fuel.storage.layout import (Layout, fill_value, is_known, dataset_name,
                                  stored_type)
 from fuel.storage.mapped import DirectReader
 from fuel.storage.paging import Blocks
@@ -45,7 +45,7 @@ class DecodedReader(DirectReader):
     def __init__(self, dataset: h5py.Dataset, layout: Layout,
                  cache_bytes: int) -> None:
         super().__init__(
-            raw_file(dataset), name_of(dataset), dataset.shape,
+            raw_file(dataset), dataset_name(dataset), dataset.shape,
             stored_type(dataset), layout.chunk_shape, fill_value(dataset))
         self.layout = layout
         self._filters = layout.filters
@@ -244,12 +244,12 @@ class DecodedReader(DirectReader):
             return self._decode_with_h5py(chunk)
         try:
             if not self._known:
-                check_lengths(stored, mask, self._filters,
-                              self._tiles.chunk_nbytes)
+                check_filter_lengths(stored, mask, self._filters,
+                                     self._tiles.chunk_nbytes)
                 return self._decode_with_h5py(chunk)
-            return decode(stored, mask, self._filters,
-                          self._tiles.chunk_nbytes,
-                          self._stored_type.itemsize)
+            return decode_chunk(stored, mask, self._filters,
+                                self._tiles.chunk_nbytes,
+                                self._stored_type.itemsize)
         except ValueError as error:
             raise ValueError(f'its chunk cannot be decoded: {error}'
                              ) from error

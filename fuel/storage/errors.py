@@ -4,12 +4,12 @@ from __future__ import annotations
 import h5py
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage.layout import Filter
+from fuel.storage.layout import ChunkFilter
 from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 
 
 def raise_lack(error: BaseException, path: str, name: str,
-               filters: tuple[Filter, ...]) -> None:
+               filters: tuple[ChunkFilter, ...]) -> None:
     """Raise an error if what failed to read does not mean damage."""
     if is_lack_of_descriptors(error):
         raise with_advice(error, path) from error

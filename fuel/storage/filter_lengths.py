@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import h5py
 
-from fuel.storage.layout import Filter, used_filters
+from fuel.storage.layout import ChunkFilter, used_filters
 
 BLOSC, LZ4, BITSHUFFLE, ZSTD = 32001, 32004, 32008, 32015
 
@@ -20,8 +20,9 @@ _DICTIONARY = 0, 1, 2, 4
 _CONTENT = 0, 2, 4, 8
 
 
-def check_lengths(stored: bytes, mask: int, filters: tuple[Filter, ...],
-                  nbytes: int) -> None:
+def check_filter_lengths(stored: bytes, mask: int,
+                         filters: tuple[ChunkFilter, ...],
+                         nbytes: int) -> None:
     """Check what the filter that comes last made of a chunk."""
     used = used_filters(filters, mask)
     if not used:
@@ -54,11 +55,11 @@ def _number(stored: bytes, start: int, size: int, order: str) -> int:
         'big' if order == '>' else 'little')
 
 
-def _blosc(stored: bytes, _: Filter, nbytes: int) -> tuple[int, int]:
+def _blosc(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     return _number(stored, 4, 4, '<'), _number(stored, 12, 4, '<')
 
 
-def _lz4(stored: bytes, _: Filter, nbytes: int) -> tuple[int, int]:
+def _lz4(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     content = _number(stored, 0, 8, '>')
     block = _number(stored, 8, 4, '>')
     if content != nbytes:
@@ -66,7 +67,8 @@ def _lz4(stored: bytes, _: Filter, nbytes: int) -> tuple[int, int]:
     return content, _end_of_blocks(stored, _sizes(content, block))
 
 
-def _bitshuffle(stored: bytes, used: Filter, nbytes: int) -> tuple[int, int]:
+def _bitshuffle(stored: bytes, used: ChunkFilter,
+                nbytes: int) -> tuple[int, int]:
     compresses = len(used.options) > 4 and used.options[4] > 0
     if not compresses:
         return len(stored), 0
@@ -98,7 +100,7 @@ def _end_of_blocks(stored: bytes, sizes: Iterator[int]) -> int:
     return place
 
 
-def _zstd(stored: bytes, _: Filter, nbytes: int) -> tuple[int, int]:
+def _zstd(stored: bytes, _: ChunkFilter, nbytes: int) -> tuple[int, int]:
     if stored[:4] != _ZSTD_MAGIC:
         raise ValueError('it does not begin as Zstandard does')
     flags = stored[4]
@@ -118,5 +120,5 @@ def _zstd(stored: bytes, _: Filter, nbytes: int) -> tuple[int, int]:
     return content, place + 4 * (flags >> 2 & 1)
 
 
-_CHECKS: dict[int, Callable[[bytes, Filter, int], tuple[int, int]]] = {
+_CHECKS: dict[int, Callable[[bytes, ChunkFilter, int], tuple[int, int]]] = {
     BLOSC: _blosc, LZ4: _lz4, BITSHUFFLE: _bitshuffle, ZSTD: _zstd}

@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.kernels.filters import fletcher32, lzf_decode, unshuffle
-from fuel.storage.layout import BZIP2, Filter, used_filters
+from fuel.storage.layout import BZIP2, ChunkFilter, used_filters
 
 try:
     # An optional package, half as fast again as zlib.
@@ -19,8 +19,8 @@ except ImportError:
     deflate = None  # type: ignore[assignment]
 
 
-def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
-           nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
+def decode_chunk(stored: bytes, mask: int, filters: tuple[ChunkFilter, ...],
+                 nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
     """Undo the filters of one chunk.
 
     `nbytes`: size of the decoded chunk; nothing larger is ever made.
@@ -41,7 +41,7 @@ def decode(stored: bytes, mask: int, filters: tuple[Filter, ...],
     return result
 
 
-def _undo(one: Filter, data: Any, nbytes: int, itemsize: int) -> Any:
+def _undo(one: ChunkFilter, data: Any, nbytes: int, itemsize: int) -> Any:
     """Undo one filter; `nbytes` is what a compressor was given."""
     if one.code == h5py.h5z.FILTER_DEFLATE:
         return inflate(data, nbytes)

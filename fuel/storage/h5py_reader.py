@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels import native, take
 from fuel.storage.errors import raise_lack
-from fuel.storage.layout import Layout, name_of, obstacle_of_file
+from fuel.storage.layout import Layout, dataset_name, obstacle_of_file
 from fuel.storage.raw_file import raw_file
 from fuel.storage.reader import Places, Reader, own_objects
 
@@ -31,7 +31,7 @@ class H5PYReader(Reader):
     """
 
     def __init__(self, dataset: h5py.Dataset, layout: Layout) -> None:
-        super().__init__(dataset.file.filename, name_of(dataset),
+        super().__init__(dataset.file.filename, dataset_name(dataset),
                          dataset.shape, dataset.dtype)
         self.layout = layout
         self._filters = layout.filters

@@ -41,7 +41,7 @@ LAYOUT_NAMES = {
 }
 
 
-class Filter(NamedTuple):
+class ChunkFilter(NamedTuple):
     """One filter of the pipeline that chunks went through.
 
     `code`: as registered with the HDF Group.
@@ -60,12 +60,13 @@ class Filter(NamedTuple):
         return self.name
 
 
-def used_filters(filters: tuple[Filter, ...], mask: int) -> list[Filter]:
+def used_filters(filters: tuple[ChunkFilter, ...],
+                 mask: int) -> list[ChunkFilter]:
     """Return the filters that a chunk did not skip."""
     return [one for place, one in enumerate(filters) if not mask >> place & 1]
 
 
-def is_known(filters: tuple[Filter, ...]) -> bool:
+def is_known(filters: tuple[ChunkFilter, ...]) -> bool:
     """Return whether Fuel can undo a pipeline.
 
     It must compress or check: HDF5 may have left chunks at the data set's
@@ -92,7 +93,7 @@ class Layout(NamedTuple):
 
     storage: str
     chunk_shape: tuple[int, ...] | None
-    filters: tuple[Filter, ...]
+    filters: tuple[ChunkFilter, ...]
     obstacle: str
     is_ragged: bool = False
 
@@ -114,7 +115,7 @@ def discover(dataset: h5py.Dataset) -> Layout:
     if storage == 'contiguous' and properties.get_external_count():
         storage = 'external'
     chunk_shape = None
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[ChunkFilter, ...] = ()
     if storage == 'chunked':
         chunk_shape = tuple(map(int, properties.get_chunk()))
         filters = tuple(
@@ -129,13 +130,13 @@ def discover(dataset: h5py.Dataset) -> Layout:
     return Layout(storage, chunk_shape, filters, obstacle, is_ragged)
 
 
-def _filter(found: tuple[Any, ...]) -> Filter:
+def _filter(found: tuple[Any, ...]) -> ChunkFilter:
     """Return one entry of a pipeline as HDF5 describes it."""
     code, _, options, name = found
     # What follows is where to read more.
     label = FILTER_NAMES.get(code) or re.split(
         '[;:]', name.decode('utf-8', 'replace'))[0]
-    return Filter(code, label or f'filter {code}', tuple(options))
+    return ChunkFilter(code, label or f'filter {code}', tuple(options))
 
 
 def obstacle_of_file(dataset: h5py.Dataset) -> str:
@@ -184,7 +185,7 @@ def _obstacle_of_type(dtype: numpy.dtype[Any], stored: h5py.h5t.TypeID,
 
 
 def _obstacle_of_ragged(dataset: h5py.Dataset,
-                        filters: tuple[Filter, ...]) -> str:
+                        filters: tuple[ChunkFilter, ...]) -> str:
     """Return why rows of variable length cannot be found without HDF5."""
     if filters and not is_known(filters):
         return 'its rows have variable length, behind unusual filters'
@@ -265,6 +266,6 @@ def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     return dtype if dtype.isnative else dtype.newbyteorder('=')
 
 
-def name_of(dataset: h5py.Dataset) -> str:
+def dataset_name(dataset: h5py.Dataset) -> str:
     """Return the name of a data set for errors: that of the source."""
     return (dataset.name or '<no name>').lstrip('/')

@@ -14,7 +14,7 @@ from fuel.kernels.memory import empty
 from fuel.kernels.tiles import Tiles
 from fuel.storage.chunk_table import UnreadableTableError, read_chunk_table
 from fuel.storage.file_bytes import Ends, FileBytes, is_remote
-from fuel.storage.layout import Layout, fill_value, name_of, stored_type
+from fuel.storage.layout import Layout, fill_value, dataset_name, stored_type
 from fuel.storage.paging import paging_of
 from fuel.storage.raw_file import RawFile, raw_file
 from fuel.storage.reader import Reader
@@ -242,7 +242,7 @@ def map_dataset(dataset: h5py.Dataset, layout: Layout) -> MappedReader:
             raise UnreadableTableError('its chunks have an unexpected size')
         addresses = table.addresses
     reader = MappedReader(
-        file, name_of(dataset), dataset.shape, dtype, addresses,
+        file, dataset_name(dataset), dataset.shape, dtype, addresses,
         chunk_shape=layout.chunk_shape, fill_value=fill_value(dataset))
     reader.layout = layout
     return reader

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fuel.storage.decoded import DecodedReader
 from fuel.storage.file_bytes import is_remote
 from fuel.storage.global_heap import Heap, addressing
-from fuel.storage.layout import (FILLED, Layout, elements_of, name_of,
+from fuel.storage.layout import (FILLED, Layout, elements_of, dataset_name,
                                  native_type)
 from fuel.storage.mapped import map_dataset
 from fuel.storage.raw_file import raw_file
@@ -33,7 +33,7 @@ class RaggedReader(Reader):
             else map_dataset(dataset, layout))
         self._file = raw_file(dataset)
         self.files = (self._file,)
-        super().__init__(self._file.path, name_of(dataset), dataset.shape,
+        super().__init__(self._file.path, dataset_name(dataset), dataset.shape,
                          numpy.dtype(object))
         self.layout = layout
         self._elements = elements_of(dataset)

@@ -16,8 +16,8 @@ from fuel.storage.reader import Reader
 logger = logging.getLogger(__name__)
 
 
-def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
-                ) -> Reader:
+def choose_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
+                  ) -> Reader:
     """Return the fastest reader that a data set's storage allows.
 
     `dataset`: at least one axis. Its file must stay open while it is read; the
@@ -35,7 +35,7 @@ def open_reader(dataset: h5py.Dataset, cache_bytes: int | None = None,
     >>> with h5py.File(path, 'w') as file:
     ...     file['x'] = numpy.arange(5)
     >>> with h5py.File(path, 'r') as file:
-    ...     open_reader(file['x']).read(numpy.array([4, 0, 4]))
+    ...     choose_reader(file['x']).read(numpy.array([4, 0, 4]))
     array([4, 0, 4])
     >>> folder.cleanup()
     """

@@ -9,7 +9,7 @@ from typing import Any
 from fuel import config
 from fuel.epochs.pipeline import child_streams, skip
 from fuel.transformers.worker_stage import WorkerStage
-from fuel.transport.channel import check_platform
+from fuel.transport.channel import check_shared_memory
 from fuel.typing import StreamLike
 from fuel.utils.checks import positive
 from fuel.workers.global_random import Generators
@@ -95,7 +95,7 @@ class MultiProcessing(WorkerStage):
                  timeout: float | None = None, **kwargs: Any) -> None:
         if max_bytes is None:
             max_bytes = config.shared_memory_bytes
-        check_platform('MultiProcessing')
+        check_shared_memory('MultiProcessing')
         positive('max_store', max_store)
         positive('max_bytes', max_bytes)
         if start_method is not None:

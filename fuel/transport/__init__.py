@@ -1,5 +1,5 @@
 """Shared memory between processes of one host."""
-from fuel.transport.batches import dump, load
+from fuel.transport.batches import dump_batch, load_batch
 from fuel.transport.channel import Channel, ChannelClosed, Peer
 from fuel.transport.leases import Leases
 from fuel.transport.segment import Segment
@@ -7,4 +7,4 @@ from fuel.transport.slots import BudgetError, Slot, SlotPool
 
 __all__ = [
     'BudgetError', 'Channel', 'ChannelClosed', 'Leases', 'Peer', 'Segment',
-    'Slot', 'SlotPool', 'dump', 'load']
+    'Slot', 'SlotPool', 'dump_batch', 'load_batch']

@@ -55,8 +55,8 @@ def _rebuild(buffer: bytes | memoryview, dtype: numpy.dtype[Any],
     return numpy.frombuffer(buffer, dtype).reshape(shape, order=order)
 
 
-def dump(batch: object,
-         small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
+def dump_batch(batch: object,
+               small: int = SMALL) -> tuple[bytes, list[NDArray[Any]]]:
     """Return a description of any data, and the memory of its arrays.
 
     Returns: one-dimensional arrays of uint8, views of the data where possible.
@@ -77,8 +77,8 @@ def dump(batch: object,
     return stream.getvalue(), buffers
 
 
-def load(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
-    """Return what :func:`dump` was given."""
+def load_batch(description: bytes | memoryview, buffers: Sequence[Any]) -> Any:
+    """Return what :func:`dump_batch` was given."""
     if description[0] == _PLAIN:
         return _load_plain(description, buffers)
     return pickle.loads(description, buffers=buffers)

@@ -23,7 +23,7 @@ _DESCRIPTOR = array.array('i').itemsize
 _CHUNK = 1 << 16
 
 
-def check_platform(user: str) -> None:
+def check_shared_memory(user: str) -> None:
     """Refuse a system whose processes cannot share memory by descriptors."""
     if not (hasattr(socket, 'AF_UNIX') and hasattr(socket, 'send_fds')
             and hasattr(select, 'poll')):

@@ -112,7 +112,7 @@ _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
 
 def set_state(rng: Any, state: Mapping[str, Any]) -> None:
     """Put a generator into a state that :func:`get_state` returned."""
-    found = check_state(rng, state)
+    found = check_generator_state(rng, state)
     if isinstance(rng, random.Random):
         rng.setstate(found)
     elif isinstance(rng, numpy.random.RandomState):
@@ -121,7 +121,7 @@ def set_state(rng: Any, state: Mapping[str, Any]) -> None:
         rng.bit_generator.state = found
 
 
-def check_state(rng: Any, state: Any) -> Any:
+def check_generator_state(rng: Any, state: Any) -> Any:
     """Return a saved state as the generator takes it; refuse any other.
 
     NumPy does not check it, and would read outside of the generator.

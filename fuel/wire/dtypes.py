@@ -17,17 +17,17 @@ _LARGEST_ITEM = 1 << 31
 LONGEST_AXIS = 1 << 48
 
 
-def describe(dtype: numpy.dtype[Any]) -> Any:
+def describe_dtype(dtype: numpy.dtype[Any]) -> Any:
     """Return a data type as JSON.
 
     Returns: A list is a type and the shape of a sub-array, a dict a structure.
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        return [describe(base), list(shape)]
+        return [describe_dtype(base), list(shape)]
     if dtype.fields is not None and dtype.names is not None:
         return {'names': list(dtype.names),
-                'formats': [describe(dtype.fields[name][0])
+                'formats': [describe_dtype(dtype.fields[name][0])
                             for name in dtype.names],
                 'offsets': [dtype.fields[name][1] for name in dtype.names],
                 'itemsize': dtype.itemsize}
@@ -40,7 +40,7 @@ def describe(dtype: numpy.dtype[Any]) -> Any:
 
 
 def rebuild(described: object, depth: int = 4) -> numpy.dtype[Any]:
-    """Return the data type that :func:`describe` was given."""
+    """Return the data type that :func:`describe_dtype` was given."""
     try:
         dtype = _rebuild(described, depth)
     except (TypeError, ValueError, OverflowError, MemoryError,

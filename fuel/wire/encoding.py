@@ -8,7 +8,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fuel.utils.arrays import as_regular
-from fuel.wire.dtypes import describe
+from fuel.wire.dtypes import describe_dtype
 from fuel.wire.header import LIMITS
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -82,7 +82,7 @@ def encode_item(value: object, buffers: Buffers, depth: int) -> Any:
 def encode_array(kind: str, array: NDArray[Any],
                  buffers: Buffers) -> dict[str, Any]:
     """Return the item of an array or scalar, and add its bytes."""
-    described = describe(array.dtype)
+    described = describe_dtype(array.dtype)
     order = 'C'
     if not array.flags.c_contiguous and array.flags.f_contiguous:
         order = 'F'
@@ -188,5 +188,5 @@ def _encode_ragged(elements: list[Any], buffers: Buffers) -> Any:
             numpy.uint8))
     buffers.append(numpy.concatenate(
         [one.reshape(-1) for one in elements]).view(numpy.uint8))
-    return {'type': 'ragged', 'dtype': describe(first.dtype),
+    return {'type': 'ragged', 'dtype': describe_dtype(first.dtype),
             'dimensions': first.ndim, 'count': len(elements)}

@@ -76,7 +76,7 @@ _ENCODER = json.JSONEncoder(allow_nan=False, separators=(',', ':'))
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def numbers_of(fields: Fields, name: str) -> list[int]:
+def get_numbers(fields: Fields, name: str) -> list[int]:
     """Return a field that is a list of integers that are not negative."""
     numbers: list[int] = get_field(fields, name, list, [])
     if not all(type(number) is int and 0 <= number < 2 ** 63

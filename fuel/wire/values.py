@@ -9,7 +9,7 @@ import numpy
 from fuel.wire.decoding import Decoder
 from fuel.wire.encoding import Buffers, encode_item
 from fuel.wire.header import (Fields, Limits, WireError, get_field,
-                              numbers_of, pack_header, unpack_header)
+                              get_numbers, pack_header, unpack_header)
 
 _LIMITS = Limits(depth=32)
 _LENGTH = struct.Struct('<I')
@@ -72,7 +72,7 @@ def _unpack(data: memoryview) -> Any:
     start = _LENGTH.size + length
     fields = unpack_header(bytes(data[_LENGTH.size:start]), _LIMITS)
     buffers = []
-    for size in numbers_of(fields, 'sizes'):
+    for size in get_numbers(fields, 'sizes'):
         buffers.append(data[start:start + size])
         start += size
     if start != len(data):

@@ -5,10 +5,10 @@ import os
 
 from fuel import config
 from fuel.epochs.pipeline import skip
-from fuel.transport.channel import Channel, check_platform
+from fuel.transport.channel import Channel, check_shared_memory
 from fuel.typing import Batch, StreamLike
 from fuel.utils.checks import positive
-from fuel.workers.producer import serve
+from fuel.workers.producer import run_worker
 from fuel.workers.team import Team, WorkerSession
 from fuel.workers.worker import Worker
 
@@ -48,7 +48,7 @@ class BackgroundProcess:
     """
 
     def __init__(self, data_stream: StreamLike, max_batches: int) -> None:
-        check_platform('BackgroundProcess')
+        check_shared_memory('BackgroundProcess')
         positive('max_batches', max_batches)
         self.data_stream = data_stream
         self.max_batches = max_batches
@@ -61,8 +61,8 @@ class BackgroundProcess:
         """Make batches until the consumer is gone."""
         ours, theirs = self._ends
         ours.close()
-        serve(self.data_stream, theirs, self._consumer, self.max_batches,
-              config.shared_memory_bytes)
+        run_worker(self.data_stream, theirs, self._consumer, self.max_batches,
+                   config.shared_memory_bytes)
 
     def get_next_data(self) -> Batch | type[StopIteration]:
         """Return the next batch.

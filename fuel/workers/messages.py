@@ -7,7 +7,7 @@ import pickle
 import numpy
 
 from fuel.epochs.state import Unavailable
-from fuel.transport.batches import dump
+from fuel.transport.batches import dump_batch
 from fuel.typing import Batch
 from fuel.workers.batch_maker import Buffers
 
@@ -39,12 +39,12 @@ class Kind(enum.IntEnum):
     TRACE = 19
 
 
-def encode(batch: Batch) -> tuple[bytes, Buffers]:
+def encode_batch(batch: Batch) -> tuple[bytes, Buffers]:
     """Return a short description of a batch, and the bytes of the rest.
 
     A long description is the last of the buffers.
     """
-    description, buffers = dump(batch)
+    description, buffers = dump_batch(batch)
     if len(description) > INLINE:
         buffers.append(numpy.frombuffer(description, numpy.uint8))
         description = b''

@@ -21,7 +21,7 @@ from fuel.workers.copied_threads import use_no_threads_of_torch
 from fuel.workers.deadlock import offer_stacks, own_activity
 from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
-from fuel.workers.messages import Kind, encode, pickle_state
+from fuel.workers.messages import Kind, encode_batch, pickle_state
 from fuel.workers.remote_errors import pickle_error
 
 # Seconds that a pipeline has to end by itself.
@@ -191,7 +191,7 @@ class Producer:
                 state = None
         # Its iterator must be gone before the next is made.
         del last
-        return BatchMaker(self.stream, encode, state=state, after=after,
+        return BatchMaker(self.stream, encode_batch, state=state, after=after,
                           calls=calls, **options)
 
     def _measure(self, message: Message) -> None:
@@ -267,9 +267,9 @@ class Producer:
         return messages
 
 
-def serve(stream: StreamLike | None, connection: socket.socket, consumer: int,
-          max_batches: int, max_bytes: int,
-          generators: Generators | None = None) -> None:
+def run_worker(stream: StreamLike | None, connection: socket.socket,
+               consumer: int, max_batches: int, max_bytes: int,
+               generators: Generators | None = None) -> None:
     """Run a worker process.
 
     `stream`: None if the consumer sends it, with the generators.

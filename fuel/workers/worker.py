@@ -21,7 +21,7 @@ from fuel.config_parser import config
 from fuel.exceptions import WorkerError
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.report import StageProfile
-from fuel.transport.batches import load
+from fuel.transport.batches import load_batch
 from fuel.transport.channel import (Channel, ChannelClosed, Message, Peer,
                                     close_in_children)
 from fuel.transport.leases import Leases
@@ -32,7 +32,7 @@ from fuel.workers.deadlock import (
     Activity, DeadlockWatch, activity_seen_by_system, read_stacks)
 from fuel.workers.global_random import Generators
 from fuel.workers.messages import Kind
-from fuel.workers.producer import serve
+from fuel.workers.producer import run_worker
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
 # Seconds that a worker has to end by itself, or to answer.
@@ -90,7 +90,7 @@ class Worker:
                 else pickle.dumps((stream, generators)))
         ours, theirs = Channel.pair()
         process = context.Process(  # type: ignore[attr-defined]
-            target=serve, name=f'fuel-worker-{name}',
+            target=run_worker, name=f'fuel-worker-{name}',
             args=(stream if sent is None else None, theirs, os.getpid(),
                   max_batches, max_bytes,
                   generators if sent is None else None))
@@ -218,7 +218,7 @@ class Worker:
         """Return the batch of a message, and how the state changed."""
         extents, changes, description = pickle.loads(item.payload)
         if not extents:
-            return load(description, []), changes
+            return load_batch(description, []), changes
         slot, segment = item.first - 1, item.second
         places = [(item.third + start, size) for start, size in extents]
         content: Any = description
@@ -227,8 +227,8 @@ class Worker:
         if places:
             return self.leases.lend(
                 slot, segment, places,
-                lambda buffers: load(content, buffers)), changes
-        batch = load(content, [])
+                lambda buffers: load_batch(content, buffers)), changes
+        batch = load_batch(content, [])
         self.leases.give_back(slot)
         return batch, changes
 

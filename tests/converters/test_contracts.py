@@ -602,4 +602,4 @@ def test_giant_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
     monkeypatch.setattr(raw_images, 'MAX_PIXELS', 100)
     image = raw_data.encode(numpy.zeros((11, 10, 3), 'uint8'), 'PNG')
     with pytest.raises(BadInputFile, match='10 x 11 pixels'):
-        raw_images.decode(image, 'a.png')
+        raw_images.decode_image(image, 'a.png')

@@ -9,7 +9,7 @@ from PIL import Image
 import fuel
 from fuel.bin import fuel_convert
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.images import (decode, open_image, orientation,
+from fuel.converters.raw.images import (decode_image, open_image, orientation,
                                         upright_size)
 
 UPRIGHT = numpy.arange(4 * 6 * 3, dtype='uint8').reshape(4, 6, 3)
@@ -59,7 +59,7 @@ def convert(tmp_path, files, *arguments):
 @pytest.mark.parametrize('number', STORED)
 def test_every_orientation_is_undone(number, kind):
     """The pixels are those that a viewer shows."""
-    assert_array_equal(UPRIGHT.transpose(2, 0, 1), decode(
+    assert_array_equal(UPRIGHT.transpose(2, 0, 1), decode_image(
         encode(number, kind), 'a', upright=True))
 
 
@@ -137,7 +137,7 @@ def test_png_that_is_cut_off_is_reported_as_such(tmp_path):
     """Looking for EXIF data ends at the end of the file."""
     content = with_late_exif(encode(6))
     with pytest.raises(BadInputFile, match='cannot be decoded'):
-        decode(content[:content.index(b'IDAT') + 10], 'a', upright=True)
+        decode_image(content[:content.index(b'IDAT') + 10], 'a', upright=True)
 
 
 @pytest.mark.parametrize('damage', [
@@ -161,5 +161,5 @@ def test_unknown_orientation_is_none(number):
 
 def test_built_in_sets_are_as_stored():
     """Their files were published with the arrays that others have."""
-    assert_array_equal(STORED[6].transpose(2, 0, 1), decode(
+    assert_array_equal(STORED[6].transpose(2, 0, 1), decode_image(
         encode(6), 'a'))

@@ -585,7 +585,7 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
             together.wait(30)
         return decode(*arguments, **named)
 
-    monkeypatch.setattr(image_folder, 'decode', noted)
+    monkeypatch.setattr(image_folder, 'decode_image', noted)
     for count in (1, 3):
         used.clear()
         together = threading.Barrier(count)

@@ -16,7 +16,7 @@ import numpy
 from test_plugins import FILTERS, write
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import open_reader
+from fuel.storage import choose_reader
 
 
 def damaged(stored, generator):
@@ -63,7 +63,7 @@ def damage(name, generator, count, folder, told):
         with h5py.File(path, 'r+') as file:
             file['x'].id.write_direct_chunk((32, 0), content, mask)
         with h5py.File(path, 'r') as file:
-            reader = open_reader(file['x'])
+            reader = choose_reader(file['x'])
             assert (reader.read(50) == data[50]).all()
             try:
                 rows = reader.read(numpy.arange(32, 48))

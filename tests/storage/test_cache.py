@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.waiting import wait_until
 
 from fuel import config
-from fuel.storage import chunk_cache, open_reader
+from fuel.storage import chunk_cache, choose_reader
 from fuel.storage.buffers import SLAB, Buffers
 from fuel.storage.chunk_cache import ChunkCache, default_budget
 from fuel.storage.decoded import DecodedReader
@@ -45,7 +45,7 @@ def file(path):
 
 def test_chunk_is_decoded_once_while_it_is_remembered(file):
     """Three shuffled epochs of a file that fits decode each chunk once."""
-    reader = open_reader(file['x'], 20 * CHUNK)
+    reader = choose_reader(file['x'], 20 * CHUNK)
     rng = numpy.random.RandomState(0)
     whole = file['x'][...]
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_chunk_is_decoded_once_while_it_is_remembered(file):
 
 def test_batch_decodes_a_chunk_once_even_without_a_budget(file):
     """A batch that comes back to a chunk has it decoded once."""
-    reader = open_reader(file['x'], 0)
+    reader = choose_reader(file['x'], 0)
     rows = numpy.array([0, 100, 1, 101, 0, 7])
     assert (file['x'][...][rows] == reader.read(rows)).all()
     assert 2 == reader.store.num_decoded
@@ -70,13 +70,13 @@ def test_batch_decodes_a_chunk_once_even_without_a_budget(file):
 
 def test_readers_of_one_file_share_chunks_and_budget(path, file):
     """Two handles of one file, and two of its data sets."""
-    first = open_reader(file['x'], 10 * CHUNK)
+    first = choose_reader(file['x'], 10 * CHUNK)
     with h5py.File(path, 'r') as again:
-        second = open_reader(again['x'], 10 * CHUNK)
+        second = choose_reader(again['x'], 10 * CHUNK)
         first.read(slice(0, 40))
         second.read(slice(0, 40))
         assert 5 == second.store.num_decoded
-        other = open_reader(again['y'], 4 * CHUNK)
+        other = choose_reader(again['y'], 4 * CHUNK)
         other.read(slice(0, 80))
         assert first.store.cache is other.store.cache
         assert 10 * CHUNK >= first.store.cache.used
@@ -86,18 +86,18 @@ def test_readers_of_one_file_share_chunks_and_budget(path, file):
 def test_cache_ends_with_its_last_reader(path):
     """Nothing is remembered for files that nobody reads."""
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         reader.read(slice(None))
         del reader
         gc.collect()
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         reader.read(3)
         assert 1 == reader.store.num_decoded
 
 
 def test_what_was_not_used_for_longest_is_forgotten(file):
     """A chunk that is used again and again stays."""
-    reader = open_reader(file['x'], 4 * CHUNK)
+    reader = choose_reader(file['x'], 4 * CHUNK)
     for row in range(0, 160, 8):
         reader.read(0)
         reader.read(row)
@@ -116,7 +116,7 @@ def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
         return decode(self, chunk)
 
     monkeypatch.setattr(DecodedReader, 'decode', slow)
-    reader = open_reader(file['x'])
+    reader = choose_reader(file['x'])
     whole = file['x'][...]
     right, started = [], []
 
@@ -135,7 +135,7 @@ def test_threads_that_want_one_chunk_decode_it_once(file, monkeypatch):
 
 def test_threads_with_a_small_budget_get_right_rows(file):
     """Many threads that make each other forget."""
-    reader = open_reader(file['x'], 3 * CHUNK)
+    reader = choose_reader(file['x'], 3 * CHUNK)
     whole = file['x'][...]
     wrong = []
 
@@ -188,7 +188,7 @@ def test_cache_is_like_a_list_in_order_of_use(budget, wanted):
 
 def test_failed_decoding_is_tried_again(file, monkeypatch):
     """An error of one read is not remembered."""
-    reader = open_reader(file['x'])
+    reader = choose_reader(file['x'])
     with monkeypatch.context() as patch:
         patch.setattr(DecodedReader, 'decode', _fail)
         with pytest.raises(OSError, match='no luck'):
@@ -200,7 +200,7 @@ def test_thread_that_waits_for_a_chunk_gets_it_if_decoding_fails(
         file, monkeypatch):
     """It decodes the chunk itself; Ctrl-C in the other is no matter."""
     decode, threads, found = DecodedReader.decode, [], []
-    reader = open_reader(file['x'])
+    reader = choose_reader(file['x'])
 
     def waits():
         frame = sys._current_frames().get(threads[0].ident)
@@ -235,8 +235,8 @@ def test_budget_comes_from_the_settings():
 
 def test_forked_child_reads_what_its_parent_had_open(file):
     """Threads of the parent, which the child lacks, keep it from nothing."""
-    reader = open_reader(file['x'])
-    mapped = open_reader(file['x'], 0)
+    reader = choose_reader(file['x'])
+    mapped = choose_reader(file['x'], 0)
     whole = file['x'][...]
     busy, forked = threading.Event(), threading.Event()
 
@@ -280,7 +280,7 @@ def test_thousand_openings_leak_nothing(path):
     for _ in range(1000):
         with h5py.File(path, 'r') as file:
             for name in ('x', 'plain'):
-                open_reader(file[name], 0).read(3)
+                choose_reader(file[name], 0).read(3)
     gc.collect()
     assert (0, 0) == (descriptors(), maps())
 
@@ -290,10 +290,10 @@ def test_spawned_child_reads_for_itself(path):
     script = textwrap.dedent("""
         import sys
         import h5py
-        from fuel.storage import chunk_cache, open_reader
+        from fuel.storage import chunk_cache, choose_reader
         with h5py.File(sys.argv[1], 'r') as file:
             whole = file['x'][...]
-            assert (whole == open_reader(file['x']).read(slice(None))).all()
+            assert (whole == choose_reader(file['x']).read(slice(None))).all()
         print('right')
     """)
     environment = {**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)}
@@ -317,7 +317,7 @@ def test_memory_stays_within_the_budget_over_epochs(tmp_path):
         for row in range(0, 512, 4):
             file['x'][row:row + 4] = rng.randint(0, 9, (4, 1 << 16))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'], 8 << 20)
+        reader = choose_reader(file['x'], 8 << 20)
         levels = []
         for _ in range(20):
             for start in range(0, 512, 8):
@@ -364,7 +364,7 @@ def test_interrupt_at_any_step_leaves_the_cache_in_order(file, budget):
     """Other threads go on, and the budget is what it was."""
     number, is_long_enough = 0, True
     while is_long_enough:
-        reader = open_reader(file['x'], budget)
+        reader = choose_reader(file['x'], budget)
         is_long_enough = interrupted(lambda: reader.read(5), number)  # noqa: B023
         done = threading.Event()
 
@@ -385,7 +385,7 @@ def test_interrupt_at_any_step_leaves_the_cache_in_order(file, budget):
 
 def test_lack_of_memory_leaves_the_budget_as_it_was(file, monkeypatch):
     """What could not be remembered does not count."""
-    reader = open_reader(file['x'], 4 * CHUNK)
+    reader = choose_reader(file['x'], 4 * CHUNK)
     with monkeypatch.context() as patch:
         patch.setattr(Buffers, 'take', _lack)
         for row in range(0, 160, 8):

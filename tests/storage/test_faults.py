@@ -11,7 +11,7 @@ import pytest
 from support.processes import run_python
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import decoded, open_reader
+from fuel.storage import decoded, choose_reader
 
 PAGE = 4096
 
@@ -60,7 +60,7 @@ def test_damaged_chunk_is_an_error_that_names_the_row(
     address, size = chunk_of(path, name, 3)
     overwrite(path, address, b'\xff' * (size - 8))
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file[name])
+        reader = choose_reader(file[name])
         with pytest.raises(
                 DamagedFileError,
                 match=f"faulty.hdf5, source '{name}', row 27: .*chunk"):
@@ -77,7 +77,7 @@ def test_failing_checksum_names_both_values(path):
     overwrite(path, address, bytes([first ^ 1]))
     with h5py.File(path, 'r') as file, pytest.raises(DamagedFileError,
                        match='row 5: .*checksum is 0x.* says 0x'):
-        open_reader(file['checked']).read(5)
+        choose_reader(file['checked']).read(5)
 
 
 @pytest.mark.parametrize('package', ['with', 'without'])
@@ -89,10 +89,10 @@ without = sys.argv[2] == 'without'
 if without:
     sys.modules['deflate'] = None
 import h5py
-from fuel.storage import filters, open_reader
+from fuel.storage import filters, choose_reader
 assert without == (filters.deflate is None)
 with h5py.File(sys.argv[1], 'r') as file:
-    reader = open_reader(file['gzip'])
+    reader = choose_reader(file['gzip'])
     assert (file['gzip'][...] == reader.read(slice(None))).all()
     print(reader.layout.reader, 'right')
 """, str(path), package)
@@ -110,7 +110,7 @@ def test_chunk_that_inflates_to_more_is_refused(path, monkeypatch):
             monkeypatch.setattr('fuel.storage.filters.deflate', None)
         with h5py.File(path, 'r') as file, pytest.raises(
                 DamagedFileError, match="'gzip', row 2: .*decode"):
-            open_reader(file['gzip']).read(2)
+            choose_reader(file['gzip']).read(2)
 
 
 def test_chunk_that_inflates_to_less_is_refused(path, monkeypatch):
@@ -123,7 +123,7 @@ def test_chunk_that_inflates_to_less_is_refused(path, monkeypatch):
             monkeypatch.setattr('fuel.storage.filters.deflate', None)
         with h5py.File(path, 'r') as file, pytest.raises(
                 DamagedFileError, match='to 5 bytes instead'):
-            open_reader(file['gzip']).read(2)
+            choose_reader(file['gzip']).read(2)
 
 
 @pytest.mark.parametrize('name', ['gzip', 'chunked'])
@@ -136,7 +136,7 @@ def test_chunk_index_outside_the_file_is_an_error(path, name):
     assert 1 == content.count(key)
     overwrite(path, content.index(key), (1 << 40).to_bytes(8, 'little'))
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file[name])
+        reader = choose_reader(file[name])
         assert reader.layout.reader != 'h5py'
         for rows in (numpy.array([1, 30, 25]), slice(20, 40)):
             first = 30 if isinstance(rows, numpy.ndarray) else 24
@@ -160,14 +160,14 @@ def test_contiguous_data_outside_the_file_is_an_error(path):
     with h5py.File(path, 'r') as file, pytest.raises(
             (DamagedFileError, KeyError),
             match="'contiguous', row 3: |likely file corrupt"):
-        open_reader(file['contiguous']).read(3)
+        choose_reader(file['contiguous']).read(3)
 
 
 @pytest.mark.parametrize('name', ['contiguous', 'chunked', 'gzip'])
 def test_file_cut_while_in_use_is_an_error(path, name):
     """A map of a file that was cut must not kill the process."""
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file[name])
+        reader = choose_reader(file[name])
         reader.read(slice(0, 8))
         os.truncate(path, 3000)
         for rows in (numpy.array([63]), slice(8, None), 40):
@@ -180,7 +180,7 @@ def test_file_cut_and_filled_again_is_an_error(path):
     """Copying another file onto one in use mixes old and new rows."""
     content = path.read_bytes()
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['contiguous'])
+        reader = choose_reader(file['contiguous'])
         status = os.stat(path)
         with open(path, 'wb') as copy:
             copy.write(content)
@@ -192,7 +192,7 @@ def test_file_cut_and_filled_again_is_an_error(path):
 def test_file_replaced_while_in_use_is_read_as_it_was(path, tmp_path):
     """Renaming a new file onto one in use leaves readers the old one."""
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['contiguous'])
+        reader = choose_reader(file['contiguous'])
         wanted = file['contiguous'][40]
         with h5py.File(tmp_path / 'new.hdf5', 'w') as new:
             new['contiguous'] = numpy.zeros((64, PAGE), 'u1')
@@ -208,13 +208,13 @@ def test_bus_error_elsewhere_goes_where_it_went(tmp_path, handler):
     script = textwrap.dedent(f"""
         import faulthandler, mmap, os, sys
         import h5py, numpy
-        from fuel.storage import open_reader
+        from fuel.storage import choose_reader
         if {handler!r} == 'before':
             faulthandler.enable()
         with h5py.File('a.hdf5', 'w') as file:
             file['x'] = numpy.zeros((64, 4096), 'u1')
         file = h5py.File('a.hdf5', 'r')
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         reader.read(5)
         if {handler!r} == 'after':
             faulthandler.enable()
@@ -249,13 +249,13 @@ def test_file_cut_in_the_middle_of_a_copy_is_an_error(path):
         import os, shutil, sys, threading
         import h5py, numpy
         from fuel.exceptions import DamagedFileError
-        from fuel.storage import open_reader
+        from fuel.storage import choose_reader
         path = sys.argv[1]
         failed = 0
         for attempt in range(30):
             shutil.copy(path, 'copy.hdf5')
             with h5py.File('copy.hdf5', 'r') as file:
-                reader = open_reader(file['contiguous'])
+                reader = choose_reader(file['contiguous'])
                 wanted = reader.read(slice(None))
                 rows = numpy.random.RandomState(attempt).randint(
                     0, 64, 20000)
@@ -293,11 +293,11 @@ def test_lack_of_descriptors_is_told_with_the_file(path, spare):
             os.close(taken.pop())
         try:
             if spare == 2:
-                assert len(open_reader(file['contiguous']).read(3)) == PAGE
+                assert len(choose_reader(file['contiguous']).read(3)) == PAGE
             else:
                 with pytest.raises(OSError, match='Too many open files.*'
                                    r'ulimit.*faulty\.hdf5'):
-                    open_reader(file['contiguous'])
+                    choose_reader(file['contiguous'])
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             for descriptor in taken:

@@ -9,8 +9,8 @@ import h5py
 import pytest
 
 from fuel.storage.filter_lengths import (
-    BITSHUFFLE, BLOSC, LZ4, ZSTD, check_lengths)
-from fuel.storage.layout import Filter
+    BITSHUFFLE, BLOSC, LZ4, ZSTD, check_filter_lengths)
+from fuel.storage.layout import ChunkFilter
 
 DATA = bytes(range(250)) * 2
 
@@ -55,21 +55,21 @@ def bitshuffle_frame(elements, block, itemsize=4):
 
 FRAMES = {
     **{f'zstd-{dictionary}{content}{is_single}{has_checksum}': (
-        Filter(ZSTD, 'zstd', ()),
+        ChunkFilter(ZSTD, 'zstd', ()),
         *zstd_frame(dictionary, content, is_single, has_checksum))
        for dictionary, content, is_single, has_checksum in itertools.product(
            range(4), range(1, 4), (0, 1), (0, 1))},
     **{f'zstd-{dictionary}010, a byte of size': (
-        Filter(ZSTD, 'zstd', ()),
+        ChunkFilter(ZSTD, 'zstd', ()),
         *zstd_frame(dictionary, 0, 1, 0, bytes(100)))
        for dictionary in range(4)},
-    **{f'lz4-{block}': (Filter(LZ4, 'lz4', ()), *lz4_frame(block))
+    **{f'lz4-{block}': (ChunkFilter(LZ4, 'lz4', ()), *lz4_frame(block))
        for block in (7, 100, 500, 1 << 20)},
     **{f'bitshuffle-{elements}-{block}': (
-        Filter(BITSHUFFLE, 'bitshuffle', (0, 4, 4, 0, 2)),
+        ChunkFilter(BITSHUFFLE, 'bitshuffle', (0, 4, 4, 0, 2)),
         *bitshuffle_frame(elements, block))
        for elements in (16, 17, 123) for block in (32, 64, 4096)},
-    'blosc': (Filter(BLOSC, 'blosc', ()),
+    'blosc': (ChunkFilter(BLOSC, 'blosc', ()),
               struct.pack('<4sIII', b'\2\1\0\4', 400, 400, 30) + b'x' * 14,
               400),
 }
@@ -79,11 +79,11 @@ FRAMES = {
 def test_whole_frame_is_taken_and_any_part_of_it_refused(name):
     """So its end was found where it is, whatever its header says."""
     last, stored, nbytes = FRAMES[name]
-    check_lengths(stored, 0, (last,), nbytes)
-    check_lengths(stored + b'more', 0, (last,), nbytes)
+    check_filter_lengths(stored, 0, (last,), nbytes)
+    check_filter_lengths(stored + b'more', 0, (last,), nbytes)
     for end in range(len(stored)):
         with pytest.raises(ValueError, match='it is cut|does not begin'):
-            check_lengths(stored[:end], 0, (last,), nbytes)
+            check_filter_lengths(stored[:end], 0, (last,), nbytes)
 
 
 @pytest.mark.parametrize('name', FRAMES)
@@ -92,23 +92,23 @@ def test_frame_of_other_contents_is_refused(name, more):
     """The bytes that a chunk decodes to are known."""
     last, stored, nbytes = FRAMES[name]
     with pytest.raises(ValueError, match=f'decodes to {nbytes} bytes instead'):
-        check_lengths(stored, 0, (last,), nbytes + more)
+        check_filter_lengths(stored, 0, (last,), nbytes + more)
 
 
 @pytest.mark.parametrize('name', ['zstd-0111', 'lz4-100', 'blosc'])
 def test_checksum_of_hdf5_belongs_to_what_was_compressed(name):
     """A filter before it adds four bytes, if it was used."""
     last, stored, nbytes = FRAMES[name]
-    filters = (Filter(h5py.h5z.FILTER_FLETCHER32, 'fletcher32', ()), last)
-    check_lengths(stored, 0, filters, nbytes - 4)
-    check_lengths(stored, 1, filters, nbytes)
+    filters = (ChunkFilter(h5py.h5z.FILTER_FLETCHER32, 'fletcher32', ()), last)
+    check_filter_lengths(stored, 0, filters, nbytes - 4)
+    check_filter_lengths(stored, 1, filters, nbytes)
     with pytest.raises(ValueError, match='decodes to'):
-        check_lengths(stored, 0, filters, nbytes)
+        check_filter_lengths(stored, 0, filters, nbytes)
 
 
 def test_chunk_that_skipped_the_filter_is_not_looked_at():
     """Its bytes are those of the data."""
-    check_lengths(b'x', 1, (Filter(ZSTD, 'zstd', ()),), 100)
+    check_filter_lengths(b'x', 1, (ChunkFilter(ZSTD, 'zstd', ()),), 100)
 
 
 @pytest.mark.parametrize('block', [0, 12])
@@ -116,5 +116,5 @@ def test_blocks_of_an_impossible_size_are_refused(block):
     """Bitshuffle takes eight elements at a time."""
     stored = struct.pack('>QI', 64, block) + b'x' * 100
     with pytest.raises(ValueError, match=f'its blocks have {block} bytes'):
-        check_lengths(stored, 0, (
-            Filter(BITSHUFFLE, 'bitshuffle', (0, 4, 4, 0, 2)),), 64)
+        check_filter_lengths(stored, 0, (
+            ChunkFilter(BITSHUFFLE, 'bitshuffle', (0, 4, 4, 0, 2)),), 64)

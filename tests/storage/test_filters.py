@@ -3,8 +3,8 @@ import h5py
 import numpy
 import pytest
 
-from fuel.storage.filters import decode
-from fuel.storage.layout import Filter
+from fuel.storage.filters import decode_chunk
+from fuel.storage.layout import ChunkFilter
 
 DATA = numpy.arange(48, dtype=numpy.uint8)
 
@@ -19,8 +19,8 @@ def shuffled(size):
 def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
     """It is asked first, and the type of the data if it does not say so."""
     size = options[0] if options else itemsize
-    found = decode(shuffled(size), 0, (
-        Filter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', options),),
+    found = decode_chunk(shuffled(size), 0, (
+        ChunkFilter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', options),),
         DATA.nbytes, itemsize)
     assert DATA.tolist() == numpy.asarray(found).tolist()
 
@@ -28,5 +28,5 @@ def test_filter_says_of_how_many_bytes_its_elements_are(options, itemsize):
 def test_chunk_of_another_size_is_refused():
     """With the size it has and the one it should have."""
     with pytest.raises(ValueError, match='decodes to 48 bytes instead of 40'):
-        decode(shuffled(4), 0, (
-            Filter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', (4,)),), 40, 4)
+        decode_chunk(shuffled(4), 0, (
+            ChunkFilter(h5py.h5z.FILTER_SHUFFLE, 'shuffle', (4,)),), 40, 4)

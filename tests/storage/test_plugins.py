@@ -11,7 +11,7 @@ from support.processes import run_python
 from support.storage_strategies import values
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import describe, open_reader
+from fuel.storage import describe, choose_reader
 
 plugins = pytest.importorskip('hdf5plugin', exc_type=ImportError)
 
@@ -47,7 +47,7 @@ def test_rows_equal_those_of_h5py(tmp_path, name, dtype, shuffled):
                'fletcher32': shuffled}
     write(tmp_path / 'a.hdf5', data, options)
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'], 1 << 20)
+        reader = choose_reader(file['x'], 1 << 20)
         assert reader.layout.reader == 'decoded'
         for _ in range(5):
             rows = rng.randint(0, 100, 40)
@@ -68,7 +68,7 @@ def test_chunk_that_is_cut_is_an_error(tmp_path, name, checked):
         file['x'].id.write_direct_chunk(
             (32, 0), stored[:len(stored) // 2], mask)
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         with pytest.raises(DamagedFileError, match="a.hdf5, source 'x', row"):
             reader.read(numpy.array([5, 40]))
         assert (data[50] == reader.read(50)).all()
@@ -106,7 +106,7 @@ def test_chunks_of_many_blocks(tmp_path, name):
         file.create_dataset('x', data=data, chunks=(257, 1003),
                             **FILTERS[name]())
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        rows = open_reader(file['x']).read(numpy.arange(300))
+        rows = choose_reader(file['x']).read(numpy.arange(300))
         assert (data == rows).all()
 
 
@@ -125,10 +125,10 @@ def test_filter_that_is_missing_is_no_damage(tmp_path, name, code, dtype):
                                 chunks=(4,), **FILTERS[name]())
     status, out, errors = run_python('-c', """
 import h5py, sys
-from fuel.storage import open_reader
+from fuel.storage import choose_reader
 with h5py.File(sys.argv[1], 'r') as file:
     try:
-        open_reader(file['x']).read(3)
+        choose_reader(file['x']).read(3)
     except OSError as error:
         print(type(error).__name__, error)
 """, tmp_path / 'a.hdf5')
@@ -146,9 +146,9 @@ def test_bzip2_needs_no_plugin(tmp_path):
           FILTERS['bzip2']())
     assert (0, b'50.0\n', b'') == run_python('-c', """
 import h5py, sys
-from fuel.storage import open_reader
+from fuel.storage import choose_reader
 with h5py.File(sys.argv[1], 'r') as file:
-    print(float(open_reader(file['x']).read(3).sum()))
+    print(float(choose_reader(file['x']).read(3).sum()))
 """, tmp_path / 'a.hdf5')
 
 

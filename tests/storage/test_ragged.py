@@ -10,7 +10,7 @@ from support.storage_strategies import requests
 
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.global_heap import find_object
-from fuel.storage import open_reader
+from fuel.storage import choose_reader
 from fuel.storage.attributes import check_attribute
 from fuel.storage.global_heap import Heap
 
@@ -64,7 +64,7 @@ def test_arrays_of_variable_length_are_read_directly(tmp_path_factory, data):
             x[place] = row
     rows.append(numpy.empty(0, dtype))
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert (reader.layout.reader == 'ragged'
                 or not sum(map(len, rows)))
         for _ in range(3):
@@ -79,7 +79,7 @@ def test_two_axes_of_rows_of_variable_length(tmp_path):
             for column in range(2):
                 x[row, column] = numpy.arange(row + column)
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == 'ragged'
         found = reader.read(numpy.array([2, 0, 2]))
         assert (3, 2) == found.shape
@@ -99,7 +99,7 @@ def test_strings_of_variable_length_equal_those_of_h5py(tmp_path, encoding):
         file.create_dataset('x', data=texts,
                             dtype=h5py.string_dtype(encoding))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == 'ragged'
         for rows in slice(None), slice(3, 1), slice(1, 4):
             assert file['x'][rows].tolist() == reader.read(rows).tolist()
@@ -136,7 +136,7 @@ def test_damaged_reference_names_file_source_and_row(
     struct.pack_into(form, content, offset + 2 * 16 + place, value)
     path.write_bytes(content)
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         for rows in slice(None), 2, numpy.array([3, 2, 1]):
             with pytest.raises(DamagedFileError,
                                match=f"a.hdf5, source 'x', row 2: .*{text}"):
@@ -274,7 +274,7 @@ def test_strings_of_variable_length_with_a_fill_value_are_read(
                 x[place] = row
     expected = [b'filled' if row is None else row.encode() for row in rows]
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert expected == reader.read(slice(None)).tolist()
         order = numpy.arange(len(rows))[::-1]
         assert expected[::-1] == reader.read(order).tolist()
@@ -292,11 +292,11 @@ def test_big_endian_rows_of_variable_length_keep_their_values(
         # In the machine's order, which h5py converts as it should.
         for place, row in enumerate(rows):
             x[place] = row.astype(row.dtype.newbyteorder('='))
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert 'h5py' == reader.layout.reader
         found = [reader.read(slice(None))]
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert 'ragged' == reader.layout.reader
         found.append(reader.read(slice(None)))
     for batch in found:
@@ -314,7 +314,7 @@ def test_ragged_rows_of_some_hundred_elements_behind_a_user_block(tmp_path):
         for place, row in enumerate(rows):
             x[place] = row
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert 'ragged' == reader.layout.reader
         whole = file['x'][...]
         check_rows(reader, rows, slice(None))

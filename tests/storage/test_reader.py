@@ -17,7 +17,7 @@ from support.storage_strategies import (
 )
 
 from fuel.exceptions import DamagedFileError
-from fuel.storage import chunk_table, open_reader
+from fuel.storage import chunk_table, choose_reader
 from fuel.storage.mapped import MappedReader
 from fuel.storage.raw_file import RawFile
 
@@ -55,7 +55,7 @@ def check_any_file(path, data, number):
     mode = data.draw(st.sampled_from(['r', 'r', 'r', 'a']))
     driver = data.draw(st.sampled_from([None, None, None, 'core', 'stdio']))
     with h5py.File(target, mode, driver=driver) as file:
-        reader = open_reader(file['x'], cache_bytes)
+        reader = choose_reader(file['x'], cache_bytes)
         assert (mode == 'r' and driver is None) or (
             reader.layout.reader == 'h5py')
         for _ in range(4):
@@ -102,7 +102,7 @@ def test_readers_are_chosen_by_layout(tmp_path):
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         for name in file:
             if file[name].shape:
-                reader = open_reader(file[name])
+                reader = choose_reader(file[name])
                 kinds[name] = reader.layout.reader
     assert {
         'contiguous': 'mapped', 'big_endian': 'mapped', 'chunked': 'mapped',
@@ -114,13 +114,13 @@ def test_file_open_for_writing_is_read_through_h5py(tmp_path):
     """What HDF5 has not written yet is seen."""
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file.create_dataset('x', data=numpy.arange(6), chunks=(2,))
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         file['x'][2] = 77
         assert 'writing' in reader.layout.obstacle
         assert [77, 0] == reader.read(numpy.array([2, 0])).tolist()
         # The same process may ask for a second handle to read only.
         with h5py.File(tmp_path / 'a.hdf5', 'r') as second:
-            again = open_reader(second['x'])
+            again = choose_reader(second['x'])
             assert again.layout.reader == 'h5py'
             assert 77 == again.read(2)
 
@@ -130,11 +130,11 @@ def test_files_of_other_drivers_are_read_through_h5py(tmp_path):
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file['x'] = numpy.arange(4)
     with h5py.File(tmp_path / 'a.hdf5', 'r', driver='core') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert 'driver' in reader.layout.obstacle
         assert [3, 3] == reader.read(numpy.array([3, 3])).tolist()
     with open(tmp_path / 'a.hdf5', 'rb') as raw, h5py.File(raw) as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == 'h5py'
         assert [3, 2] == reader.read(numpy.array([3, 2])).tolist()
 
@@ -161,7 +161,7 @@ def test_virtual_external_and_compact_data_are_read(tmp_path):
     rows = numpy.array([5, 0, 5, 2])
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         for name in ('virtual', 'external', 'compact'):
-            reader = open_reader(file[name])
+            reader = choose_reader(file[name])
             assert name == reader.layout.storage
             assert reader.layout.reader == 'h5py'
             assert data[rows].tolist() == reader.read(rows).tolist()
@@ -174,7 +174,7 @@ def test_variable_length_rows_repeat_as_objects_of_their_own(tmp_path):
         for row in range(5):
             x[row] = numpy.full(row + 1, row, 'u1')
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         batch = reader.read(numpy.array([3, 0, 3]))
         assert [[3] * 4, [0], [3] * 4] == [row.tolist() for row in batch]
         batch[0][:] = 9
@@ -190,7 +190,7 @@ def test_rows_out_of_range_are_refused(tmp_path):
         file['h5py'] = ['a'] * 5
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         for name in file:
-            reader = open_reader(file[name])
+            reader = choose_reader(file[name])
             for rows in (numpy.array([1, 5]), numpy.array([-1]), 5, -1):
                 with pytest.raises(IndexError, match=f"'{name}'.*0 to 4"):
                     reader.read(rows)
@@ -207,7 +207,7 @@ def test_chunk_that_skipped_a_filter_is_read(tmp_path):
         shuffled = numpy.frombuffer(plain, 'u1').reshape(4, 4).T.tobytes()
         x.id.write_direct_chunk((0,), shuffled, 0b110)
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == 'decoded'
         assert file['x'][...].tolist() == reader.read(slice(None)).tolist()
         assert [103, 101] == reader.read(numpy.array([7, 1])).tolist()
@@ -223,7 +223,7 @@ def test_data_set_that_became_smaller_is_read(tmp_path):
             x.resize((7, 2))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         for name in ('x', 'y'):
-            reader = open_reader(file[name])
+            reader = choose_reader(file[name])
             assert reader.layout.reader != 'h5py'
             assert (file[name][...] == reader.read(slice(None))).all()
 
@@ -239,12 +239,12 @@ def test_rows_beyond_four_gibibytes_are_read(tmp_path):
         y = file.create_dataset('y', (4, 2), 'u1', chunks=(2, 2))
         y[...] = 3
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == 'mapped'
         last = len(reader) - 1
         batch = reader.read(numpy.array([last, 0, 1000]))
         assert [2, 1, 0] == batch[:, 5].tolist()
-        assert 3 == open_reader(file['y']).read(3)[0]
+        assert 3 == choose_reader(file['y']).read(3)[0]
 
 
 def test_enums_and_booleans_keep_their_type(tmp_path):
@@ -255,7 +255,7 @@ def test_enums_and_booleans_keep_their_type(tmp_path):
         file['bool'] = numpy.array([True, False, True])
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
         for name in file:
-            reader = open_reader(file[name])
+            reader = choose_reader(file[name])
             assert reader.layout.reader == 'mapped'
             found = reader.read(numpy.array([2, 1]))
             assert file[name].dtype == found.dtype
@@ -267,7 +267,7 @@ def test_many_chunks_are_listed_in_one_pass(tmp_path, monkeypatch):
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file.create_dataset('x', data=numpy.arange(20000), chunks=(1,))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         rows = numpy.random.RandomState(0).permutation(20000)
         assert (rows == reader.read(rows)).all()
 
@@ -280,7 +280,7 @@ def test_chunks_are_listed_by_old_versions_too(tmp_path, monkeypatch, most):
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         file.create_dataset('x', data=numpy.arange(20), chunks=(3,))
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert reader.layout.reader == ('mapped' if most else 'h5py')
         assert [19, 3, 3] == reader.read(numpy.array([19, 3, 3])).tolist()
 
@@ -295,7 +295,7 @@ def test_large_batches_on_several_threads_are_right(tmp_path, options):
         file.create_dataset('x', data=data, **options)
     rows = numpy.random.RandomState(1).randint(0, 20000, 15000)
     with h5py.File(tmp_path / 'a.hdf5', 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert (data[rows] == reader.read(rows)).all()
         assert (data[5:] == reader.read(slice(5, None))).all()
 
@@ -306,7 +306,7 @@ def test_data_set_resized_while_in_use_is_read_as_it_is_now(tmp_path):
     with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
         x = file.create_dataset('x', data=numpy.arange(20), maxshape=(None,),
                                 chunks=(4,))
-        reader = open_reader(x)
+        reader = choose_reader(x)
         x.resize((30,))
         x[20:] = 7
         assert [7, 19] == reader.read(numpy.array([29, 19])).tolist()
@@ -332,7 +332,7 @@ def test_rows_without_elements_are_read(tmp_path, options):
     with h5py.File(path, 'w') as file:
         file.create_dataset('x', (100, 8, 0), 'f4', **options)
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         for rows in (numpy.array([90, 3, 3, 50]), numpy.array([7]),
                      numpy.arange(0, 100, 30), slice(2, 90), slice(3, 3),
                      numpy.empty(0, numpy.intp), 99):
@@ -373,7 +373,7 @@ def test_odd_types_give_the_values_of_h5py(tmp_path, kind, options):
             properties))
         dataset[...] = data
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert data.tolist() == file['x'][...].tolist()
         for rows in slice(None), numpy.array([19, 3, 3, 0]), 7:
             check_rows(reader, file['x'], rows)
@@ -394,7 +394,7 @@ def test_shape_made_smaller_in_the_header_alone_is_read(
     assert 1 == content.count(before)
     path.write_bytes(content.replace(before, struct.pack('<QQ', 333, 4)))
     with h5py.File(path, 'r') as file:
-        reader = open_reader(file['x'])
+        reader = choose_reader(file['x'])
         assert 333 == len(reader) == len(file['x'])
         assert reader.layout.reader != 'h5py'
         for rows in slice(None), numpy.array([332, 0, 100]), 332:
@@ -415,7 +415,7 @@ def test_disk_error_of_one_of_several_threads_raises(tmp_path, monkeypatch):
     monkeypatch.setenv('FUEL_NUM_THREADS', '3')
     for remaining in .9, .5, .1:
         with h5py.File(path, 'r') as file:
-            reader = open_reader(file['x'])
+            reader = choose_reader(file['x'])
             os.truncate(path, int(remaining * nbytes))
             for rows in slice(None), numpy.arange(len(reader))[::-1]:
                 with pytest.raises(DamagedFileError, match='disk could not'):

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from fuel.transport import dump, load
+from fuel.transport import dump_batch, load_batch
 
 
 def across(batch, small=100):
     """Return a batch as the other process gets it."""
-    description, buffers = dump(batch, small)
-    return load(memoryview(description),
-                [bytearray(buffer) for buffer in buffers])
+    description, buffers = dump_batch(batch, small)
+    return load_batch(memoryview(description),
+                      [bytearray(buffer) for buffer in buffers])
 
 
 DTYPES = st.one_of(
@@ -72,7 +72,7 @@ def test_what_is_no_tuple_arrives_as_its_kind(batch):
 
 def test_descriptions_of_like_batches_are_alike():
     """The same types and shapes are described once."""
-    first = dump((numpy.zeros((100, 100)), numpy.zeros(3)))[0]
-    second = dump((numpy.ones((100, 100)), numpy.zeros(3)))[0]
+    first = dump_batch((numpy.zeros((100, 100)), numpy.zeros(3)))[0]
+    second = dump_batch((numpy.ones((100, 100)), numpy.zeros(3)))[0]
     assert first == second
     assert first[:1] != pickle.dumps(None)[:1]

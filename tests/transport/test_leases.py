@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuel.transport import BudgetError, Leases, Segment, SlotPool, dump, load
+from fuel.transport import (
+    BudgetError,
+    Leases,
+    Segment,
+    SlotPool,
+    dump_batch,
+    load_batch,
+)
 
 SIZE = 1 << 16
 
@@ -212,17 +219,17 @@ def assert_same(expected, actual):
 @given(BATCHES, st.sampled_from([0, 10, 1 << 14]))
 def test_any_data_survives_the_way(batch, small):
     """Values, types, shapes, order; writable and aligned."""
-    description, buffers = dump(batch, small)
+    description, buffers = dump_batch(batch, small)
     copies = [buffer.copy() for buffer in buffers]
-    assert_same(batch, load(description, copies))
+    assert_same(batch, load_batch(description, copies))
 
 
 def test_object_arrays_go_through_the_general_path():
     """Ragged data arrive as they were."""
     ragged = numpy.empty(2, object)
     ragged[:] = [numpy.arange(3), numpy.arange(30000.)]
-    description, buffers = dump((ragged,))
-    (actual,) = load(description, [bytearray(b) for b in buffers])
+    description, buffers = dump_batch((ragged,))
+    (actual,) = load_batch(description, [bytearray(b) for b in buffers])
     assert actual.dtype == object
     assert len(buffers) == 1
     for expected, got in zip(ragged, actual, strict=True):

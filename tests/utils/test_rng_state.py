@@ -35,7 +35,7 @@ def test_generator_goes_on_from_its_state(name, count):
         draw(rng)
     state = json.loads(json.dumps(rng_state.get_state(rng)))
     expected = [draw(rng) for _ in range(300)]
-    rng_state.check_state(other, state)
+    rng_state.check_generator_state(other, state)
     rng_state.set_state(other, state)
     assert expected == [draw(other) for _ in range(300)]
 

@@ -10,7 +10,7 @@ from fuel.streams import DataStream
 from fuel.transformers import Cast, Mapping
 from fuel.transport import SlotPool
 from fuel.workers.batch_maker import BatchMaker
-from fuel.workers.messages import encode
+from fuel.workers.messages import encode_batch
 
 ROWS = numpy.random.RandomState(3).rand(40, 64, 64).astype('float32')
 
@@ -44,7 +44,7 @@ def make_batches(stream):
         The bytes of its array in the slot.
     """
     pool = SlotPool(1 << 22)
-    maker = BatchMaker(stream, encode)
+    maker = BatchMaker(stream, encode_batch)
     maker.next()
     for _ in range(2):
         slot = pool.acquire(maker.sizes[0])
@@ -99,5 +99,5 @@ class StatelessStream:
 
 def test_end_is_known_without_a_state():
     """An iterator of the user's own may have none."""
-    maker = BatchMaker(StatelessStream(), encode)
+    maker = BatchMaker(StatelessStream(), encode_batch)
     assert [False, True] == [maker.next().is_end for _ in range(2)]

@@ -89,9 +89,9 @@ def open_image(file: Any, where: str) -> Iterator[Any]:
                            ) from error
 
 
-def decode(content: bytes, where: str, mode: str | None = 'RGB',
-           change: Callable[[Any], Any] | None = None,
-           upright: bool = False) -> numpy.ndarray[Any, Any]:
+def decode_image(content: bytes, where: str, mode: str | None = 'RGB',
+                 change: Callable[[Any], Any] | None = None,
+                 upright: bool = False) -> numpy.ndarray[Any, Any]:
     """Decode an image that is called `where` in errors.
 
     Return uint8 of shape ``(channel, height, width)`` in a colour mode, None

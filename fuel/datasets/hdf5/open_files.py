@@ -19,7 +19,7 @@ from fuel.datasets.hdf5.labels import scale
 from fuel.exceptions import DamagedFileError
 from fuel.remote.location import RemotePath, as_path
 from fuel.remote.urls import StorageOptions
-from fuel.storage import Reader, open_reader
+from fuel.storage import Reader, choose_reader
 from fuel.storage.file_bytes import RemoteBytes
 from fuel.storage.layout import obstacle_of_file
 from fuel.storage.raw_file import attach, identity_of, raw_file
@@ -101,7 +101,7 @@ class OpenFile:
                 dataset = _with_rows(self.file[source], source)
                 if of_shapes:
                     dataset = scale(dataset, 'shapes')
-                reader = open_reader(dataset, cache_bytes)
+                reader = choose_reader(dataset, cache_bytes)
             # What HDF5 knew of the source is about the file as it was.
             self.check()
             self._readers[key] = reader

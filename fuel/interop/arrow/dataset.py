@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.datasets.rows_dataset import RowsDataset
 from fuel.interop.arrow.files import Tables, as_table, paths_of
-from fuel.interop.arrow.parts import Column, Part, TablePart, open_part
+from fuel.interop.arrow.parts import Column, ArrowPart, TablePart, open_part
 from fuel.storage.chunk_cache import default_budget
 from fuel.storage.grouped import GroupCache, GroupedReader
 from fuel.utils import do_not_pickle_attributes
@@ -128,8 +128,8 @@ def _as_sources(columns: Columns) -> Mapping[str, str | Sequence[str]]:
     return found
 
 
-def _reader(parts: Sequence[Part], source: str, named: str | Sequence[str],
-            cache: GroupCache) -> GroupedReader:
+def _reader(parts: Sequence[ArrowPart], source: str,
+            named: str | Sequence[str], cache: GroupCache) -> GroupedReader:
     """Return the reader of a source of one or several columns."""
     names = [named] if isinstance(named, str) else list(named)
     columns = [Column(parts, name) for name in names]

@@ -20,7 +20,7 @@ CONTINUATION = -1
 MAX_ROWS = 2 ** 63 - 1
 
 
-class Message(NamedTuple):
+class ArrowMessage(NamedTuple):
     """A message of a file.
 
     `start`, `stop`: its bytes, with the length before it and its body.
@@ -34,7 +34,7 @@ class Message(NamedTuple):
     num_rows: int
 
 
-def messages(file: FileBytes, start: int) -> Iterator[Message]:
+def messages(file: FileBytes, start: int) -> Iterator[ArrowMessage]:
     """Find the messages from a byte on, up to the mark of the end.
 
     Returns: as an iterator, whose last message is empty: the mark.
@@ -50,7 +50,7 @@ def messages(file: FileBytes, start: int) -> Iterator[Message]:
                 size, = struct.unpack_from('<i', head, 4)
                 begin += 4
             if not size and expected != (SCHEMA,):
-                yield Message(start, begin, 0, 0)
+                yield ArrowMessage(start, begin, 0, 0)
                 return
             kind, length, num_rows = _fields(file.read(begin, max(0, size)))
             if kind not in expected:
@@ -68,7 +68,7 @@ def messages(file: FileBytes, start: int) -> Iterator[Message]:
                 f'{file.path}: the message at byte {start} should have '
                 f'{num_rows} rows and end at byte {stop} of {file.size}: the '
                 f'file was cut, or is damaged')
-        yield Message(start, stop, kind, num_rows)
+        yield ArrowMessage(start, stop, kind, num_rows)
         start = stop
         expected = DICTIONARY, BATCH
 

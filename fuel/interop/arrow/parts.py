@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fuel.exceptions import DamagedFileError
 from fuel.interop.arrow.columns import common_type, rows_of, type_of
 from fuel.interop.arrow.messages import (
-    BATCH, DICTIONARY, MAX_ROWS, Message, messages)
+    BATCH, DICTIONARY, MAX_ROWS, ArrowMessage, messages)
 from fuel.storage.file_bytes import FileBytes, Versioned
 from fuel.storage.raw_file import raw_file_at
 from fuel.storage.reader import own_objects
@@ -27,7 +27,7 @@ from fuel.utils.hdf5_errors import is_lack_of_descriptors, with_advice
 FILE_MAGIC = b'ARROW1\0\0'
 
 
-class Part(ABC):
+class ArrowPart(ABC):
     """A file of a table, or a table in memory.
 
     `path`: for errors.
@@ -105,7 +105,7 @@ class Part(ABC):
             raise
 
 
-class TablePart(Part):
+class TablePart(ArrowPart):
     """A table in memory, whose groups are its chunks."""
 
     def __init__(self, table: pyarrow.Table) -> None:
@@ -113,18 +113,18 @@ class TablePart(Part):
         self._table = table
 
     def lengths(self, name: str) -> Sequence[int]:
-        """See :meth:`Part.lengths`."""
+        """See :meth:`ArrowPart.lengths`."""
         return [len(chunk) for chunk in self._table.column(name).chunks]
 
     def column(self, name: str, group: int) -> Any:
-        """See :meth:`Part.column`."""
+        """See :meth:`ArrowPart.column`."""
         return self._table.column(name).chunk(group)
 
     def check(self) -> None:
         """Do nothing: who changes a table in memory changes the data."""
 
 
-class FilePart(Part):
+class FilePart(ArrowPart):
     """A file, whose groups are the same for all columns.
 
     `watched`: the file, whose state is looked at.
@@ -144,11 +144,11 @@ class FilePart(Part):
                 f'damaged: restore it from its origin')
 
     def check(self) -> None:
-        """See :meth:`Part.check`."""
+        """See :meth:`ArrowPart.check`."""
         self._watched.check()
 
     def lengths(self, name: str) -> Sequence[int]:
-        """See :meth:`Part.lengths`."""
+        """See :meth:`ArrowPart.lengths`."""
         return self._counts
 
 
@@ -179,7 +179,7 @@ class ParquetPart(FilePart):
         super().__init__(watched, file.schema_arrow, counts, constants)
 
     def column(self, name: str, group: int) -> Any:
-        """See :meth:`Part.column`."""
+        """See :meth:`ArrowPart.column`."""
         return self._file.read_row_group(group, columns=[name]).column(name)
 
 
@@ -212,7 +212,7 @@ class IPCFilePart(FilePart):
                 included_fields=[self.names.index(name)]))
 
     def column(self, name: str, group: int) -> Any:
-        """See :meth:`Part.column`."""
+        """See :meth:`ArrowPart.column`."""
         return self._reader(name).get_batch(group).column(name)
 
 
@@ -233,8 +233,8 @@ class IPCStreamPart(FilePart):
                 f'{path}: the mark of its end is at byte {end.start} of '
                 f'{file.size}, after no batch: the file is damaged')
         # Of each batch: what has to be read before it.
-        self._before: list[list[Message]] = []
-        before: list[Message] = []
+        self._before: list[list[ArrowMessage]] = []
+        before: list[ArrowMessage] = []
         self._batches = [each for each in found if each.kind == BATCH]
         for each in found:
             if each.kind == BATCH:
@@ -248,7 +248,7 @@ class IPCStreamPart(FilePart):
         # The next column is likely to be read of the same batch.
         self._batch = functools.lru_cache(1)(self._read)
 
-    def _stream(self, parts: Sequence[Message],
+    def _stream(self, parts: Sequence[ArrowMessage],
                 ) -> pyarrow.ipc.RecordBatchStreamReader:
         return pyarrow.ipc.open_stream(pyarrow.py_buffer(b''.join(
             self._file.read(each.start, each.stop - each.start)
@@ -260,17 +260,21 @@ class IPCStreamPart(FilePart):
             return reader.read_next_batch()
 
     def column(self, name: str, group: int) -> Any:
-        """See :meth:`Part.column`."""
+        """See :meth:`ArrowPart.column`."""
         return self._batch(group).column(name)
 
     def rows(self, name: str, group: int,
              arrow: pyarrow.DataType) -> NDArray[Any]:
-        """See :meth:`Part.rows`. Views would keep all columns in memory."""
+        """See :meth:`ArrowPart.rows`.
+
+        Views would keep all columns in memory.
+        """
         return own_objects(numpy.array(super().rows(name, group, arrow)))
 
 
 def open_part(path: str,
-              constants: Mapping[str, pyarrow.Scalar] | None = None) -> Part:
+              constants: Mapping[str, pyarrow.Scalar] | None = None,
+              ) -> ArrowPart:
     """Open a file of any format, recognized by its first bytes."""
     with open(path, 'rb') as file:
         magic = file.read(6)
@@ -288,7 +292,7 @@ class Column:
     `lengths`: the rows of the groups of all files.
     """
 
-    def __init__(self, parts: Sequence[Part], name: str) -> None:
+    def __init__(self, parts: Sequence[ArrowPart], name: str) -> None:
         self._name = name
         self._parts = parts
         self.arrow = _type_in(parts, name)
@@ -316,7 +320,7 @@ class Column:
             part.check()
 
 
-def _type_in(parts: Sequence[Part], name: str) -> pyarrow.DataType:
+def _type_in(parts: Sequence[ArrowPart], name: str) -> pyarrow.DataType:
     """Return the type that a column has in all files."""
     expected = None
     for part in parts:

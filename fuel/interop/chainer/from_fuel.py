@@ -81,7 +81,7 @@ class FuelExamples(DatasetMixin):
             return []
         batch = self.dataset.get_data(
             None, [as_place(i, len(self)) for i in indices])
-        return as_examples(batch, self.dataset.sources, self.as_dict)
+        return examples_of_batch(batch, self.dataset.sources, self.as_dict)
 
     def _named(self, data: Sequence[Any]) -> Example:
         if self.as_dict:
@@ -89,8 +89,8 @@ class FuelExamples(DatasetMixin):
         return tuple(data)
 
 
-def as_examples(batch: Sequence[Any], sources: Sequence[str],
-                as_dict: bool) -> ExampleList:
+def examples_of_batch(batch: Sequence[Any], sources: Sequence[str],
+                      as_dict: bool) -> ExampleList:
     """Return a batch as a list of examples, which are rows of its arrays."""
     rows = zip(*batch, strict=True)
     if not as_dict:
@@ -219,7 +219,7 @@ class StreamIterator(Iterator):
             raise StopIteration
         before = self.epoch_detail
         batch = self._read()
-        examples = as_examples(batch, self._sources, self.as_dict)
+        examples = examples_of_batch(batch, self._sources, self.as_dict)
         self.previous_epoch_detail = before
         self._last_size = len(examples)
         self._count += 1

@@ -85,7 +85,7 @@ def serialize_generators(serializer: Serializer, key: str,
             raise ValueError(f'{len(states)} generators were saved, but '
                              f'there are {len(generators)}')
         for rng, state in zip(generators, states, strict=True):
-            rng_state.check_state(rng, state)
+            rng_state.check_generator_state(rng, state)
     except (TypeError, ValueError) as error:
         raise StateMismatchError(
             f'{key!r} of the snapshot does not fit {type(owner).__name__}: '

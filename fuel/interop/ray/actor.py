@@ -10,7 +10,7 @@ import ray
 from numpy.typing import NDArray
 
 from fuel.profiling.report import StageProfile
-from fuel.transport.batches import dump
+from fuel.transport.batches import dump_batch
 from fuel.workers.batch_maker import BatchMaker, Made
 from fuel.workers.global_random import Generators
 from fuel.workers.measures import Measures
@@ -18,7 +18,7 @@ from fuel.workers.messages import pickle_state
 from fuel.workers.remote_errors import pickle_error
 
 
-class Kind(enum.IntEnum):
+class ReplyKind(enum.IntEnum):
     """Kinds of answers."""
 
     BATCH = 1
@@ -28,7 +28,7 @@ class Kind(enum.IntEnum):
     GONE = 5
 
 
-class Answer(NamedTuple):
+class ActorReply(NamedTuple):
     """The next batch of an epoch, or why there is none.
 
     `payload`: description of a batch, error or state after the end, pickled.
@@ -37,7 +37,7 @@ class Answer(NamedTuple):
     `size`: bytes of these, or of a batch that is too large.
     """
 
-    kind: Kind
+    kind: ReplyKind
     payload: bytes = b''
     changes: bytes = b''
     buffers: tuple[NDArray[Any], ...] = ()
@@ -84,7 +84,7 @@ class PipelineActor:
         try:
             if self._error is not None:
                 raise self._error
-            maker = BatchMaker(self._stream, dump, **options)
+            maker = BatchMaker(self._stream, dump_batch, **options)
             opened = pickle_state(maker.base)
         except Exception as error:  # noqa: BLE001 - raised by the consumer
             return True, pickle_error(error)
@@ -92,25 +92,26 @@ class PipelineActor:
         self._epochs[number] = _Epoch(maker)
         return False, opened
 
-    def make(self, number: int, room: int) -> Answer:
+    def make(self, number: int, room: int) -> ActorReply:
         """Make the next batch of an epoch, of at most `room` bytes."""
         epoch = self._epochs.get(number)
         if epoch is None:
-            return Answer(Kind.GONE)
+            return ActorReply(ReplyKind.GONE)
         made = epoch.waiting or epoch.maker.next()
         epoch.waiting = None
         if made.is_end:
             del self._epochs[number]
-            return Answer(Kind.END, pickle_state(made.state))
+            return ActorReply(ReplyKind.END, pickle_state(made.state))
         changes = b'' if made.changes is None else pickle_state(made.changes)
         if made.error is not None:
-            return Answer(Kind.ERROR, pickle_error(made.error), changes)
+            return ActorReply(
+                ReplyKind.ERROR, pickle_error(made.error), changes)
         size = sum(buffer.nbytes for buffer in made.buffers)
         if size > room:
             epoch.waiting = made
-            return Answer(Kind.TOO_LARGE, size=size)
-        return Answer(Kind.BATCH, made.description, changes,
-                      tuple(made.buffers), size)
+            return ActorReply(ReplyKind.TOO_LARGE, size=size)
+        return ActorReply(ReplyKind.BATCH, made.description, changes,
+                          tuple(made.buffers), size)
 
     def measure(self, go_on: bool) -> list[StageProfile]:
         """Return what the stages took, or measure them no more."""

@@ -17,11 +17,11 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from fuel.epochs.state import Unavailable, available
 from fuel.epochs.state_delta import changed
 from fuel.exceptions import WorkerError
-from fuel.interop.ray.actor import Answer, Kind
+from fuel.interop.ray.actor import ActorReply, ReplyKind
 from fuel.interop.ray.object_leases import ObjectLeases
 from fuel.kernels.epoch_iterator import PendingItem
 from fuel.profiling.report import StageProfile
-from fuel.transport.batches import load
+from fuel.transport.batches import load_batch
 from fuel.workers.remote_epoch import Receipt, RemoteEpoch, pipeline_error
 
 log = logging.getLogger(__name__)
@@ -199,15 +199,16 @@ class ActorWorker:
                 pending.held = None, epoch.failure, None
                 return
             self._deaths = 0
-            if answer.kind is Kind.END:
+            if answer.kind is ReplyKind.END:
                 epoch.final = answer.payload
                 self.epochs.pop(epoch.number, None)
                 raise StopIteration
             data = error = None
-            if answer.kind is Kind.ERROR:
+            if answer.kind is ReplyKind.ERROR:
                 error = pipeline_error(answer.payload)
             else:
-                data = load(answer.payload, self._leases.lend(answer.buffers))
+                data = load_batch(
+                    answer.payload, self._leases.lend(answer.buffers))
             epoch.taken += 1
             epoch.changes = answer.changes
             pending.held = data, error, Receipt(epoch.base, answer.changes)
@@ -260,12 +261,12 @@ class ActorWorker:
         while True:
             if not epoch.calls:
                 self._ask_for_more(epoch)
-            answer: Answer = self._get(epoch.calls[0][0])
+            answer: ActorReply = self._get(epoch.calls[0][0])
             epoch.calls.popleft()
-            if answer.kind is Kind.BATCH:
+            if answer.kind is ReplyKind.BATCH:
                 self._size = (answer.size if self._size is None else max(
                     answer.size, (7 * self._size + answer.size) // 8))
-            elif answer.kind is Kind.TOO_LARGE:
+            elif answer.kind is ReplyKind.TOO_LARGE:
                 # What was asked for after it has come back empty, too.
                 self._size = answer.size
                 continue

@@ -131,7 +131,7 @@ class EpochRegister:
         iterator = _open(stream, state, after)
         for _ in range(number - first):
             # What an epoch draws may depend on all of the one before.
-            advance(iterator, None)
+            skip_items(iterator, None)
             iterator = _open(stream)
         state = iterator.state_dict()
         stream.load_state_dict(state)
@@ -297,7 +297,7 @@ def _remove(stack: ExitStack, owner: int) -> None:
         stack.close()
 
 
-def advance(iterator: Any, count: int | None) -> None:
+def skip_items(iterator: Any, count: int | None) -> None:
     """Leave out items of an epoch, without making them if possible.
 
     `count`: None for all of them, and the end.

@@ -16,7 +16,7 @@ from fuel.epochs.state import FINISHED
 from fuel.exceptions import StateMismatchError
 from fuel.interop.torch import callers
 from fuel.interop.torch.epoch_register import (
-    EpochRegister, Session, advance)
+    EpochRegister, Session, skip_items)
 from fuel.interop.torch.ranks import RankShare
 from fuel.interop.torch.share import (
     Share, is_loader_state, read_loader_state)
@@ -342,7 +342,7 @@ class StreamIterable(IterableDataset[Any]):
         """Return a state of the stream some items further on."""
         self.stream.load_state_dict(state)
         iterator: EpochIterator[Any] = self.stream.get_epoch_iterator()
-        advance(iterator, count)
+        skip_items(iterator, count)
         return iterator.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
