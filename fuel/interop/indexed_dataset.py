@@ -152,7 +152,7 @@ class ExamplesDataset(IndexedDataset):
 
     def as_array(self, value: Any) -> Any:
         """Return a part of an example as an array of its own."""
-        return own_array(value)
+        return own_value(value)
 
     def as_column(self, values: Sequence[Any]) -> Any:
         """Return a part of several examples as one array if possible."""
@@ -201,7 +201,7 @@ def _as_tuple(example: Any) -> Sequence[Any]:
     return example if isinstance(example, (tuple, list)) else (example,)
 
 
-def own_array(value: Any) -> Any:
+def own_value(value: Any) -> Any:
     """Return an array, picture or number as an array of its own, and other
     objects as they are."""
     if isinstance(value, _NUMBERS) or hasattr(value, '__array_interface__'):

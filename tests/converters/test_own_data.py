@@ -576,7 +576,7 @@ def test_converters_use_as_many_threads_as_configured(here, monkeypatch):
     from fuel.converters import image_folder
     write_images(here)
     used = set()
-    decode = image_folder.decode
+    decode = image_folder.decode_image
 
     def noted(*arguments, **named):
         if threading.get_ident() not in used:

@@ -10,7 +10,7 @@ from fuel.datasets import Dataset
 from fuel.datasets.rows import only_in_order
 from fuel.exceptions import StateMismatchError
 from fuel.interop.indexed_dataset import (
-    ExamplesDataset, Indexed, own_array, names_of_parts, parts_of)
+    ExamplesDataset, Indexed, own_value, names_of_parts, parts_of)
 from fuel.typing import AxisLabels, Sources
 
 
@@ -241,4 +241,4 @@ class GrainIterable(Dataset):
         parts = parts_of(
             f'an element of {type(self.dataset).__name__}', next(state),
             self.provides_sources)
-        return self.filter_sources([own_array(part) for part in parts])
+        return self.filter_sources([own_value(part) for part in parts])
