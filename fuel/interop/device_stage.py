@@ -168,11 +168,11 @@ class DeviceStage(AgnosticTransformer):
     def get_leftover(self) -> None:
         """Return nothing: what was copied in advance is read again."""
 
-    def set_leftover(self, leftover: Any) -> None:
+    def set_leftover(self, leftover: object) -> None:
         """Take up nothing."""
 
 
-def names_of_types(dtype: Any, sources: Sequence[str],
+def names_of_types(dtype: object, sources: Sequence[str],
                    name_of: Callable[[Any], str],
                    is_floating: Callable[[str], bool],
                    ) -> str | dict[str, str] | None:

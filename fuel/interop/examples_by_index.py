@@ -82,13 +82,13 @@ class ExamplesByIndex:
             self.dataset.close(self._opened[1])
         self._opened = None
 
-    def _read(self, request: Any) -> Batch:
+    def _read(self, request: object) -> Batch:
         if self._opened is None or self._opened[0] != os.getpid():
             self._opened = os.getpid(), self.dataset.open()
         data: Batch = self.dataset.get_data(self._opened[1], request)
         return data
 
-    def _as_request(self, index: Any) -> Any:
+    def _as_request(self, index: object) -> Any:
         if isinstance(index, slice):
             index = range(*index.indices(len(self)))
         if hasattr(index, 'tolist'):

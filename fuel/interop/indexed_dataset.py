@@ -53,7 +53,7 @@ class IndexedDataset(Dataset):
     def read_batch(self, indices: NDArray[numpy.intp]) -> Batch:
         """Return several examples, a column for each of `sources`."""
 
-    def get_data(self, state: Any = None, request: Any = None) -> Any:
+    def get_data(self, state: object = None, request: object = None) -> Any:
         """Return the examples of a request.
 
         Parameters
@@ -145,12 +145,12 @@ class ExamplesDataset(IndexedDataset):
         examples: Sequence[Any] = fetch(indices)
         return examples
 
-    def parts(self, index: int, example: Any) -> Sequence[Any]:
+    def parts(self, index: int, example: object) -> Sequence[Any]:
         """Return the parts of an example, in the order of the sources."""
         return parts_of(f'example {index} of {type(self.dataset).__name__}',
                         example, self.provides_sources)
 
-    def as_array(self, value: Any) -> Any:
+    def as_array(self, value: object) -> Any:
         """Return a part of an example as an array of its own."""
         return own_value(value)
 
@@ -159,7 +159,7 @@ class ExamplesDataset(IndexedDataset):
         return stacked([self.as_array(value) for value in values])
 
 
-def names_of_parts(owner: str, example: Any,
+def names_of_parts(owner: str, example: object,
                    names: Sequence[str] | None) -> Sources:
     """Return the names of the parts of an example.
 
@@ -181,7 +181,7 @@ def names_of_parts(owner: str, example: Any,
     return ('features', 'targets') if count == 2 else ('data',)
 
 
-def parts_of(which: str, example: Any, names: Sources) -> Sequence[Any]:
+def parts_of(which: str, example: object, names: Sources) -> Sequence[Any]:
     """Return the parts of an example, called `which` in errors, in the order
     of their names."""
     if isinstance(example, Mapping):
@@ -197,11 +197,11 @@ def parts_of(which: str, example: Any, names: Sources) -> Sequence[Any]:
     return parts
 
 
-def _as_tuple(example: Any) -> Sequence[Any]:
+def _as_tuple(example: object) -> Sequence[Any]:
     return example if isinstance(example, (tuple, list)) else (example,)
 
 
-def own_value(value: Any) -> Any:
+def own_value(value: object) -> Any:
     """Return an array, picture or number as an array of its own, and other
     objects as they are."""
     if isinstance(value, _NUMBERS) or hasattr(value, '__array_interface__'):

@@ -35,7 +35,7 @@ def list_as_array(values: Sequence[Any], source: str, holder: str) -> Any:
         raise refusal(values, source, holder) from None
 
 
-def refusal(value: Any, source: str, holder: str) -> TypeError:
+def refusal(value: object, source: str, holder: str) -> TypeError:
     """Return the error for data that are no numbers of one shape.
 
     `holder`: what does not hold them, such as a tensor.
@@ -43,7 +43,7 @@ def refusal(value: Any, source: str, holder: str) -> TypeError:
     dtype = getattr(value, 'dtype', None)
     kind = getattr(dtype, 'kind', '')
     if isinstance(value, (str, bytes)) or kind in ('S', 'U', 'T') or (
-            kind == 'O' and value.size
+            isinstance(value, numpy.ndarray) and kind == 'O' and value.size
             and isinstance(value.flat[0], (str, bytes))):
         reason = _STRINGS
     else:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from fuel.remote.disk_cache import CacheEntry
 from fuel.remote.memory import Resident
@@ -25,6 +25,8 @@ BLOCK = 64 << 10
 LARGEST = 2 << 20
 # Bytes that are remembered here.
 MOST_BYTES = 32 << 20
+
+Result = TypeVar('Result')
 
 
 class OwnThreadLoop(asyncio.SelectorEventLoop):
@@ -154,7 +156,8 @@ class IndexReader:
             loop.close()
 
 
-def _run_here(loop: asyncio.AbstractEventLoop, coroutine: Any) -> Any:
+def _run_here(loop: asyncio.AbstractEventLoop,
+              coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Run a coroutine in this thread, which may be in the task of another
     loop: that of a notebook, or of transfers when garbage is collected."""
     outer = asyncio._get_running_loop()

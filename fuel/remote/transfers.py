@@ -8,8 +8,9 @@ import itertools
 import logging
 import threading
 from collections import deque
+from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fuel.exceptions import DamagedFileError
 from fuel.remote.disk_cache import CacheEntry, Record
@@ -19,6 +20,8 @@ from fuel.remote.page_table import (
     by_first, overlapping)
 from fuel.remote.retry import Patient
 from fuel.remote.store import Answer
+
+Result = TypeVar('Result')
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +239,8 @@ class Transfers:
         return total * self.table.page
 
 
-def run_on_loop(coroutine: Any) -> concurrent.futures.Future[Any]:
+def run_on_loop(coroutine: Coroutine[Any, Any, Result],
+                ) -> concurrent.futures.Future[Result]:
     """Run a coroutine on the event loop of fsspec, in its thread."""
     from fsspec.asyn import get_loop
     return asyncio.run_coroutine_threadsafe(coroutine, get_loop())

@@ -61,7 +61,7 @@ def read_chunk_table(dataset: h5py.Dataset, file: FileBytes) -> ChunkTable:
         numpy.zeros(count, numpy.int64), numpy.zeros(count, numpy.uint32))
     strides = [math.prod(grid[axis + 1:]) for axis in range(len(grid))]
 
-    def keep(chunk: Any) -> None:
+    def keep(chunk: h5py.h5d.StoreInfo) -> None:
         if chunk.byte_offset is None or chunk.size == 0:
             return
         place = 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import bz2
 import zlib
-from typing import Any
+from typing import Any, TypeAlias
 
 import h5py
 import numpy
@@ -18,6 +18,9 @@ try:
 except ImportError:
     deflate = None  # type: ignore[assignment]
 
+#: Bytes between two filters.
+Data: TypeAlias = bytes | bytearray | memoryview | NDArray[numpy.uint8]
+
 
 def decode_chunk(stored: bytes, mask: int, filters: tuple[ChunkFilter, ...],
                  nbytes: int, itemsize: int) -> NDArray[numpy.uint8]:
@@ -26,7 +29,7 @@ def decode_chunk(stored: bytes, mask: int, filters: tuple[ChunkFilter, ...],
     `nbytes`: size of the decoded chunk; nothing larger is ever made.
     Returns: may be read-only.
     """
-    data: Any = stored
+    data: Data = stored
     used = used_filters(filters, mask)
     for place in reversed(range(len(used))):
         checksums = sum(one.code == h5py.h5z.FILTER_FLETCHER32
@@ -37,11 +40,10 @@ def decode_chunk(stored: bytes, mask: int, filters: tuple[ChunkFilter, ...],
                          f'{nbytes}')
     if not isinstance(data, numpy.ndarray):
         return numpy.frombuffer(data, numpy.uint8)
-    result: NDArray[numpy.uint8] = data
-    return result
+    return data
 
 
-def _undo(one: ChunkFilter, data: Any, nbytes: int, itemsize: int) -> Any:
+def _undo(one: ChunkFilter, data: Data, nbytes: int, itemsize: int) -> Data:
     """Undo one filter; `nbytes` is what a compressor was given."""
     if one.code == h5py.h5z.FILTER_DEFLATE:
         return inflate(data, nbytes)
@@ -68,7 +70,7 @@ def bunzip(data: Any, nbytes: int) -> bytes:
     return result
 
 
-def inflate(data: Any, nbytes: int) -> bytes | bytearray:
+def inflate(data: Data, nbytes: int) -> bytes | bytearray:
     """Undo gzip's compression (zlib's format)."""
     if deflate is not None:
         try:

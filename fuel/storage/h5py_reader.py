@@ -103,7 +103,7 @@ class H5PYReader(Reader):
             self._check_rows(start, stop - 1)
         return data
 
-    def _select(self, selection: Any) -> NDArray[Any]:
+    def _select(self, selection: slice | NDArray[numpy.intp]) -> NDArray[Any]:
         try:
             data: NDArray[Any] = self._dataset[selection]
         except ValueError:

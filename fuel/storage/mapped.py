@@ -29,7 +29,7 @@ class DirectReader(Reader):
     def __init__(self, file: FileBytes, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any],
                  chunk_shape: tuple[int, ...] | None = None,
-                 fill_value: Any = 0) -> None:
+                 fill_value: object = 0) -> None:
         super().__init__(file.path, name, shape, dtype)
         self._file = file
         self.files = (file,)

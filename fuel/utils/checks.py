@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import numpy
@@ -41,7 +42,7 @@ def in_order(name: str, names: object) -> None:
             f'a set, {names!r}: its order differs from process to process')
 
 
-def saved_count(position: Any, name: str) -> int:
+def saved_count(position: Mapping[str, Any], name: str) -> int:
     """Return a field of a saved position that counts something."""
     number = not_negative(name, position[name], 'a count')
     if number > MOST:

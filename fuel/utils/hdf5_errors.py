@@ -60,7 +60,7 @@ def names_file(function: F) -> F:
     signature = signature_of(function)
 
     @functools.wraps(function)
-    def watched(h5file: Any, *args: Any, **kwargs: Any) -> Any:
+    def watched(h5file: object, *args: Any, **kwargs: Any) -> Any:
         signature.bind(h5file, *args, **kwargs)
         if not hasattr(h5file, 'filename'):
             raise TypeError(

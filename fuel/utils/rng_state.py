@@ -10,13 +10,17 @@ import base64
 import math
 import random
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy
 from numpy.typing import NDArray
 
+# Generators whose state can be saved.
+SavedGenerator: TypeAlias = (numpy.random.RandomState | numpy.random.Generator
+                             | random.Random)
 
-def is_generator(candidate: object) -> bool:
+
+def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
     """Return whether the state of `candidate` can be saved as plain data."""
     # The system's source of randomness has none.
     return isinstance(candidate, (
@@ -24,10 +28,12 @@ def is_generator(candidate: object) -> bool:
         ) and not isinstance(candidate, random.SystemRandom)
 
 
-def kind_of(rng: Any) -> str | None:
+def kind_of(rng: object) -> str | None:
     """Return the name of the class whose states a generator takes."""
-    if not is_generator(rng):
-        return None
+    return _kind(rng) if is_generator(rng) else None
+
+
+def _kind(rng: SavedGenerator) -> str:
     if isinstance(rng, random.Random):
         return 'random.Random'
     if isinstance(rng, numpy.random.RandomState):
@@ -35,7 +41,7 @@ def kind_of(rng: Any) -> str | None:
     return f'numpy.random.Generator({type(rng.bit_generator).__name__})'
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, numpy.ndarray):
@@ -74,15 +80,15 @@ class Snapshot(NamedTuple):
     state: Any
 
 
-def take_snapshot(rng: Any) -> Snapshot:
+def take_snapshot(rng: object) -> Snapshot:
     """Return the state of a generator as it is now."""
-    kind = kind_of(rng)
-    if kind is None:
+    if not is_generator(rng):
         raise TypeError(
             'the state of a generator can be saved for '
             'numpy.random.RandomState, numpy.random.Generator and '
             f'random.Random, got {type(rng).__name__}: pass one of these as '
             'rng')
+    kind = _kind(rng)
     if isinstance(rng, random.Random):
         return Snapshot(kind, rng.getstate())
     if isinstance(rng, numpy.random.RandomState):
@@ -100,7 +106,7 @@ def as_plain(snapshot: Snapshot) -> dict[str, Any]:
     return {'kind': kind, 'state': _plain(state)}
 
 
-def get_state(rng: Any) -> dict[str, Any]:
+def get_state(rng: object) -> dict[str, Any]:
     """Return the present state of a generator, ready for JSON."""
     return as_plain(take_snapshot(rng))
 
@@ -110,7 +116,7 @@ _LARGEST = {'pos': 624, 'buffer_pos': 4, 'has_gauss': 1, 'has_uint32': 1,
             'uinteger': 2 ** 32 - 1}
 
 
-def set_state(rng: Any, state: Mapping[str, Any]) -> None:
+def set_state(rng: SavedGenerator, state: Mapping[str, Any]) -> None:
     """Put a generator into a state that :func:`get_state` returned."""
     found = check_generator_state(rng, state)
     if isinstance(rng, random.Random):
@@ -121,14 +127,14 @@ def set_state(rng: Any, state: Mapping[str, Any]) -> None:
         rng.bit_generator.state = found
 
 
-def check_generator_state(rng: Any, state: Any) -> Any:
+def check_generator_state(rng: object, state: object) -> Any:
     """Return a saved state as the generator takes it; refuse any other.
 
     NumPy does not check it, and would read outside of the generator.
     """
     present = take_snapshot(rng)
     kind = state.get('kind') if isinstance(state, dict) else None
-    if kind != present.kind:
+    if not isinstance(state, dict) or kind != present.kind:
         raise ValueError(
             f'the saved generator is a {kind!r:.100}, but this one is a '
             f'{present.kind}: build the stream with the same kind of rng')
@@ -159,11 +165,11 @@ def _is_finite(value: object) -> bool:
     return type(value) is float and math.isfinite(value)
 
 
-def _read_like(saved: Any, present: Any, name: str) -> Any:
+def _read_like(saved: object, present: object, name: str) -> Any:
     """Return a part that has the form of the present one."""
     if isinstance(present, Mapping):
-        is_sound = isinstance(saved, dict) and saved.keys() == present.keys()
-        if is_sound:
+        is_sound = False
+        if isinstance(saved, dict) and saved.keys() == present.keys():
             return {key: _read_like(saved[key], part, key)
                     for key, part in present.items()}
     elif isinstance(present, numpy.ndarray):

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.kernels.rows import as_indices
 from fuel.utils.indices import IndexArray, IndexList
@@ -92,7 +93,7 @@ def increases(indices: IndexArray) -> bool:
     return bool((indices[1:] > indices[:-1]).all())
 
 
-def _own_objects(rows: Any, position: IndexArray) -> Any:
+def _own_objects(rows: NDArray[Any], position: IndexArray) -> Any:
     """Repeat rows of objects so that a repeated array is a copy."""
     result = rows[position]
     seen: set[int] = set()

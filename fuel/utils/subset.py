@@ -124,7 +124,7 @@ class Subset:
         return Subset(
             numpy.concatenate([self._as_array(), other._as_array()]), total)
 
-    def __getitem__(self, request: Any) -> Any:
+    def __getitem__(self, request: object) -> Any:
         """Translate a request on the subset to one on the whole data set.
 
         Parameters

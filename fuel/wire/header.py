@@ -87,7 +87,7 @@ def get_numbers(fields: Fields, name: str) -> list[int]:
 
 
 def get_field(fields: Fields, name: str, kind: type,
-              default: Any = ...) -> Any:
+              default: object = ...) -> Any:
     """Return one field of a header, checked."""
     value: Any = fields.get(name)
     if value is None and default is not ...:

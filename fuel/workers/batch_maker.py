@@ -22,7 +22,7 @@ from fuel.kernels.outputs import Placement, placed
 from fuel.profiling.clock import Clock, remove
 from fuel.profiling.meter import Meter
 from fuel.transport.slots import Slot, align
-from fuel.typing import Batch, State
+from fuel.typing import Batch, State, StreamLike
 from fuel.utils.seams import fault_point
 from fuel.workers.global_random import warn_if_drawn
 
@@ -215,8 +215,8 @@ def write_into(slot: Slot, buffers: Buffers,
     return found
 
 
-def open_epoch(stream: Any, state: State | None = None, after: bool = False,
-               calls: Sequence[str] = ()) -> Any:
+def open_epoch(stream: StreamLike, state: State | None = None,
+               after: bool = False, calls: Sequence[str] = ()) -> Any:
     """Return an iterator of the epoch that begins at, or after, a state."""
     if state is not None:
         stage_of(stream).load(state)

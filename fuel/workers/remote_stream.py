@@ -63,7 +63,7 @@ class RemoteStream(AbstractDataStream):
         """Return the session of the epoch that comes next."""
         raise NotImplementedError
 
-    def _take(self, source: Any) -> Batch:
+    def _take(self, source: object) -> Batch:
         """Return the next batch of the session that is reading."""
         if 'session' not in vars(self):
             self.session = self._open_session()

@@ -104,7 +104,8 @@ def _axes(tensor: pyarrow.FixedShapeTensorType) -> list[int]:
     return tensor.permutation or list(range(len(tensor.shape)))
 
 
-def rows_of(column: Any, name: str) -> NDArray[Any]:
+def rows_of(column: pyarrow.Array | pyarrow.ChunkedArray,
+            name: str) -> NDArray[Any]:
     """Return the rows of a column, without a copy where that can be.
 
     Raises: ValueError if there are nulls in a column of a type that has none
@@ -138,7 +139,8 @@ def rows_of(column: Any, name: str) -> NDArray[Any]:
     return values.astype(dtype, copy=False)
 
 
-def _of_dictionary(column: Any, name: str) -> NDArray[Any]:
+def _of_dictionary(column: pyarrow.DictionaryArray,
+                   name: str) -> NDArray[Any]:
     """Return what the numbers of a dictionary stand for."""
     values, places = column.dictionary, column.indices
     if type_of(column.type)[0] != OBJECT:
@@ -152,7 +154,7 @@ def _of_dictionary(column: Any, name: str) -> NDArray[Any]:
     return found
 
 
-def _objects(column: Any, name: str) -> NDArray[Any]:
+def _objects(column: pyarrow.Array, name: str) -> NDArray[Any]:
     """Return an array of objects; of lists of numbers one array each."""
     rows = numpy.empty(len(column), object)
     arrow = column.type
@@ -186,7 +188,7 @@ def _check_permutation(arrow: pyarrow.FixedShapeTensorType,
             'or leave the column out with sources=')
 
 
-def _check_nulls(column: Any, name: str) -> None:
+def _check_nulls(column: pyarrow.Array, name: str) -> None:
     if column.null_count:
         raise ValueError(
             f'column {name!r} ({column.type}) has {column.null_count} nulls, '

@@ -156,7 +156,7 @@ def _reader(parts: Sequence[ArrowPart], source: str,
     return reader
 
 
-def from_pandas(frame: Any, **kwargs: Any) -> ArrowDataset:
+def from_pandas(frame: object, **kwargs: Any) -> ArrowDataset:
     """Return a data frame as a data set.
 
     Parameters

@@ -10,7 +10,7 @@ import pyarrow.dataset
 import pyarrow.fs
 
 #: A path, several of them, or a table in memory.
-Tables: TypeAlias = Any
+Tables: TypeAlias = object
 # Formats of Hugging Face that only say which library has the same values.
 FORMATS = (None, 'arrow', 'numpy', 'pandas', 'polars')
 ENDINGS = ('.parquet', '.arrow', '.feather')
@@ -23,7 +23,7 @@ class Located(NamedTuple):
     constants: Mapping[str, pyarrow.Scalar]
 
 
-def paths_of(data: Any) -> list[Located] | None:
+def paths_of(data: Tables) -> list[Located] | None:
     """Return the files that `data` names, None if it is a table."""
     if isinstance(data, (str, os.PathLike)):
         path = os.fspath(data)
@@ -60,7 +60,7 @@ def _in_folder(path: str) -> list[Located]:
     return sorted(found, key=lambda each: each.path)
 
 
-def as_table(data: Any) -> pyarrow.Table:
+def as_table(data: Tables) -> pyarrow.Table:
     """Return a table of whatever holds one in memory."""
     if isinstance(data, pyarrow.Table):
         return data

@@ -40,7 +40,7 @@ class SideBySide(DatasetMixin):
         """Return an example of those of all data sets."""
         raise NotImplementedError
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         """Return an example, or a list of examples.
 
         Each data set gets a slice as it is: it may have a way of its own to

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.interop.chainer.examples import Example
 
@@ -18,7 +19,7 @@ Padding: TypeAlias = (
 class SendsArrays(Protocol):
     """A device of Chainer's."""
 
-    def send(self, arrays: Any, /) -> Any:
+    def send(self, arrays: object, /) -> Any:
         """Return an array on the device."""
 
 
@@ -32,7 +33,7 @@ class ExampleList(list[Example]):
     `columns`: the arrays, in the form of an example.
     """
 
-    def __init__(self, examples: Iterable[Example], columns: Any) -> None:
+    def __init__(self, examples: Iterable[Example], columns: object) -> None:
         super().__init__(examples)
         self._columns = columns
         self._examples = tuple(self)
@@ -119,7 +120,7 @@ def _check_alike(batch: Sequence[Example], first: Example) -> None:
                 f'{first!r:.100}, but number {number} is {example!r:.100}')
 
 
-def _column(batch: Sequence[Example], columns: Any, key: Any) -> Any:
+def _column(batch: Sequence[Any], columns: Any, key: Any) -> Any:
     """Return one part of each example, as an array if it is one."""
     if columns is not None and isinstance(columns[key], numpy.ndarray) \
             and not columns[key].dtype.hasobject:
@@ -127,7 +128,7 @@ def _column(batch: Sequence[Example], columns: Any, key: Any) -> Any:
     return [example[key] for example in batch]
 
 
-def _padding(padding: Any, key: Any) -> Any:
+def _padding(padding: object, key: Any) -> Any:
     """Return the padding of one part of the examples."""
     if isinstance(padding, (tuple, Mapping)):
         try:
@@ -139,13 +140,14 @@ def _padding(padding: Any, key: Any) -> Any:
     return padding
 
 
-def _as_array(parts: Any, device: Device, padding: Any, name: str) -> Any:
+def _as_array(parts: Sequence[Any] | NDArray[Any], device: Device,
+              padding: object, name: str) -> Any:
     if not isinstance(parts, numpy.ndarray):
         parts = _stacked(parts, padding, name)
     return to_device(device, parts)
 
 
-def _stacked(parts: Sequence[Any], padding: Any, name: str) -> Any:
+def _stacked(parts: Sequence[Any], padding: object, name: str) -> Any:
     """Return arrays or numbers as one array."""
     module = _module_of(parts[0]) or 'numpy'
     if module != 'numpy':
@@ -169,7 +171,7 @@ def _stacked(parts: Sequence[Any], padding: Any, name: str) -> Any:
     return _padded(arrays, padding, name)
 
 
-def _padded(arrays: list[Any], padding: Any, name: str) -> Any:
+def _padded(arrays: list[Any], padding: object, name: str) -> Any:
     dtype = numpy.result_type(*arrays)
     filler = _as_filler(padding, dtype)
     if filler is None:
@@ -182,7 +184,7 @@ def _padded(arrays: list[Any], padding: Any, name: str) -> Any:
     return batch
 
 
-def _as_filler(padding: Any, dtype: numpy.dtype[Any]) -> Any:
+def _as_filler(padding: object, dtype: numpy.dtype[Any]) -> Any:
     """Return a number as one of a type, None if it is none.
 
     A floating one is rounded; a finite one stays finite.

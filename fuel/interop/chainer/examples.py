@@ -9,7 +9,7 @@ import numpy
 from fuel.utils.overrides import covers
 
 #: An example: an array or a number, or a tuple or a dict of them.
-Example: TypeAlias = Any
+Example: TypeAlias = object
 
 
 class ExampleSet(Protocol):
@@ -18,7 +18,7 @@ class ExampleSet(Protocol):
     def __len__(self) -> int:
         """Return the number of examples."""
 
-    def __getitem__(self, index: Any, /) -> Any:
+    def __getitem__(self, index: object, /) -> Any:
         """Return an example."""
 
 
@@ -97,7 +97,7 @@ class DatasetMixin:
         return [self.get_example(i) for i in indices]
 
 
-def as_integers(index: Any) -> list[int]:
+def as_integers(index: object) -> list[int]:
     """Return a list or an array of indices as Python's integers."""
     array = numpy.asarray(index)
     if not array.size and array.ndim == 1:

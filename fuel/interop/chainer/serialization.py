@@ -22,7 +22,7 @@ MOST_BYTES = 2 ** 26
 class Serializer(Protocol):
     """Reads or writes values of a snapshot by name."""
 
-    def __call__(self, key: str, value: Any, /) -> Any:
+    def __call__(self, key: str, value: object, /) -> Any:
         """Write or read a value."""
 
 
@@ -50,7 +50,7 @@ def serialize_text(serializer: Serializer, key: str, text: str) -> str:
     return bytes(numpy.asarray(serializer(key, buffer), numpy.uint8)).decode()
 
 
-def serialize_plain(serializer: Serializer, key: str, value: Any) -> Any:
+def serialize_plain(serializer: Serializer, key: str, value: object) -> Any:
     """Write or read plain data, as JSON."""
     try:
         return json.loads(serialize_text(

@@ -220,7 +220,7 @@ class Sweeps:
             return drawn
         return sampler(order.copy(), position)
 
-    def _checked(self, order: Any, size: int | None) -> NDArray[Any]:
+    def _checked(self, order: object, size: int | None) -> NDArray[Any]:
         """Return an order that a sampler returned, checked and copied."""
         indices = numpy.array(order)
         if indices.ndim != 1 or (indices.size and (

@@ -91,7 +91,7 @@ class ChainerDataset(ExamplesDataset):
             f'example {index} must have the parts of the first, '
             f'{self.provides_sources}, got {example!r:.200}')
 
-    def as_array(self, value: Any) -> Any:
+    def as_array(self, value: object) -> Any:
         """Return a part of an example, a copy if it is an array."""
         return own(value)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import numpy
+from numpy.typing import NDArray
 from jax import numpy as jnp
 
 from fuel.interop.number_arrays import list_as_array, refusal
@@ -14,7 +15,7 @@ _HOLDER = 'array of JAX'
 _ENABLE = "jax.config.update('jax_enable_x64', True)"
 
 
-def as_host_array(value: Any, source: str) -> Any:
+def as_host_array(value: object, source: str) -> Any:
     """Return the data of one source as an array of numbers.
 
     Arrays of NumPy and of JAX are not copied, except to the byte order of
@@ -32,14 +33,14 @@ def as_host_array(value: Any, source: str) -> Any:
             else value.astype(value.dtype.newbyteorder('=')))
 
 
-def is_number(dtype: Any) -> bool:
+def is_number(dtype: numpy.dtype[Any]) -> bool:
     """Return whether JAX has a type of numbers, or of truth values."""
     # NumPy counts spans of time as integers.
     return dtype.kind == 'b' or bool(
         jnp.issubdtype(dtype, jnp.number) and dtype.char not in 'gGm')
 
 
-def narrowed(array: Any, source: str) -> Any:
+def narrowed(array: NDArray[Any], source: str) -> Any:
     """Return an array in the type that JAX gives it.
 
     With 64-bit types disabled, as by default, these become 32-bit ones;
@@ -60,7 +61,7 @@ def narrowed(array: Any, source: str) -> Any:
     return array.astype(dtype)
 
 
-def name_of_type(dtype: Any) -> str:
+def name_of_type(dtype: object) -> str:
     """Return the name of a type of JAX; refuse what is none."""
     try:
         found = jnp.dtype(dtype)
@@ -78,6 +79,6 @@ def name_of_type(dtype: Any) -> str:
     return str(found.name)
 
 
-def is_floating(dtype: Any) -> bool:
+def is_floating(dtype: object) -> bool:
     """Return whether a type, or that of a name, has floating numbers."""
     return bool(jnp.issubdtype(jnp.dtype(dtype), jnp.floating))

@@ -1,7 +1,7 @@
 """Read data sources and data sets of Grain as data sets of Fuel."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import grain
@@ -61,7 +61,7 @@ class GrainDataset(ExamplesDataset):
                 'GrainIterable')
         super().__init__(dataset, names, sources, axis_labels)
 
-    def parts(self, index: int, example: Any) -> Sequence[Any]:
+    def parts(self, index: int, example: object) -> Sequence[Any]:
         """Return the parts of an example, in the order of the sources."""
         if example is None:
             raise ValueError(
@@ -77,7 +77,8 @@ class GrainReading(Iterator[Any]):
         the start.
     """
 
-    def __init__(self, dataset: Any, position: Any = None) -> None:
+    def __init__(self, dataset: Iterable[Any],
+                 position: object = None) -> None:
         self.dataset = dataset
         self._start = position
         self._opened: Any = None
@@ -99,7 +100,7 @@ class GrainReading(Iterator[Any]):
                 self._go_to(self._start)
         return self._opened
 
-    def _go_to(self, position: Any) -> None:
+    def _go_to(self, position: object) -> None:
         try:
             self._opened.set_state(position)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -164,7 +165,7 @@ class GrainIterable(Dataset):
     takes_requests = False
     unsaved_arguments = ('dataset',)
 
-    def __init__(self, dataset: Any, names: Sequence[str] | None = None,
+    def __init__(self, dataset: object, names: Sequence[str] | None = None,
                  sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
         if not isinstance(dataset, grain.IterDataset):
@@ -205,7 +206,7 @@ class GrainIterable(Dataset):
         """Return where reading stands."""
         return state.position
 
-    def open_at(self, position: Any) -> GrainReading:
+    def open_at(self, position: object) -> GrainReading:
         """Return a reading that goes on from where another one stood.
 
         Raises

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import jax
+from numpy.typing import NDArray
 from jax.sharding import Sharding, SingleDeviceSharding
 
 from fuel.transformers.source_names import check_known
@@ -101,8 +102,8 @@ class DeviceCopier:
         """Return the batch."""
         return batch
 
-    def _copy(self, array: Any, sharding: Sharding | None, source: str,
-              ) -> jax.Array:
+    def _copy(self, array: NDArray[Any] | jax.Array,
+              sharding: Sharding | None, source: str) -> jax.Array:
         if sharding is None:
             return jax.device_put(array)
         try:
@@ -118,8 +119,8 @@ class DeviceCopier:
         return jax.device_put(array, sharding)
 
 
-def _misfit(array: Any, sharding: Sharding, source: str, reason: str,
-            ) -> ValueError:
+def _misfit(array: NDArray[Any] | jax.Array, sharding: Sharding, source: str,
+            reason: str) -> ValueError:
     """Return the error for data that cannot be divided over devices."""
     return ValueError(
         f'source {source!r} of shape {array.shape} cannot be laid out over '

@@ -74,7 +74,7 @@ class GrainSource(ExamplesByIndex):
         """Return the examples of several indices: Grain's own name for it."""
         return self.fetch(indices)
 
-    def _read(self, request: Any) -> Batch:
+    def _read(self, request: object) -> Batch:
         # Grain reads in several threads.
         with self._lock:
             return super()._read(request)

@@ -137,7 +137,7 @@ class ToJax(DeviceStage):
             if chosen is None or source in chosen else part
             for part, source in zip(data, self.sources, strict=False)])
 
-    def _as_array(self, value: Any, source: str) -> Any:
+    def _as_array(self, value: object, source: str) -> Any:
         array = as_host_array(value, source)
         name = self.type_of(source, is_floating(array.dtype))
         return narrowed(array if name is None else array.astype(name), source)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.datasets import Dataset, IterableDataset
 from fuel.datasets.iterable import imap
@@ -16,7 +17,7 @@ from fuel.utils.checks import in_order
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
 #: One column of an entry: an array, a list of integers or an integer.
-Column: TypeAlias = Any
+Column: TypeAlias = NDArray[Any] | list[int] | int
 
 
 class StreamReader:
@@ -125,7 +126,7 @@ def as_entry(sources: Sequence[str], example: Iterable[Any]) -> list[Column]:
             for source, part in zip(sources, example, strict=True)]
 
 
-def _as_column(source: str, part: Any) -> Column:
+def _as_column(source: str, part: object) -> Column:
     """Return the data of a source as a column."""
     if isinstance(part, (list, tuple)) and not len(part):
         return []
@@ -144,7 +145,8 @@ def _as_column(source: str, part: Any) -> Column:
             'FilterSources, or encode it')
     if array.size == 1 and not isinstance(part, (list, tuple)):
         return int(array.ravel()[0])
-    return array.tolist()
+    numbers: list[int] = array.tolist()
+    return numbers
 
 
 def iterator_of(entries: Iterable[Any], expected: str) -> Iterator[Any]:
@@ -238,7 +240,7 @@ class ProviderDataset(IterableDataset):
         self.iterables = [Passes(provider)]
         Dataset.__init__(self, **kwargs)
 
-    def get_data(self, state: Any = None, request: object = None) -> Any:
+    def get_data(self, state: object = None, request: object = None) -> Any:
         """Return the columns of the next entry.
 
         See :meth:`~fuel.datasets.IterableDataset.get_data`.

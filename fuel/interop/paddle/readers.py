@@ -259,7 +259,7 @@ class AsEntry:
 class Entry:
     """An entry that a batch keeps as it is."""
 
-    def __init__(self, entry: Any) -> None:
+    def __init__(self, entry: object) -> None:
         self.entry = entry
 
 

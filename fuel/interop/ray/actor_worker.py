@@ -292,7 +292,7 @@ class ActorWorker:
                 self._actor.make.remote(epoch.number, room), room))
             free -= room
 
-    def _get(self, reference: Any) -> Any:
+    def _get(self, reference: object) -> Any:
         """Wait for an object of the actor."""
         deadline = time.monotonic() + self.stalled
         while not self.is_cut:

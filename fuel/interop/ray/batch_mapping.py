@@ -94,7 +94,7 @@ class _OneBatch(Dataset):
         self._batch = tuple(columns.values())
         super().__init__(axis_labels=axis_labels)
 
-    def get_data(self, state: Any = None, request: Any = None) -> Any:
+    def get_data(self, state: object = None, request: object = None) -> Any:
         """Return the batch."""
         return self._batch
 

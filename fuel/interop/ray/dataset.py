@@ -54,7 +54,7 @@ class RayDataset(IndexedDataset):
 
     unsaved_arguments = ('dataset',)
 
-    def __init__(self, dataset: Any, sources: Sources | None = None,
+    def __init__(self, dataset: object, sources: Sources | None = None,
                  axis_labels: AxisLabels | None = None) -> None:
         computed = _computed_in_order(dataset)
         self._blocks: list[Any] = []

@@ -95,7 +95,7 @@ class _Source(Datasource):  # type: ignore[misc]
         return tasks
 
 
-def _ends_of_chunks(dataset: Any, num_rows: int) -> NDArray[Any]:
+def _ends_of_chunks(dataset: object, num_rows: int) -> NDArray[Any]:
     """Return after which examples a chunk ends; all where there are none."""
     every = numpy.arange(1, num_rows + 1)
     if not hasattr(dataset, 'chunk_of_examples'):

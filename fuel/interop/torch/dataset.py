@@ -102,14 +102,14 @@ class TorchDataset(ExamplesDataset):
         self._use_sources()
 
     def make_reader(self, requests: RequestIterator | None,
-                    options: ReadOptions, state: Any) -> EpochReader | None:
+                    options: ReadOptions, state: object) -> EpochReader | None:
         """Return a compiled reader of the tensors of a `TensorDataset`."""
         if state is not None or self._columns is None:
             return None
         return read_collections(
             self, requests, options, self._columns, '_columns')
 
-    def get_data(self, state: Any = None, request: Any = None) -> Any:
+    def get_data(self, state: object = None, request: object = None) -> Any:
         """Return the examples of a request.
 
         See :meth:`~fuel.datasets.IndexableDataset.get_data`.
@@ -119,7 +119,7 @@ class TorchDataset(ExamplesDataset):
         return tuple([get_rows(column, request)
                       for column in self._columns])
 
-    def as_array(self, value: Any) -> Any:
+    def as_array(self, value: object) -> Any:
         """Return a part of an example as an array of its own."""
         if isinstance(value, torch.Tensor):
             return numpy.array(tensor_as_array(value))

@@ -11,7 +11,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from multiprocessing import reduction
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy
 import torch
@@ -147,10 +147,10 @@ class WorkerTensor(torch.Tensor):
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return self.as_subclass(torch.Tensor).__reduce_ex__(protocol)
 
-    def __deepcopy__(self, memo: Any) -> torch.Tensor:
+    def __deepcopy__(self, memo: dict[int, Any]) -> torch.Tensor:
         return self.detach().clone().requires_grad_(self.requires_grad)
 
 

@@ -154,7 +154,7 @@ class ToTorch(DeviceStage):
                 for part in tensors])
         return tensors
 
-    def _cast(self, part: Any, source: str) -> Any:
+    def _cast(self, part: object, source: str) -> Any:
         if not isinstance(part, torch.Tensor):
             return part
         name = self.type_of(source, part.is_floating_point())

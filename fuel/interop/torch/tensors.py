@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 import torch
+from numpy.typing import NDArray
 
 from fuel.interop.number_arrays import list_as_array, refusal
 from fuel.typing import Batch, StreamLike
@@ -33,14 +34,14 @@ def as_tensors(data: Batch, stream: StreamLike,
         for part, source in zip(data, stream.sources, strict=False)])
 
 
-def _of_plain_array(array: Any) -> torch.Tensor:
+def _of_plain_array(array: object) -> torch.Tensor:
     """Return the tensor of an array laid out as those of Fuel."""
     if type(array) is not numpy.ndarray or not array.flags.carray:
         raise TypeError
     return torch.from_numpy(array)
 
 
-def as_tensor(value: Any, source: str) -> torch.Tensor:
+def as_tensor(value: object, source: str) -> torch.Tensor:
     """Return the data of one source as a tensor.
 
     Arrays are not copied, unless they are read-only or in the other byte
@@ -57,7 +58,7 @@ def as_tensor(value: Any, source: str) -> torch.Tensor:
     raise refusal(value, source, _HOLDER)
 
 
-def _of_array(array: Any, source: str) -> torch.Tensor:
+def _of_array(array: NDArray[Any], source: str) -> torch.Tensor:
     dtype = array.dtype
     if dtype.kind not in 'biufc':
         raise refusal(array, source, _HOLDER)

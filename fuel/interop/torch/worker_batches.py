@@ -114,7 +114,7 @@ class SharedBatches:
         return tuple(parts)
 
 
-def _is_plain(part: Any) -> bool:
+def _is_plain(part: object) -> bool:
     """Return whether an array is one of numbers, laid out as Fuel's are."""
     return (type(part) is numpy.ndarray and part.flags.carray
             and part.dtype.kind in 'biufc' and part.dtype.isnative

@@ -21,7 +21,7 @@ from fuel.utils.checks import not_negative
 ATTEMPTS = 10
 
 #: A path, a store of Zarr's, a group or an array.
-Store: TypeAlias = Any
+Store: TypeAlias = object
 
 
 @do_not_pickle_attributes('readers')
@@ -134,7 +134,7 @@ def _labels_of(array: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names) else ()
 
 
-def _reader(array: Any, name: str, path: str, cache: GroupCache,
+def _reader(array: zarr.Array[Any], name: str, path: str, cache: GroupCache,
             folder: Folder | None) -> GroupedReader:
     """Return a reader of the chunks of an array, by their first axis."""
     size = (getattr(array, 'shards', None) or array.chunks)[0]
@@ -150,7 +150,7 @@ def _reader(array: Any, name: str, path: str, cache: GroupCache,
     return reader
 
 
-def _decoder(array: Any, name: str, path: str, size: int,
+def _decoder(array: zarr.Array[Any], name: str, path: str, size: int,
              dtype: numpy.dtype[Any], folder: Folder | None,
              ) -> Callable[[int], NDArray[Any]]:
     """Return what decodes the chunks that share their first index."""

@@ -46,7 +46,7 @@ class Folder:
         if not self.is_current():
             raise self._changed('a file of it')
 
-    def check_chunks(self, array: Any, first: int) -> None:
+    def check_chunks(self, array: zarr.Array[Any], first: int) -> None:
         """Raise DamagedFileError if the chunks of an array with this first
         index were written since the folder was opened."""
         parts = array.chunks if IS_ZARR_2 else array.shards or array.chunks
@@ -70,7 +70,7 @@ class Folder:
             f'folder onto its name)')
 
 
-def folder_of(array: Any) -> str | None:
+def folder_of(array: zarr.Array[Any]) -> str | None:
     """Return the folder of an array's store, None if it is in none."""
     store, module = array.store, _zarr
     if IS_ZARR_2:
@@ -80,7 +80,7 @@ def folder_of(array: Any) -> str | None:
         store, module.storage.LocalStore) else None
 
 
-def _keys(array: Any, index: tuple[int, ...]) -> list[str]:
+def _keys(array: zarr.Array[Any], index: tuple[int, ...]) -> list[str]:
     """Return the names that the file of a chunk may have."""
     if not IS_ZARR_2:
         return [array.metadata.encode_chunk_key(index)]
