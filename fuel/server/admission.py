@@ -114,7 +114,7 @@ class Admission:
         self._ranks = num_clients if sharing == RANK else 0
         self._hold = hold
         self._clock = clock
-        self._check_state = check_state
+        self._check_loadable = check_state
         self.run = secrets.token_hex(8)
         self.epoch: ServedEpoch | None = None
         # What an epoch that cannot begin gives way to again.
@@ -233,7 +233,7 @@ class Admission:
                     f'its clients shared by {ledger.sharing!r}, '
                     f'{ledger.num_ranks} of them')
             for checkpoint in ledger.checkpoints:
-                self._check_state(checkpoint.state())
+                self._check_loadable(checkpoint.state())
         except StateMismatchError as error:
             log.warning('the journal is of another server: %s', error)
             return SetAside()
@@ -340,7 +340,7 @@ class Admission:
                 run, start = position.run, position.index
                 first = Join(connection, position.client, position.done)
             if state is not None:
-                self._check_state(state)
+                self._check_loadable(state)
         elif old is not None:
             number = old.ledger.number + 1
             if not old.is_loaded or not old.is_exhausted or old.free:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fuel.exceptions import StateMismatchError
 from fuel.server.admission import (Admission, Begin, Continue, Decision, Join,
-                                   Refuse, SendAway, SetAside)
+                                   Refuse, SendAway, SetAside, Wait)
 from fuel.server.attendance import Joiner
 from fuel.server.connections import ClientConnection, Item
 from fuel.server.dispatch import Member, ServedEpoch
@@ -119,6 +119,8 @@ class Scheduler:
             case SetAside():
                 assert self.journal is not None
                 self.journal.set_aside()
+            case Wait():
+                pass
 
     def _refuse(self, connection: ClientConnection,
                 error: Exception) -> None:

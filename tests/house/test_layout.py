@@ -26,6 +26,17 @@ def test_imports_point_one_way():
     assert len(sources.circles()) <= MOST_CIRCLES, sources.circles()
 
 
+def test_utils_import_nothing_that_is_built_on_them():
+    """But for modules that only keep an old import path."""
+    above = sorted(
+        f'{name} imports {module}' for name, tree in sources.modules().items()
+        if name.startswith('fuel.utils.') and not sources.is_facade(tree)
+        for module, _ in sources.imports(name)
+        if module.startswith(('fuel.remote', 'fuel.workers', 'fuel.server',
+                              'fuel.client')))
+    assert [] == above
+
+
 def test_files_are_short():
     """A file holds one idea: one class, or several small things."""
     classes = sources.files_of_one_class()
