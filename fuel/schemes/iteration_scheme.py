@@ -13,6 +13,8 @@ from fuel.utils import rng_state
 from fuel.utils.arguments import NamedArguments
 from fuel.utils.overrides import covers, defines_together
 
+_IMMUTABLE = frozenset({str, int, float, bool, type(None)})
+
 
 class IterationScheme(NamedArguments):
     """An iteration scheme: decides which requests an epoch makes.
@@ -170,7 +172,7 @@ def scheme_state(scheme: Any) -> Any:
             'cannot be saved as plain data: give the class the hooks '
             'state_dict() and load_state_dict(state), or pickle the epoch '
             'iterator instead')
-    return copy.deepcopy(scheme.state_dict())
+    return copied_plain(scheme.state_dict())
 
 
 # The members that a scheme may have: each is asked for here alone.
@@ -216,6 +218,14 @@ def generator_of(scheme: object) -> RandomGenerator | None:
 def shard_of(scheme: object) -> Shard | None:
     """Return the share of an order that a scheme takes, None if all."""
     return scheme.sharding if isinstance(scheme, ShardedScheme) else None
+
+
+def copied_plain(value: Any) -> Any:
+    """Return a copy of plain data."""
+    if type(value) is dict:
+        return {key: part if type(part) in _IMMUTABLE else copied_plain(part)
+                for key, part in value.items()}
+    return value if type(value) in _IMMUTABLE else copy.deepcopy(value)
 
 
 def _check_shardable(scheme: Any, shard: Shard) -> None:

@@ -20,9 +20,9 @@ def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
     """Return whether a part of a file seems to be in memory already."""
     if nbytes <= 0:
         return True
-    places = (address + int(place) for place in numpy.linspace(
-        0, nbytes - 1, PROBES))
-    return all(file.is_cached(place) for place in places)
+    last = address + nbytes - 1
+    return file.are_cached(
+        [*range(address, last, max(1, nbytes // PROBES)), last])
 
 
 def fits(nbytes: int) -> bool:

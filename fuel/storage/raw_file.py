@@ -7,7 +7,7 @@ import mmap
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import h5py
@@ -232,14 +232,15 @@ class RawFile(FileWatch):
         """Let rows of this file be checked as :meth:`check` does."""
         rows.watch(self._descriptor, *self._state)
 
-    def is_cached(self, address: int) -> bool:
-        """Return whether a byte of the file is in memory; True where the
-        system does not report it."""
+    def are_cached(self, addresses: Iterable[int]) -> bool:
+        """Return whether some bytes of the file are in memory; True where
+        the system does not report it."""
         if not hasattr(os, 'RWF_NOWAIT'):
             return True
+        byte = [bytearray(1)]
         try:
-            os.preadv(self._descriptor, [bytearray(1)], address,
-                      os.RWF_NOWAIT)
+            for address in addresses:
+                os.preadv(self._descriptor, byte, address, os.RWF_NOWAIT)
         except BlockingIOError:
             return False
         except OSError:

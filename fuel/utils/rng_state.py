@@ -42,7 +42,7 @@ def _kind(rng: SavedGenerator) -> str:
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, numpy.ndarray):
         return _as_text(value)
