@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.pipeline import child_streams, length_of
+from fuel.epochs.stage import stage_of
 from fuel.utils.arguments import one_line, safely
-from fuel.utils.overrides import is_own
 
 # Deeper pipelines are not drawn: perhaps one reads itself.
 MOST_STAGES = 100
 HERE = 'this process'
 
-_TYPES = ('known_types', 'type_after')
+_TYPES = ('known_types', 'type_after', 'keeps')
 _MAKERS = (
     'get_data', 'transform_example', 'transform_batch', 'transform_any',
     'transform_source_example', 'transform_source_batch',
@@ -116,10 +116,10 @@ def _sources(owner: object) -> list[Source]:
 def _is_known(cls: type) -> bool:
     """Return whether a class's types are those of its data.
 
-    They are not where a user's class makes data, and says nothing of them.
+    They are not where a class makes data, and says nothing of them.
     """
     for base in cls.__mro__:
-        if is_own(base) or not vars(base).keys().isdisjoint(_TYPES):
+        if not vars(base).keys().isdisjoint(_TYPES):
             return True
         if not vars(base).keys().isdisjoint(_MAKERS):
             return False
@@ -149,7 +149,9 @@ def batch_size(stream: Any) -> int | None:
         if isinstance(size, int):
             return size
         children = safely(list[Any](), child_streams, stream)
-        stream = children[0] if children and is_own(type(stream)) else None
+        stage = stage_of(stream)
+        stream = children[0] if children and (
+            stage.passes_items_on or stage.traits.keeps_rows) else None
     return None
 
 

@@ -35,9 +35,11 @@ class SourceType(NamedTuple):
     def kept(self, keeps: AbstractSet[str]) -> SourceType | None:
         """Return what a stage leaves that keeps ``'dtype'``, ``'shape'`` or
         both; None if nothing of it is known."""
-        kept = SourceType(self.dtype if 'dtype' in keeps else None,
-                          self.shape if 'shape' in keeps else None)
-        return kept if kept != (None, None) else None
+        dtype = self.dtype if 'dtype' in keeps else None
+        shape = self.shape if 'shape' in keeps else None
+        # NumPy takes None for the type float64 where types are compared.
+        return (None if dtype is None and shape is None
+                else SourceType(dtype, shape))
 
     def in_part(self, part: Callable[[int], slice]) -> SourceType:
         """Return the type of the part of such batches that a rank takes."""

@@ -104,8 +104,12 @@ class Stage:
     def depends_on_data(self) -> bool:
         """Whether what it keeps, and how far it came, depends on what it has
         read (bool)."""
-        return not (self.traits.one_to_one
-                    or getattr(self.stream, 'passes_items_on', False))
+        return not (self.traits.one_to_one or self.passes_items_on)
+
+    @property
+    def passes_items_on(self) -> bool:
+        """Whether its items are those of its input, as they are (bool)."""
+        return bool(getattr(self.stream, 'passes_items_on', False))
 
     @property
     def counts_all_items(self) -> bool:

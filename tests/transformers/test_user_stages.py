@@ -2,6 +2,8 @@
 are declared pure, without; what comes is what their `get_data` gives."""
 import pickle
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuel.datasets import IndexableDataset
+from fuel.exceptions import StateMismatchError
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
@@ -243,6 +246,8 @@ def test_attributes_of_users_may_have_any_name(base):
             super().__init__(data_stream)
             for name in ('length', 'position', 'inputs', 'plan', 'open',
                          'restore', 'traits', 'pure', 'reader', 'names',
+                         'num_items', 'start_epoch', 'kept_arguments',
+                         'keeps', 'keeps_rows', 'lock', 'shard', 'state',
                          'method', 'attributes', 'skipped', 'bypassed'):
                 setattr(self, name, f'my {name}')
 
@@ -310,3 +315,90 @@ def test_check_stage_finds_a_false_declaration():
         check_stage(Shared, promises=['pure'])
     with pytest.raises((BrokenPromiseError, AttributeError)):
         check_stage(Asking, promises=['pure'])
+
+
+def test_attributes_of_a_class_that_cannot_be_called_are_no_hooks():
+    """Nor is one that keeps something else."""
+    class Named(Plain):
+        num_items = start_epoch = kept_arguments = keeps = 7
+
+    stage = Named(source())
+    expected = take(Plain(source()).get_epoch_iterator())
+    assert expected == take(stage.get_epoch_iterator())
+    assert len(Plain(source())) == len(stage)
+    restored = Named(source())
+    restored.load_state_dict(stage.state_dict())
+
+
+class Doubled(Transformer):
+    """Gives each item twice."""
+
+    epoch_attributes = (*Transformer.epoch_attributes, 'item')
+    keeps = frozenset({'dtype'})
+
+    def __init__(self, data_stream, factor=1):
+        super().__init__(data_stream, data_stream.produces_examples)
+        self._given = factor
+
+    def start_epoch(self):
+        """Wait: others begin an epoch meanwhile."""
+        self.item = None
+        time.sleep(.01)
+        super().start_epoch()
+
+    def num_items(self):
+        """Return twice as many."""
+        return 2 * len(self.data_stream)
+
+    def kept_arguments(self):
+        """Return the factor under its name."""
+        return {**super().kept_arguments(), 'factor': self._given}
+
+    def get_data(self, request=None):
+        """Return an item that was read before, or the next."""
+        item, self.item = self.item, None
+        if item is None:
+            item = self.item = next(self.child_epoch_iterator)
+        return item
+
+    def get_leftover(self):
+        """Return nothing: asked for after a second item alone."""
+
+
+def test_hook_tells_the_number_of_items():
+    """To the stages above, the iterator and descriptions."""
+    stage = Doubled(source())
+    count = 2 * len(source())
+    assert count == len(stage) == len(Plain(stage)) == len(list(stage))
+    epoch = stage.get_epoch_iterator()
+    next(epoch)
+    assert count - 1 == len(epoch)
+    assert f'{count} batches' in str(stage)
+
+
+def test_hook_tells_what_a_state_must_fit():
+    """An argument that is kept under another name."""
+    state = Doubled(source(), 3).state_dict()
+    Doubled(source(), 3).load_state_dict(state)
+    with pytest.raises(StateMismatchError, match='factor was 3, but'):
+        Doubled(source(), 4).load_state_dict(state)
+
+
+def test_epochs_that_begin_in_several_threads_have_attributes_of_their_own():
+    """They begin one after another."""
+    stage = Doubled(source())
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(
+            lambda _: take(stage.get_epoch_iterator()), range(8)))
+    for items in found:
+        assert items[::2] == items[1::2]
+        assert list(range(COUNT)) == sorted(
+            number for _, numbers in items[::2] for number in numbers)
+
+
+def test_types_that_a_stage_says_it_keeps_are_known():
+    """Those of the stream below, as far as they are kept."""
+    below = source().known_types()
+    assert {'x', 'y'} == below.keys()
+    assert Doubled(source()).known_types() == {
+        name: (known.dtype, None) for name, known in below.items()}

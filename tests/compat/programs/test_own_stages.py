@@ -24,6 +24,13 @@ from fuel.transformers import (
 )
 
 
+@pytest.fixture(params=['compiled', 'get_data'], autouse=True)
+def road(request, monkeypatch):
+    """Read stages in C where they can be, or by their `get_data` alone."""
+    if request.param == 'get_data':
+        monkeypatch.setattr(Transformer, 'open_reader', lambda *_: None)
+
+
 def batches():
     """Return a stream of two batches."""
     return DataStream(
