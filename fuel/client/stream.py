@@ -22,6 +22,7 @@ from fuel.wire.wakeup import check_platform
 from fuel.workers.remote_stream import (
     RemoteStage,
     RemoteStream,
+    last_session,
     session_of,
 )
 
@@ -253,7 +254,7 @@ class ServerDataStream(RemoteStream):
 
     def _open_session(self) -> ServerSession:
         runtime = runtime_of(self)
-        last = self._last_session() or vars(self).get('session')
+        last = last_session(self) or vars(self).get('session')
         if last is not None and runtime.is_left():
             last.leave()
         pending = runtime.pending

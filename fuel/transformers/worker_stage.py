@@ -21,6 +21,7 @@ from fuel.workers.global_random import GeneratorSource
 from fuel.workers.remote_stream import (
     RemoteStage,
     RemoteStream,
+    last_session,
     session_of,
 )
 from fuel.workers.team import Team, WorkerSession
@@ -60,7 +61,7 @@ class TeamStage(RemoteStage):
 
     def state_between(self, epoch: str) -> State:
         """Return the state of its input while no epoch is running."""
-        stream, last = self.stream, self.stream._last_session()
+        stream, last = self.stream, last_session(self.stream)
         state = stream._after if last is None else as_state(last.state())
         if state is None:
             return self._input.state_between(epoch)
@@ -146,7 +147,7 @@ class WorkerStage(RemoteStream, Transformer):
         """Begin the epoch that comes next."""
         runtime = runtime_of(self)
         pending = runtime.pending
-        last = self._last_session()
+        last = last_session(self)
         opened, self._next = self._next, None
         if opened is not None:
             self._after, self._calls = None, ()
@@ -232,7 +233,7 @@ class WorkerStage(RemoteStream, Transformer):
         """
         is_locked = self._lock_to_close(self._cut)
         try:
-            last = self._last_session()
+            last = last_session(self)
             if is_locked and last is not None:
                 # The next epoch iterator comes after what was delivered.
                 last.state()

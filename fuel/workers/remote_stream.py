@@ -70,11 +70,6 @@ class RemoteStream(AbstractDataStream):
         session: RemoteSession[Any] = self.session
         return session.take(source)
 
-    def _last_session(self) -> Any:
-        """Return the session of the epoch made last, None if there is none."""
-        epoch = runtime_of(self).epoch
-        return None if epoch is None else session_of(epoch)
-
     def _lock_to_close(self, stop: Callable[[], None]) -> bool:
         """Take the stream's lock, which a thread that waits may hold."""
         lock = runtime_of(self).lock
@@ -88,7 +83,7 @@ class RemoteStream(AbstractDataStream):
     def __getstate__(self) -> dict[str, Any]:
         with runtime_of(self).lock:
             state = super().__getstate__()
-            session = self._last_session()
+            session = last_session(self)
             if session is not None:
                 after = session.last_state()
                 if after is not None:
@@ -99,3 +94,9 @@ class RemoteStream(AbstractDataStream):
 def session_of(epoch: Epoch) -> Any:
     """Return the session that an epoch reads, None if there is none."""
     return vars(epoch).get('session')
+
+
+def last_session(stream: RemoteStream) -> Any:
+    """Return the session of the epoch made last, None if there is none."""
+    epoch = runtime_of(stream).epoch
+    return None if epoch is None else session_of(epoch)
