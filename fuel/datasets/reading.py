@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeGuard
 
 import numpy
 
+from fuel.utils.arguments import is_dataset
 from fuel.describe import SourceTypes
 from fuel.describe.text import dataset_text
 from fuel.exceptions import NotAStreamError
@@ -146,7 +147,7 @@ def _checked(dataset: Dataset, index: SupportsIndex) -> int:
 
 def refuse_dataset(stream: object, reader: str) -> None:
     """Raise NotAStreamError if a function was given a data set to read."""
-    if hasattr(type(stream), 'takes_requests'):
+    if is_dataset(stream):
         raise _not_a_stream(stream, reader)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy
 
+from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.reading import is_sequential
 from fuel.datasets.rows import as_rows, check_request
@@ -105,7 +106,7 @@ class StreamDataset(Dataset):
         self.num_examples: int = source.dataset.num_examples
         self.example_iteration_scheme = SequentialExampleScheme(
             self.num_examples)
-        super().__init__(axis_labels=getattr(stream, 'axis_labels', None))
+        super().__init__(axis_labels=stage_of(stream).labels or None)
         self._begin()
 
     def _begin(self) -> None:
@@ -181,9 +182,9 @@ def _source(stream: Any) -> Any:
                 'items have no numbers of examples: call as_dataset() of the '
                 'stream that it reads')
         return _source(children[0])
-    dataset = getattr(stream, 'dataset', None)
+    dataset = stage_of(stream).dataset
     if dataset is None or is_sequential(dataset) or not hasattr(
-            getattr(dataset, 'num_examples', None), '__index__'):
+            num_examples_of(dataset), '__index__'):
         raise TypeError(
             f'{type(dataset or stream).__name__} is read in order and takes '
             'no index: put the examples that are needed often into an '

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 
+from fuel.utils.arguments import is_dataset
 from fuel.describe.pipeline import HERE, Described, described, short
 from fuel.describe.text import source_text
 
@@ -106,8 +107,7 @@ def _source(stages: list[Described]) -> str:
         label = '\\n'.join(map(_quoted, [
             stage.name, *map(source_text, stage.sources), stage.items,
             *stage.details, *[stage.runs_in] * (stage.runs_in != HERE)]))
-        is_dataset = hasattr(type(stage.subject), 'takes_requests')
-        shape = ', shape=cylinder' if is_dataset else ''
+        shape = ', shape=cylinder' if is_dataset(stage.subject) else ''
         lines.append(f'  stage{stage.number} [label="{label}"{shape}];')
     lines += [f'  stage{stage.number} -> stage{stage.parent};'
               for stage in stages if stage.parent is not None]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy
 from numpy.typing import ArrayLike, NDArray
 
+from fuel.utils.arguments import is_dataset
 from fuel.utils.arguments import safely
 from fuel.describe.pipeline import (
     Described, Source, ask, dataset_stage, described)
@@ -31,7 +32,7 @@ def stream_html(stream: object) -> str:
     for stage in stages:
         rows += _rows(stage)
     strips = [_strip(stage.subject) for stage in stages
-              if hasattr(type(stage.subject), 'takes_requests')]
+              if is_dataset(stage.subject)]
     return f'<table>{"".join(rows)}</table>{"".join(strips)}'
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from operator import methodcaller
 from typing import Any, NamedTuple
 
+from fuel.utils.arguments import is_dataset
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.pipeline import child_streams, length_of
 from fuel.epochs.stage import stage_of
@@ -103,7 +105,7 @@ def _sources(owner: object) -> list[Source]:
     if _is_known(type(owner)):
         types = safely({}, types_of, owner)
     labels = safely(None, present, owner, 'axis_labels') or {}
-    of_examples = hasattr(type(owner), 'takes_requests')
+    of_examples = is_dataset(owner)
     found = []
     for name in getattr(owner, 'sources', ()):
         axes = safely(None, _axes, labels, name)
@@ -144,12 +146,11 @@ def present(owner: object, name: str) -> Any:
 def batch_size(stream: Any) -> int | None:
     """Return the number of examples of a stream's batches, if known."""
     while stream is not None:
-        size = getattr(safely(None, getattr, stream, 'iteration_scheme'),
-                       'batch_size', None)
-        if isinstance(size, int):
+        stage = stage_of(stream)
+        size = batch_size_of(safely(None, getattr, stream, 'iteration_scheme'))
+        if size is not None:
             return size
         children = safely(list[Any](), child_streams, stream)
-        stage = stage_of(stream)
         stream = children[0] if children and (
             stage.passes_items_on or stage.traits.keeps_rows) else None
     return None

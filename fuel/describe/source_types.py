@@ -7,6 +7,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy
 
+from fuel.epochs.stage import stage_of
+from fuel.schemes.iteration_scheme import shard_of
+
 
 class SourceType(NamedTuple):
     """Type and shape of one source of an example or a batch.
@@ -64,8 +67,8 @@ def type_of_rows(rows: object) -> SourceType | None:
 def types_of(stream: Any) -> SourceTypes:
     """Return what a stream knows of its sources, of its rank's part."""
     types: SourceTypes = getattr(stream, 'known_types', dict)()
-    shard = getattr(stream, 'sharding', None) or getattr(
-        getattr(stream, 'iteration_scheme', None), 'sharding', None)
+    stage = stage_of(stream)
+    shard = stage.own_shard or shard_of(stage.scheme)
     if shard is None or not shard.splits:
         return types
     return {source: known.in_part(shard.part)

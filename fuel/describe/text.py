@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuel.utils.arguments import is_dataset
 from fuel.epochs.pipeline import length_of
 from fuel.describe.pipeline import (
     Described, Source, dataset_stage, described, present,
@@ -55,7 +56,7 @@ def _parts(stage: Described) -> list[str]:
     runs_in = f'in {stage.runs_in}'
     if stage.runs_in.startswith('server'):
         runs_in = f'from {stage.runs_in}'
-    is_stream = hasattr(type(stage.subject), 'epoch_attributes')
+    is_stream = not is_dataset(stage.subject)
     sources = ', '.join(map(source_text, stage.sources))
     return [part for part in (
         sources, stage.items, *stage.details,

@@ -10,15 +10,10 @@ from fuel.describe.source_types import SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
 from fuel.epochs.state import Unavailable
+from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import RequestIterator
 from fuel.typing import AxisLabels, DatasetLike, EpochReader
 from fuel.utils.overrides import covers, defines_together
-
-
-def num_examples_of(owner: object) -> Any:
-    """Return the number of examples of a data set or a scheme, None if it
-    has none; a user's may be anything."""
-    return getattr(owner, 'num_examples', None)
 
 
 def known_length(dataset: object) -> int | None:

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fuel.epochs.encoded import Encoded
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.datasets import num_examples_of
-from fuel.schemes.iteration_scheme import ShardedScheme
+from fuel.schemes.iteration_scheme import num_examples_of
+from fuel.schemes.iteration_scheme import ShardedScheme, generator_of
 from fuel.schemes.shard import Shard
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
@@ -91,7 +91,7 @@ def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:
 
 def _values_of(owner: object, kept: Mapping[str, object]) -> list[Any]:
     """Return class, arguments and kind of generator of an object."""
-    rng = getattr(owner, 'rng', None)
+    rng = generator_of(owner)
     return [type(owner), len(kept), *kept, *kept.values(),
             None if rng is None else rng_state.kind_of(rng)]
 

@@ -21,6 +21,7 @@ from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import batch_size_of, shard_of
 from fuel.schemes.shard import Shard
 from fuel.typing import (
+    AxisLabels,
     Batch,
     DatasetLike,
     EpochReader,
@@ -86,6 +87,12 @@ class Stage:
         """The data set, if one is read."""
         dataset: DatasetLike | None = getattr(self.stream, 'dataset', None)
         return dataset
+
+    @property
+    def labels(self) -> AxisLabels:
+        """The axis labels of the sources; {} where nothing is known."""
+        labels: AxisLabels | None = getattr(self.stream, 'axis_labels', None)
+        return labels or {}
 
     @property
     def generator(self) -> RandomGenerator | None:
@@ -380,6 +387,11 @@ class Stage:
     def keeps_leftovers(self) -> bool:
         """Whether it takes up left-overs (bool)."""
         return hasattr(self.stream, 'set_leftover')
+
+
+def is_stream(candidate: object) -> bool:
+    """Return whether an object has epochs, as streams of any class do."""
+    return hasattr(candidate, 'get_epoch_iterator')
 
 
 def stage_of(stream: object) -> Stage:

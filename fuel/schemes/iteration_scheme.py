@@ -186,6 +186,12 @@ def num_requests_of(scheme: object) -> int | None:
     return count
 
 
+def num_examples_of(owner: object) -> Any:
+    """Return the number of examples of a scheme or a data set, None if it
+    has none; a user's may be anything."""
+    return getattr(owner, 'num_examples', None)
+
+
 def batch_size_of(scheme: object) -> int | None:
     """Return how many examples a batch has, if all but the last have it."""
     size = getattr(scheme, 'batch_size', None)
@@ -260,7 +266,7 @@ def _share_of(scheme: Any, total: int, shard: Shard) -> int | None:
     if shard.uneven == 'pad':
         return total
     size = batch_size_of(scheme)
-    examples = getattr(scheme, 'num_examples', None)
+    examples = num_examples_of(scheme)
     if size is None or not isinstance(examples, int):
         return None
     last = examples - (total - 1) * size

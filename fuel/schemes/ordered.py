@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Never
 
+from fuel.schemes.iteration_scheme import num_requests_of
 from fuel.schemes.base import (
     BatchScheme, BatchSizeScheme, DrawnOrder, IndexScheme, load_no_state,
     load_rng_state, no_state, rng_state)
@@ -58,9 +59,8 @@ class ConcatenatedScheme(IterationScheme):
     @property
     def num_requests(self) -> int | None:
         """Number of requests in an epoch (int), or None if not known."""
-        counts: list[Any] = [getattr(scheme, 'num_requests', None)
-                             for scheme in self.schemes]
-        return None if None in counts else sum(counts)
+        counts = list(map(num_requests_of, self.schemes))
+        return None if None in counts else sum(filter(None, counts))
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the requests of a new epoch."""

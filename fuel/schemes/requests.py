@@ -34,6 +34,8 @@ class RequestIterator(RequestPosition, Iterator[Any]):
 
     num_requests: float = 0
     requests_examples = False
+    # How many indices a whole request has, None if that is not known.
+    batch_size: Any = None
 
     def __next__(self) -> Any:
         position = self.position
@@ -299,7 +301,7 @@ class BatchSizeRequests(RequestIterator):
         self.num_requests = num_requests
         self.last_size = last_size
 
-    def _request(self, position: int) -> int:
+    def _request(self, position: int) -> Any:
         if position == self.num_requests - 1:
             return self.last_size
         return self.batch_size

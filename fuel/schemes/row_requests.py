@@ -35,7 +35,7 @@ class ChosenRequests(RequestIterator):
     @property
     def batch_size(self) -> Any:
         """Number of indices of a whole request, None if it is not known."""
-        return getattr(self.requests, 'batch_size', None)
+        return self.requests.batch_size
 
     def __next__(self) -> Any:
         return self._next(False)

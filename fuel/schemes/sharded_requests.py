@@ -174,8 +174,7 @@ class SplitRequests(RankRequests):
     def __init__(self, requests: Iterator[Any], shard: Shard) -> None:
         self._share(requests, shard)
         # How many examples a batch has that is not short.
-        self._size: int = getattr(
-            self.requests, 'batch_size', None) or shard.num_shards
+        self._size: int = self.requests.batch_size or shard.num_shards
         if shard.uneven == 'pad':
             self._most = self._size
         # The request behind the next one of an order that is read in order.

@@ -5,7 +5,7 @@ import collections
 import zlib
 from typing import Any
 
-from fuel.epochs.datasets import num_examples_of
+from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.epochs.stage import stage_of
 from fuel.schemes.shard import Shard
 from fuel.typing import StreamLike

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy
 
-from fuel.epochs.datasets import num_examples_of, takes_requests
+from fuel.epochs.datasets import takes_requests
+from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes import (
     IterationScheme,
     SequentialScheme,

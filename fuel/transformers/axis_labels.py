@@ -4,6 +4,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from fuel.epochs.stage import stage_of
 from fuel.exceptions import AxisLabelsMismatchError
 from fuel.transformers.source_names import as_labels
 
@@ -67,11 +68,10 @@ class ExpectsAxisLabels:
 
     def _meant(self, expected: tuple[str, ...]) -> str:
         """Return the advice to choose the sources that have the axes."""
-        stream = getattr(self, 'data_stream', None)
-        labels = getattr(stream, 'axis_labels', None) or {}
         fitting = tuple(
-            source for source in getattr(stream, 'sources', ())
-            if labels.get(source) and as_labels(labels[source]) == expected)
+            source for stream in stage_of(self).inputs
+            for source, labels in stage_of(stream).labels.items()
+            if labels and as_labels(labels) == expected)
         if not fitting:
             return ''
         return (', or name the sources that the stage is for: '

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from fuel.utils.arguments import is_dataset
 from fuel.epochs.traits import keeps_of
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
@@ -102,7 +103,7 @@ class Transformer(AbstractDataStream):
     def __init__(self, data_stream: StreamLike,
                  produces_examples: bool | None = None,
                  **kwargs: Any) -> None:
-        if hasattr(type(data_stream), 'takes_requests'):
+        if is_dataset(data_stream):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator
         if 'axes' in keeps_of(self):
@@ -213,7 +214,7 @@ class Transformer(AbstractDataStream):
         """
         if not isinstance(error, StopIteration):
             note_examples(error, child, data)
-        elif not getattr(getattr(child, 'epoch', None), 'finished', False):
+        elif not (isinstance(child, DataIterator) and child.epoch.finished):
             function = function or ('transform_example' if
                                     self.produces_examples
                                     else 'transform_batch')

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import source_examples
@@ -120,7 +121,7 @@ class Batch(Transformer):
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches."""
-        size = getattr(self.iteration_scheme, 'batch_size', None)
+        size = batch_size_of(self.iteration_scheme)
         return {source: known.in_batches(size) for source, known
                 in types_of(self.data_stream).items()}
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
 from fuel.sharding.pipeline import can_seek_rows
@@ -104,7 +105,7 @@ class Cache(Transformer):
 
     def known_types(self) -> SourceTypes:
         """Return the types of batches of another size."""
-        size = getattr(self.iteration_scheme, 'batch_size', None)
+        size = batch_size_of(self.iteration_scheme)
         return {source: known.example().in_batches(size) for source, known
                 in types_of(self.data_stream).items()}
 

@@ -78,11 +78,12 @@ class MarkPadding(Transformer):
 
 
 def _check_process(stream: StreamLike) -> None:
-    if getattr(stream, 'passes_items_on', False):
+    stage = stage_of(stream)
+    if stage.passes_items_on:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'repeats, since that prefetches: put it before that stage')
-    if stage_of(stream).bound_shard is not None:
+    if stage.bound_shard is not None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'makes of those that are repeated: put it before that stage')

@@ -16,6 +16,7 @@ from fuel.epochs.runtime import runtime_of
 from fuel.config_parser import config
 from fuel.sharding.planned import numbers_read, rows_at
 from fuel.sharding.pipeline import sharding_of
+from fuel.iterator import DataIterator
 from fuel.schemes.shard import Rows
 from fuel.epochs.pipeline import length_of
 from fuel.transformers.base import Transformer
@@ -124,7 +125,7 @@ class SeededTransformer(Transformer):
         `count`, among a rank's own unless ranks split each batch."""
         child = self.child_epoch_iterator
         found = (numbers_read(child) if self._splits
-                 and hasattr(child, 'epoch') else None)
+                 and isinstance(child, DataIterator) else None)
         return found or (self._item, self._item + count * self._step)
 
     def _present(self) -> int:
@@ -232,7 +233,7 @@ class SeededTransformer(Transformer):
             return None
         child = self.child_epoch_iterator
         rows = (rows_at(child, self._present())
-                if hasattr(child, 'epoch') else None)
+                if isinstance(child, DataIterator) else None)
         if rows is None and self._splits:
             raise NotImplementedError(
                 f'the stage {type(self).__name__} cannot know which rows of '

@@ -12,6 +12,7 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 import fuel
+from fuel.epochs.stage import stage_of
 from fuel.describe.source_types import SourceType
 from fuel.transformers.fitted import FittedStage, Moments, numbers_of
 from fuel.transformers.ragged import as_matrix
@@ -224,11 +225,11 @@ def _stages(data_stream: StreamLike | None) -> list[str]:
     """Return the names of the stages of a stream, and of its data set."""
     names = []
     while data_stream is not None:
-        names.append(type(data_stream).__name__)
-        dataset = getattr(data_stream, 'dataset', None)
-        if dataset is not None:
-            names.append(type(dataset).__name__)
-        data_stream = getattr(data_stream, 'data_stream', None)
+        stage = stage_of(data_stream)
+        names.append(stage.name)
+        if stage.dataset is not None:
+            names.append(type(stage.dataset).__name__)
+        data_stream = next(iter(stage.inputs), None)
     return names
 
 

@@ -5,6 +5,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.stage import is_stream
 from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import Request, StreamLike
 from fuel.utils.checks import positive
@@ -70,7 +71,7 @@ class Window(SequenceStage):
     def __init__(self, offset: int, source_window: int, target_window: int,
                  overlapping: bool, data_stream: StreamLike,
                  target_source: str = 'targets', **kwargs: Any) -> None:
-        if hasattr(offset, 'get_epoch_iterator'):
+        if is_stream(offset):
             raise TypeError(
                 'the stream comes last among the arguments of Window: '
                 'Window(offset, source_window, target_window, overlapping, '
@@ -167,7 +168,7 @@ class NGrams(Window):
 
     def __init__(self, ngram_order: int, data_stream: StreamLike,
                  *args: Any, **kwargs: Any) -> None:
-        if hasattr(ngram_order, 'get_epoch_iterator'):
+        if is_stream(ngram_order):
             raise TypeError(
                 'the stream comes last among the arguments of NGrams: '
                 'NGrams(ngram_order, stream), or stream.apply(NGrams, '

@@ -241,6 +241,11 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
         + ', '.join(known))
 
 
+def is_dataset(candidate: object) -> bool:
+    """Return whether an object is a data set of Fuel, and no stream."""
+    return hasattr(type(candidate), 'takes_requests')
+
+
 def safely(default: Value, function: Callable[..., Value],
            *args: object) -> Value:
     """Return what a function returns, or a default if it raises."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeGuard
 import numpy
 from numpy.typing import NDArray
 
+from fuel.epochs.stage import stage_of
 from fuel.kernels.outputs import empty
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.source_names import as_labels, labels_of
@@ -74,7 +75,7 @@ class ImageStage(SourcewiseTransformer, ExpectsAxisLabels):
                 images: Images) -> None:
         """Check the labels of a source; without labels, warn of images that
         look transposed."""
-        labels = getattr(self.data_stream, 'axis_labels', None) or {}
+        labels = stage_of(self.data_stream).labels
         is_first = source not in vars(self).get('_verified_sources', ())
         self.verify_axis_labels(axes, labels.get(source), source)
         if is_first and as_labels(labels.get(source)) is None:

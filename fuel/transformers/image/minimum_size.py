@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy
 
+from fuel.epochs.stage import stage_of
 from fuel.transformers.image.base import (IMAGE_AXES, Image, Images,
                                           ImageStage, as_shape, map_images)
 from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
@@ -87,7 +88,7 @@ class MinimumImageDimensions(ImageStage):
                       source: str) -> None:
         """Check labels, which may name a channel that images lack."""
         axes = images[0].ndim if images else 3
-        labels = (getattr(self.data_stream, 'axis_labels', None) or {})
+        labels = stage_of(self.data_stream).labels
         if axes == 2 and as_labels(labels.get(source)) == (
                 *before, *IMAGE_AXES):
             axes = 3
