@@ -23,6 +23,7 @@ from fuel.schemes.iteration_scheme import IterationScheme
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.streams import AbstractDataStream
 from fuel.transformers.ragged import as_batch
+from fuel.transformers.source_names import labels_of_batches
 from fuel.typing import Batch, Request, StreamLike
 
 
@@ -106,7 +107,9 @@ class StreamDataset(Dataset):
         self.num_examples: int = source.dataset.num_examples
         self.example_iteration_scheme = SequentialExampleScheme(
             self.num_examples)
-        super().__init__(axis_labels=stage_of(stream).labels or None)
+        super().__init__(
+            axis_labels=labels_of_batches(stream) if self._makes_examples
+            else stage_of(stream).labels or None)
         self._begin()
 
     def _begin(self) -> None:

@@ -21,7 +21,9 @@ def batches(count=6):
     """Return a pipeline on batches, whose order does not matter."""
     stream = DataStream(IndexableDataset({
         'x': numpy.arange(count * 4.).reshape(count, 2, 2),
-        'y': numpy.arange(count)}), batch_size=4, shuffle=True)
+        'y': numpy.arange(count)}, axis_labels={
+            'x': ('batch', 'height', 'width'), 'y': ('batch',)}),
+        batch_size=4, shuffle=True)
     return Flatten(ScaleAndShift(stream, 2., 1., which_sources=('x',)),
                    which_sources=('x',))
 
@@ -29,8 +31,9 @@ def batches(count=6):
 def examples():
     """Return a pipeline on examples."""
     return Mapping(DataStream(
-        IndexableDataset({'x': numpy.arange(6.), 'y': numpy.arange(6)}),
-        shuffle=True), pipelines.double)
+        IndexableDataset({'x': numpy.arange(6.), 'y': numpy.arange(6)},
+                         axis_labels={'x': ('batch',), 'y': ('batch',)}),
+        shuffle=True), pipelines.double, axis_labels={'x': (), 'y': ()})
 
 
 @pytest.mark.parametrize('index', [0, 3, -1, slice(1, 4), [4, 0, 4], [2],
@@ -54,6 +57,7 @@ def test_dataset_of_a_stream_is_a_data_set():
         with pytest.raises(IndexError, match='6 is none of them'):
             data[6]
         again = [y.tolist() for _, y in DataStream(data, batch_size=4)]
+        assert ('batch',) == data.axis_labels['y']
         rows = (data[place][1] for place in range(6))
         assert [row for batch in again for row in batch] == list(rows)
 

@@ -404,6 +404,8 @@ PIPELINES = {
     'ChainerDataset': lambda f: batches(dataset=chainer()),
     'ChainerDataset examples': lambda f: examples(dataset=chainer()),
     'ProviderDataset': lambda f: DataStream(provided()),
+    'StreamDataset': lambda f: batches(
+        dataset=Cast(examples(), 'float32').as_dataset()),
     'PytablesDataset': lambda f: batches(
         dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
@@ -472,6 +474,7 @@ PIPELINES = {
     # Shares of ranks.
     'sharded': lambda f: Cast(batches(ShuffledScheme(
         N, 2)).shard(1, 3), 'float32'),
+    'ShardedScheme': lambda f: batches(ShuffledScheme(N, 2).shard(1, 3)),
     'sharded dropping': lambda f: batches(BlockShuffledScheme(
         N, 4, block_size=3, drop_last=True, seed=3)).shard(0, 2, 'example'),
     'sharded H5PYDataset': lambda f: hdf5(
