@@ -1,20 +1,24 @@
 """The command ``fuel-convert``."""
 import argparse
+import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+
+import h5py
+import numpy
 
 from fuel import config
 from fuel.bin.listing import add_datasets
 from fuel.bin.parsers import CommandParser, positive_number
 from fuel.bin.pipes import pipe_friendly
-from fuel.bin.remarks import count_classes, differences
 from fuel.bin.registries import registered
 from fuel.converters import OWN
-from fuel.converters.output import Layout, OutputFolder
+from fuel.converters.output import INPUTS_ATTRIBUTE, Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.replacing import refuse_to_replace
 from fuel.converters.staging import convert, made_by
+from fuel.downloaders.registry import dataset_names, raw_files
 from fuel.exceptions import ConfigurationError, FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown
 from fuel.utils.extensions import Filler
@@ -22,6 +26,8 @@ from fuel.utils.extensions import Filler
 __all__ = ['main', 'make_parser']
 
 EXTENSIONS = ('.hdf5', '.hdf', '.h5')
+# More classes are counted, not named.
+NAMED = 10
 
 
 def _common_arguments(parser: argparse.ArgumentParser) -> None:
@@ -193,6 +199,56 @@ def main(args: Sequence[str] | None = None) -> int:
     except (FuelError, OSError, ValueError, RuntimeError) as error:
         parser.exit(1, f'{parser.prog}: {error}\n')
     return 0
+
+
+def count_classes(path: str) -> str:
+    """Return a line about the classes of a file of one's own; an empty one
+    if it has none, or they are not known by name."""
+    try:
+        with h5py.File(path, 'r') as h5file:
+            targets = h5file['targets']
+            names = json.loads(targets.attrs['class_names'])
+            counts = numpy.bincount(targets[...].ravel(),
+                                    minlength=len(names)).tolist()
+            counted = list(zip(map(_shown, names), counts, strict=True))
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):
+        return ''
+    if len(names) > NAMED:
+        return (f'{len(names)} classes of {min(counts)} to {max(counts)} '
+                'examples')
+    listed = ', '.join(f'{name} {count}' for name, count in counted)
+    return f'{len(names)} class{"es" if len(names) > 1 else ""}: {listed}'
+
+
+def _shown(name: str) -> str:
+    """Return a name that a terminal takes for nothing else."""
+    return f'{name if name.isprintable() else ascii(name):.80}'
+
+
+def differences(dataset: str, path: str) -> str:
+    """Return a line about the raw files of a converted file that differ from
+    the registry, an empty one if none is known to."""
+    if dataset not in dataset_names():
+        return ''
+    try:
+        with h5py.File(path, 'r') as h5file:
+            inputs = json.loads(h5file.attrs[INPUTS_ATTRIBUTE])
+    except (OSError, KeyError, ValueError):
+        return ''
+    found = []
+    for file in raw_files(dataset):
+        given = inputs.get(str(file))
+        if given is None:
+            continue
+        if file.size is not None and given['size'] != file.size:
+            found.append(f'{file} ({given["size"]} bytes instead of '
+                         f'{file.size})')
+        elif file.sha256 is not None and given['sha256'] != file.sha256:
+            found.append(f'{file} (another SHA-256)')
+    if not found:
+        return ''
+    return (f'not the original {", ".join(found)}: what is measured on this '
+            f'{dataset} cannot be compared with that of others')
 
 
 if __name__ == '__main__':

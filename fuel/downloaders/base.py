@@ -1,16 +1,20 @@
 """Functions that downloaders are built from."""
 import os
+import posixpath
+import re
+import urllib.parse
+import urllib.request
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from email.message import Message
 from typing import IO, Any
 
 import requests
 
 from fuel.downloaders.errors import (DownloadError, SlowError, SourceError,
                                      UnreachableError)
-from fuel.downloaders.names import join, name_from_header, name_from_path
 from fuel.downloaders.options import DEFAULT, Options
 from fuel.downloaders.replies import BLOCK, HEADERS, ask, close, request
 from fuel.downloaders.reply import Reply
@@ -27,6 +31,9 @@ __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
 # Gets all arguments of its parser as keywords: `directory`, `clear`, ...
 Downloader = Callable[..., None]
 Filler = Callable[[ArgumentParser], Downloader]
+# Whatever could lead out of a folder, on any system, ends a component.
+SEPARATORS = re.compile(r'[/\\:]')
+UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
 
 
 def _get(url: str, *, stream: bool, headers: Mapping[str, str],
@@ -90,7 +97,7 @@ def filename_from_url(url: str, path: str | None = None, *,
         header = reply.headers.get('Content-Disposition')
     finally:
         close(reply)
-    return name_from_header(header) or name_from_path(url)
+    return _name_from_header(header) or _name_from_path(url)
 
 
 def download(url: str, file_handle: IO[bytes], chunk_size: int = BLOCK, *,
@@ -208,20 +215,20 @@ def _job(url: str | None, name: str | None, prefix: str | None,
     what is known of it."""
     asked = url
     if url is None and name is not None and prefix is not None:
-        asked = join(prefix, name)
+        asked = _join(prefix, name)
     name = name or (None if asked is None else filename_from_url(
         asked, options=options))
     if not name:
         raise ValueError(f'no file name can be found for {asked!r}: give one')
     known = known_file(name, asked)
     if options.mirror is not None:
-        return [join(options.mirror, name)], known
+        return [_join(options.mirror, name)], known
     if asked in known.urls:
         sources = list(known.urls)  # https first
     else:
         sources = [*known.urls] if asked is None else [asked, *known.urls]
-    if prefix is not None and join(prefix, name) not in sources:
-        sources.insert(0, join(prefix, name))
+    if prefix is not None and _join(prefix, name) not in sources:
+        sources.insert(0, _join(prefix, name))
     if not sources and options.check is None:
         raise NeedURLPrefix(f'{name} has no public address: name a prefix of '
                             'its address')
@@ -231,7 +238,7 @@ def _job(url: str | None, name: str | None, prefix: str | None,
 def _delete(directory: str, url: str | None, name: str | None,
             options: Options) -> None:
     if name is None and url is not None:
-        name = name_from_path(url)
+        name = _name_from_path(url)
         if not name or not os.path.exists(os.path.join(directory, name)):
             name = filename_from_url(url, options=options)
     if not name:
@@ -346,3 +353,34 @@ def filler_of(dataset: str, *names: str, prefix: bool = False) -> Filler:
         return default_downloader
 
     return fill_subparser
+
+
+def _safe(name: str) -> str:
+    """Return the last component of a name, empty if it is invalid."""
+    name = UNPRINTABLE.sub('', SEPARATORS.split(name)[-1]).strip()
+    return '' if name in ('.', '..', '~') else name
+
+
+def _name_from_header(header: str | None) -> str:
+    """Return the file name in a Content-Disposition, '' if none is safe."""
+    message = Message()
+    message['content-disposition'] = UNPRINTABLE.sub('', header or '')
+    return _safe(message.get_filename('') or '')
+
+
+def _name_from_path(url: str) -> str:
+    """Return the last part of the path of an address, '' if it is empty."""
+    path = urllib.parse.unquote(urllib.parse.urlparse(url).path)
+    return _safe(posixpath.basename(path))
+
+
+def _join(prefix: str, name: str) -> str:
+    """Return the address of the file `name` below `prefix`, which is one of
+    addresses, or a folder on disk."""
+    if os.path.isdir(prefix):
+        prefix = 'file:' + urllib.request.pathname2url(
+            os.path.abspath(prefix))
+    if not prefix.endswith(('/', '=')):
+        prefix += '/'
+    quote = prefix.startswith('file:')
+    return prefix + (urllib.parse.quote(name) if quote else name)

@@ -1,24 +1,25 @@
 """One request, and the bytes that answer it."""
 import os
 import re
+import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Future, InvalidStateError
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from html.parser import HTMLParser
+from typing import Any, TypeVar
 
 import urllib3
 from requests import Response, exceptions
 
-from fuel.downloaders.confirmation import confirmed_address
 from fuel.downloaders.errors import (EncodingError, NoConnectionError,
-                                      SourceError,
-                                      TransientError, WrongPieceError)
+                                      SlowError, SourceError, TransientError,
+                                      WrongPieceError)
 from fuel.downloaders.options import Options
 from fuel.downloaders.reply import Get, Reply
-from fuel.downloaders.timeouts import watched, within
 from fuel.version import version
 
 BLOCK = 1 << 18
@@ -26,6 +27,15 @@ TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 HEADERS = {'User-Agent': f'fuel/{version}',
            # The length and the place in a file count bytes of the file.
            'Accept-Encoding': 'identity'}
+# Who asks, and by which protocol: the page is obeyed only by those who may
+# be asked again. This is Google Drive, which cannot look for viruses in
+# files of more than 100 MB.
+HOSTS = {('https', 'drive.google.com'),
+         ('https', 'drive.usercontent.google.com')}
+FORM = 'download-form'
+MAX_PAGE = 1 << 18
+
+T = TypeVar('T')
 
 
 @dataclass
@@ -230,3 +240,128 @@ def _read_local(url: str, start: int) -> Iterator[Remainder]:
         raw.seek(start)
         yield Remainder(start, os.fstat(raw.fileno()).st_size,
                         iter(lambda: raw.read(BLOCK), b''))
+
+
+class _Form(HTMLParser):
+    """Finds a form and what is hidden in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action: str | None = None
+        self.fields: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str,
+                        attrs: list[tuple[str, str | None]]) -> None:
+        """Take up the form and its fields."""
+        facts = {name: value or '' for name, value in attrs}
+        if tag == 'form' and facts.get('id') == FORM:
+            self.action = facts.get('action')
+        elif tag == 'input' and self.action is not None and (
+                facts.get('type') == 'hidden'):
+            self.fields[facts.get('name', '')] = facts.get('value', '')
+
+
+def confirmed_address(reply: Reply) -> str | None:
+    """Return the address behind a page that asks for a confirmation, None
+    for any other reply, which is not read."""
+    if not _is_asker(getattr(reply, 'url', None)) or (
+            'text/html' not in reply.headers.get('Content-Type', '')):
+        return None
+    form = _Form()
+    form.feed(next(reply.iter_content(MAX_PAGE), b'').decode(
+        'utf8', 'replace'))
+    if not _is_asker(form.action):
+        return None
+    return f'{form.action}?{urllib.parse.urlencode(form.fields)}'
+
+
+def _is_asker(url: object) -> bool:
+    if not isinstance(url, str):
+        return False
+    parts = urllib.parse.urlsplit(url)
+    return (parts.scheme, parts.hostname) in HOSTS
+
+
+def within(seconds: float, work: Callable[[], T],
+           drop: Callable[[T], object]) -> T:
+    """Return what `work` returns in another thread; `SlowError` after so
+    many seconds. A result that comes too late goes to `drop`."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        with suppress(InvalidStateError):  # nobody waits any more
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - raised over there
+                future.set_exception(error)
+                return
+            try:
+                future.set_result(result)
+            except InvalidStateError:
+                drop(result)
+
+    # It may wait for as long as the server likes, but keeps nobody.
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return future.result(seconds)
+    except BaseException as error:
+        if not future.cancel():
+            return future.result()
+        if isinstance(error, TimeoutError):
+            raise SlowError(f'there was no answer in {seconds:.0f} seconds'
+                            ) from None
+        raise
+
+
+def watched(chunks: Iterator[bytes], seconds: float, rate: float,
+            abort: Callable[[], object]) -> Generator[bytes, None, None]:
+    """Iterate over the bytes of a transfer; `SlowError` if fewer than
+    `rate` bytes a second come, on average over so many seconds. `abort`
+    makes a read that waits for bytes return, or fail."""
+    watch = _Watch(seconds, rate, abort)
+    try:
+        for chunk in chunks:
+            watch.note(len(chunk))
+            yield chunk
+        watch.note(0)
+    except Exception:
+        watch.note(0)  # what it was aborted for, not how that looks
+        raise
+    finally:
+        watch.end()
+
+
+class _Watch:
+    """Counts from a thread how many bytes have come."""
+
+    def __init__(self, seconds: float, rate: float,
+                 abort: Callable[[], object]) -> None:
+        self._seconds = seconds
+        self._rate = rate
+        self._abort = abort
+        self._bytes = 0
+        self._ended = threading.Event()
+        self._problem: str | None = None
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        before = 0
+        while not self._ended.wait(self._seconds):
+            came = self._bytes - before
+            if came < self._rate * self._seconds:
+                # First, so that nothing is kept of what the read returns.
+                self._problem = (f'only {came} bytes came in '
+                                 f'{self._seconds:.0f} seconds')
+                self._abort()
+                return
+            before += came
+
+    def note(self, size: int) -> None:
+        """Count bytes that came; raise `SlowError` if they were too few."""
+        if self._problem is not None:
+            raise SlowError(self._problem)
+        self._bytes += size
+
+    def end(self) -> None:
+        """Stop counting."""
+        self._ended.set()

@@ -1,4 +1,5 @@
 """One raw file: from its addresses to its place on disk."""
+import json
 import logging
 import os
 import shutil
@@ -10,12 +11,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import IO
 from urllib.parse import urlsplit
 
-from fuel.downloaders.errors import (DownloadError, EncodingError,
-                                      NoConnectionError, SlowError,
-                                      SourceError, TransientError,
-                                      UnreachableError, WrongPieceError)
+from fuel.downloaders.errors import (
+    DownloadError, EncodingError, NoConnectionError, SlowError, SourceError,
+    TransientError, UnreachableError, WrongPieceError)
 from fuel.downloaders.options import Options
-from fuel.downloaders.partial_metadata import PartialMetadata, metadata_path
 from fuel.downloaders.replies import Remainder, ask
 from fuel.downloaders.reply import Get
 from fuel.downloaders.registry import RawFile, digest_of, owner_of
@@ -87,11 +86,9 @@ def _is_right(path: str, known: RawFile) -> bool:
     if not (known.verifiable and os.path.isfile(path)):
         return False
     problem = known.problem(path)
-    if problem is None:
-        log.info('%s is there and verified', path)
-        return True
-    log.info('%s is there but wrong: %s', path, problem)
-    return False
+    log.info('%s is there %s', path, (
+        'and verified' if problem is None else f'but wrong: {problem}'))
+    return problem is None
 
 
 def _spare_namesake(path: str, known: RawFile) -> None:
@@ -105,8 +102,8 @@ def _spare_namesake(path: str, known: RawFile) -> None:
 
 
 @contextmanager
-def locked_part(path: str, name: str,
-                options: Options) -> Iterator[IO[bytes]]:
+def locked_part(path: str, name: str, options: Options
+                ) -> Iterator[IO[bytes]]:
     """Open an unfinished file, which nobody else writes meanwhile."""
     while True:
         part = open(path, 'a+b')  # noqa: SIM115
@@ -159,7 +156,11 @@ def _forget_empty(part: IO[bytes]) -> None:
         return
     if fcntl is None:
         part.close()  # type: ignore[unreachable, unused-ignore]
-    for path in (part.name, metadata_path(part.name)):
+    _remove(part.name, metadata_path(part.name))
+
+
+def _remove(*paths: str) -> None:
+    for path in paths:
         with suppress(FileNotFoundError):
             os.remove(path)
 
@@ -168,8 +169,7 @@ def _finish(part: IO[bytes], target: str) -> None:
     """Give a complete file its name."""
     part.flush()
     os.fsync(part.fileno())
-    with suppress(FileNotFoundError):
-        os.remove(metadata_path(part.name))
+    _remove(metadata_path(part.name))
     if fcntl is None:
         part.close()  # type: ignore[unreachable, unused-ignore]
         os.replace(part.name, target)
@@ -232,9 +232,9 @@ def _fill(get: Get, source: str, part: IO[bytes],
         options.sleep(options.backoff * 2 ** (failures - 1))
 
 
-def _fill_from_zip(get: Get, source: str, member: str,
-                   part: IO[bytes], known: RawFile, options: Options,
-                   make_bar: BarMaker) -> None:
+def _fill_from_zip(get: Get, source: str, member: str, part: IO[bytes],
+                   known: RawFile, options: Options, make_bar: BarMaker
+                   ) -> None:
     """Fill an unfinished file with a member of an archive, where the file
     itself is no longer distributed."""
     if known.size is None or not known.verifiable:
@@ -256,14 +256,11 @@ def _fill_from_zip(get: Get, source: str, member: str,
         raise SourceError(f'no sound archive with {member!r} ({error})'
                           ) from error
     finally:
-        for left in (path, metadata_path(path)):
-            with suppress(FileNotFoundError):
-                os.remove(left)
+        _remove(path, metadata_path(path))
     part.truncate(0)
     part.write(content)
     part.flush()
-    problem = known.problem(part.name)
-    if problem is not None:
+    if problem := known.problem(part.name):
         part.truncate(0)
         raise SourceError(f'{member!r} in the archive: {problem}')
 
@@ -346,7 +343,58 @@ def _is_stored_page(part: IO[bytes], known: RawFile, resumed: bool) -> bool:
 
 
 def _refuse_page(start: bytes, known: RawFile) -> None:
-    if known.lower().endswith(('.html', '.htm')):
-        return
-    if start[:PAGE_START].lstrip(BLANK).lower().startswith(PAGES):
+    if not known.lower().endswith(('.html', '.htm')) and start[
+            :PAGE_START].lstrip(BLANK).lower().startswith(PAGES):
         raise SourceError('got a web page in place of the file')
+
+
+def metadata_path(part: str) -> str:
+    """Return the path of the metadata of an unfinished file."""
+    return f'{part}.origin'
+
+
+class PartialMetadata:
+    """Address, length and validator of an unfinished file, in a file beside
+    it; none if a digest of the file is known.
+
+    Such a file may be put together from any addresses, since it is verified
+    at the end. Of any other, two pieces must come from one address, and its
+    server must have said by a validator that the file has not changed.
+    """
+
+    def __init__(self, part: IO[bytes], known: RawFile) -> None:
+        self._part = part
+        self._path = metadata_path(part.name)
+        self._verifiable = known.verifiable
+        self._facts: dict[str, object] = {}
+        if not self._verifiable:
+            with (suppress(FileNotFoundError, ValueError, TypeError),
+                  open(self._path, encoding='utf8') as file):
+                self._facts = dict(json.load(file))
+
+    @property
+    def validator(self) -> str | None:
+        """How the server named this state of the file, if it did."""
+        found = self._facts.get('validator')
+        return found if isinstance(found, str) else None
+
+    def allows_resume(self, source: str) -> bool:
+        """Return whether the piece may be continued from an address."""
+        return self._verifiable or (
+            self.validator is not None and self._facts.get('source') == source)
+
+    def record(self, source: str, answer: Remainder) -> None:
+        """Record where a piece begins; check one that is continued."""
+        if self._verifiable:
+            return
+        if answer.start and self._facts.get('total') not in (
+                None, answer.total):
+            self._part.truncate(0)
+            raise TransientError(
+                f'the file has {answer.total} bytes now; the piece on disk '
+                f'was of one of {self._facts["total"]}, and is deleted')
+        if not answer.start:
+            self._facts = {'source': source, 'total': answer.total,
+                           'validator': answer.validator}
+            with open(self._path, 'w', encoding='utf8') as file:
+                json.dump(self._facts, file)

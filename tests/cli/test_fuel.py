@@ -17,7 +17,7 @@ from fuel import config
 from fuel.bin import (completion, fuel_convert, fuel_download, fuel_info,
                       fuel_main, fuel_server)
 from fuel.bin.listing import about
-from fuel.bin.preview_rows import choose_rows, read_rows
+from fuel.bin.preview import choose_rows, read_rows
 from fuel.datasets import H5PYDataset, Iris
 from fuel.version import version
 

@@ -18,7 +18,7 @@ from support import raw_data
 
 import fuel
 from fuel.bin import fuel_convert, fuel_info
-from fuel.bin.remarks import count_classes
+from fuel.bin.fuel_convert import count_classes
 from fuel.datasets import H5PYDataset
 from fuel.datasets.npy import NPYDataset
 from fuel.exceptions import DamagedFileError

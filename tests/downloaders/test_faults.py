@@ -14,7 +14,7 @@ from support.processes import start_python
 from support.waiting import wait_until
 
 from fuel.downloaders.errors import SlowError
-from fuel.downloaders.timeouts import within
+from fuel.downloaders.replies import within
 from fuel.downloaders.base import (
     DownloadError,
     Options,
@@ -438,10 +438,10 @@ def test_server_that_crawls_is_no_matter_if_it_is_wanted(server, folder):
 def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
     """Of hosts that are known to ask, also in the middle of a file; no page
     sends the client anywhere else."""
-    from fuel.downloaders import confirmation
+    from fuel.downloaders import replies
     with pytest.raises(DownloadError, match='this file has 2'):
         fetch(server, folder, 'confirm')
-    monkeypatch.setattr(confirmation, 'HOSTS', {('http', '127.0.0.1')})
+    monkeypatch.setattr(replies, 'HOSTS', {('http', '127.0.0.1')})
     (folder / 'data.bin.part').write_bytes(CONTENT[:1000])
     assert CONTENT == fetch(server, folder, 'confirm')
     path, headers = server.requests[-1]
@@ -459,7 +459,7 @@ def test_confirmation_page_is_confirmed(server, folder, slept, monkeypatch):
     b'<form action="https://drive.google.com/">'])
 def test_confirmation_page_of_another_kind_is_a_page(page):
     """Whoever made it, it leads only to the host itself, encrypted."""
-    from fuel.downloaders.confirmation import confirmed_address
+    from fuel.downloaders.replies import confirmed_address
 
     class Reply:
         url = 'https://drive.google.com/uc?id=1'
