@@ -14,8 +14,8 @@ from support import raw_data
 
 import fuel
 from fuel import config
-from fuel.bin import (completion, fuel_convert, fuel_download, fuel_info,
-                      fuel_main, fuel_server)
+from fuel.bin import (
+    fuel_convert, fuel_download, fuel_info, fuel_main, fuel_server)
 from fuel.bin.listing import about
 from fuel.bin.preview import choose_rows, read_rows
 from fuel.datasets import H5PYDataset, Iris
@@ -84,7 +84,7 @@ def test_no_command_is_a_mistake(arguments, capsys):
     assert 'choose from download, convert' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('shell', completion.SHELLS)
+@pytest.mark.parametrize('shell', fuel_main.SHELLS)
 def test_completion_knows_commands_and_data_sets(shell, capsys):
     """As a script for the shell."""
     assert 0 == fuel_main.main(['completion', shell])
@@ -109,7 +109,7 @@ def test_completion_completes_in_bash(words, expected):
     """The script itself is run."""
     bash = shutil.which('bash')
     assert bash
-    script = completion.completion_script('bash', ['download', 'info'])
+    script = fuel_main.completion_script('bash', ['download', 'info'])
     program = (f'{script}\nCOMP_WORDS=({" ".join(words)}); '
                f'COMP_CWORD={len(words) - 1}; _fuel; echo "${{COMPREPLY[@]}}"')
     done = subprocess.run([bash, '-c', program], capture_output=True,

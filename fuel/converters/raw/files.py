@@ -46,10 +46,12 @@ class MissingRawFiles(MissingInputFiles, FileNotFoundError):  # noqa: N818
 
 def input_paths(directory: Folder, filenames: Iterable[str]) -> list[str]:
     """Return the paths of raw files; raise `MissingRawFiles` if some are
-    not there, and `BadInputFile` if one is empty or a web page."""
+    not there, and `BadInputFile` if one is empty, a web page or a pipe."""
     names = list(filenames)
-    require_files(directory, names, MissingRawFiles)
     paths = [os.path.join(directory, name) for name in names]
+    for path in filter(os.path.exists, paths):
+        require_regular(path)
+    require_files(directory, names, MissingRawFiles)
     for path in paths:
         refuse_page(path)
     return paths

@@ -2,35 +2,48 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import h5py
 import numpy
 
+from fuel.datasets.base import Dataset
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
-from fuel.datasets.hdf5.format import summarize
-from fuel.datasets.hdf5.in_memory import read_whole
-from fuel.datasets.hdf5.labels import class_names
-from fuel.datasets.hdf5.selected_rows import SelectedRows
-from fuel.datasets.hdf5.split_table import check_splits, checked_names
+from fuel.datasets.hdf5.format import (
+    costliest_source, split_array, summarize)
+from fuel.datasets.hdf5.labels import axis_labels, class_names, scale
+from fuel.datasets.hdf5.split_table import (
+    all_sources, all_splits, check_splits, checked_names, provided_sources,
+    split_subsets)
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_collections, read_file)
-from fuel.datasets.row_orders import Order, checked_subset, pick
-from fuel.datasets.rows import as_rows, check_request, get_rows
+from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
+from fuel.datasets.rows import (
+    as_rows, check_request, check_same_length, check_same_types, get_rows)
 from fuel.describe import SourceTypes
 from fuel.epochs.read_options import ReadOptions
 from fuel.kernels.batches import Batches
 from fuel.remote.urls import StorageOptions
+from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
+from fuel.storage.paging import BLOCK
 from fuel.typing import EpochReader
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
+from fuel.utils.hdf5_errors import names_file
 from fuel.utils.overrides import covers
+from fuel.utils.progress import Bar, progress
+
+# Larger sources are read into memory in parts of this size, in bytes.
+PART = 2 ** 26
 
 
 @do_not_pickle_attributes('data_sources', 'source_shapes')
-class H5PYDataset(SelectedRows):
+class H5PYDataset(Dataset):
     """A data set in an HDF5 file, read with h5py.
 
     Each source is an HDF5 data set in the root group, one row an example.
@@ -139,12 +152,21 @@ class H5PYDataset(SelectedRows):
     >>> folder.cleanup()
     """
 
+    interface_version = '0.3'
     read_hooks = ('get_data', '_in_memory_get_data',
                   '_out_of_memory_get_data')
     takes_requests = True
     data_sources: Any
     source_shapes: Any
     in_memory_subset: Subset | None = None
+    load_in_memory: bool
+    which_sets: tuple[str, ...]
+    user_given_subset: Any
+    _access: FileAccess
+    _selection: Selection | None
+    # What reads plain batches, as long as nothing changes. Not kept with the
+    # file, which the copies of a data set share.
+    _direct: Batches | None = None
     unsaved_arguments = (
         'cache_bytes', 'driver', 'file_or_path', 'load_in_memory',
         'sort_indices', 'subset')
@@ -183,6 +205,154 @@ class H5PYDataset(SelectedRows):
             self._access = FileAccess(path, self.driver, must_exist=False)
             self.cache_bytes = self._selection = None
 
+    @staticmethod
+    def create_split_array(split_dict: Any) -> Any:
+        """Make the value of the attribute ``split``.
+
+        Parameters
+        ----------
+        split_dict : dict of dict of tuple
+            Maps split names to dictionaries, which map source names to
+            ``(start, stop)``, ``(start, stop, indices)`` or ``(start, stop,
+            indices, comment)``. `indices` is a reference to an HDF5 data
+            set of row indices, which then counts in the place of `start`
+            and `stop`, or None.
+
+        Examples
+        --------
+        >>> from fuel.datasets import H5PYDataset
+        >>> array = H5PYDataset.create_split_array(
+        ...     {'train': {'features': (0, 8), 'targets': (0, 8)},
+        ...      'test': {'features': (8, 10)}})
+        >>> array['available'].tolist()
+        [True, True, True, False]
+        """
+        return split_array(split_dict)
+
+    @staticmethod
+    def get_all_splits(h5file: h5py.File) -> tuple[str, ...]:
+        """Return the names of a file's splits, in its order."""
+        return all_splits(h5file)
+
+    @staticmethod
+    def get_all_sources(h5file: h5py.File) -> tuple[str, ...]:
+        """Return the names of a file's sources, in alphabetical order."""
+        return all_sources(h5file)
+
+    @staticmethod
+    def get_provided_sources(h5file: h5py.File,
+                             split: str) -> tuple[str, ...]:
+        """Return the names of the sources that a split has."""
+        if not isinstance(split, str):
+            raise TypeError('split must be the name of one split, got '
+                            f'{split!r} ({type(split).__name__})')
+        return provided_sources(h5file, split)
+
+    @staticmethod
+    @names_file
+    def get_vlen_sources(h5file: h5py.File) -> tuple[str, ...]:
+        """Return the sources whose examples have a shape each."""
+        return tuple(source for source in all_sources(h5file)
+                     if scale(h5file.get(source), 'shapes') is not None)
+
+    @staticmethod
+    @names_file
+    def get_axis_labels(
+            h5file: h5py.File) -> dict[str, tuple[str, ...] | None]:
+        """Return the labels of the axes of each source.
+
+        Returns
+        -------
+        dict
+            Maps source names to tuples of str, one for each axis; those of
+            a variable shape come from the dimension scale 'shape_labels'.
+            None for a source that is a group.
+        """
+        return {source: axis_labels(h5file.get(source))
+                for source in all_sources(h5file)}
+
+    @staticmethod
+    def get_subsets(h5file: h5py.File, splits: Sequence[str],
+                    sources: Sequence[str]) -> list[Subset]:
+        """Return the rows that the sources have in some splits."""
+        return split_subsets(
+            h5file, checked_names(splits, 'splits'),
+            checked_names(sources, 'sources', 'source'))
+
+    @property
+    def path(self) -> str:
+        """Path of the file, as it was given."""
+        return self._access.path
+
+    @property
+    def storage_options(self) -> StorageOptions | None:
+        """Options of a remote file, without credentials; None of a local
+        one. They are assigned to a data set that was unpickled."""
+        return self._access.storage_options
+
+    @storage_options.setter
+    def storage_options(self, options: StorageOptions) -> None:
+        self._access.storage_options = options
+
+    @contextmanager
+    def _reading(self) -> Iterator[Any]:
+        """Lend the file handle, and close it again if it was not open."""
+        was_open = self._access.current is not None
+        opened = self._access.open()
+        try:
+            yield opened.file
+            opened.check()
+        finally:
+            if not was_open:
+                self._access.close()
+
+    @property
+    def _file_handle(self) -> Any:
+        opened = self._access.current
+        if opened is None:
+            raise OSError(f'{self.path!r} is not open; call open() first')
+        return opened.file
+
+    @property
+    def external_file_handle(self) -> h5py.File | None:
+        """The handle that was given in the place of a path, if any."""
+        return self._access.external
+
+    @external_file_handle.setter
+    def external_file_handle(self, handle: h5py.File | None) -> None:
+        self._access.external = handle
+        self._direct = None
+
+    # As subclasses and scripts know it.
+    _external_file_handle = external_file_handle
+
+    def _out_of_memory_open(self) -> None:
+        self._access.open()
+
+    def _out_of_memory_close(self) -> None:
+        self._direct = None
+        self._access.close()
+
+    def open(self) -> Any:
+        """Open the file, unless the examples are in memory.
+
+        Returns
+        -------
+        None
+            There is no state: :meth:`get_data` opens the file if needed.
+        """
+        if not self.load_in_memory:
+            self._out_of_memory_open()
+
+    def close(self, state: Any) -> None:
+        """Close the file, unless another data set reads it as well."""
+        if not self.load_in_memory:
+            self._out_of_memory_close()
+
+    def reset(self, state: Any) -> Any:
+        """Return the state for a fresh start; the file stays open."""
+        return state
+
     def known_types(self) -> SourceTypes:
         """Return types and shapes of the sources."""
         # Pickles of Fuel 0.2.0 hold none.
@@ -209,6 +379,110 @@ class H5PYDataset(SelectedRows):
         """Names of the classes in the file (tuple of str), or None."""
         with self._reading() as h5file:
             return class_names(h5file, self.sources)
+
+    def _use_sources(self) -> None:
+        if vars(self).get('_selection') is not None:
+            # The rows, and what is in memory, are in the order of sources.
+            self._select()
+            if self.load_in_memory:
+                self.load()
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        if self._selection is None:
+            return self._select().num_examples
+        return self._selection.num_examples
+
+    @property
+    def subsets(self) -> list[Subset]:
+        """The rows of each source in ascending order (list of Subset)."""
+        selection = self._selected()
+        assert selection.subsets is not None
+        return selection.subsets
+
+    @subsets.setter
+    def subsets(self, subsets: Sequence[Subset]) -> None:
+        before = self._selection
+        selection = Selection(self.sources, subsets, slice(None))
+        selection.is_assigned = True
+        self._set_selection(selection)
+        if before and not before.has_rows_of(selection):
+            # Loaded again when they are needed.
+            for name in ('_data_sources', '_source_shapes'):
+                if self.load_in_memory:
+                    vars(self).pop(name, None)
+
+    def chunk_of_examples(self, source: str | None = None) -> Any:
+        """Tell which chunks of the file the examples lie in.
+
+        Parameters
+        ----------
+        source : str, optional
+            Defaults to the source whose chunks cost most to read: the one
+            with the largest examples, among the compressed ones if there
+            are any.
+
+        Returns
+        -------
+        numpy.ndarray, shape (num_examples,), dtype intp
+            Numbers of chunks along the first axis.
+
+        Raises
+        ------
+        ValueError
+            If there is no such source, or it is not chunked. One that is in
+            a remote file has pieces of a megabyte all the same, which are
+            fetched at a time.
+        """
+        with self._reading() as h5file:
+            if source is None:
+                source = costliest_source(h5file, self.sources)
+            if source not in self.sources:
+                raise ValueError(f'there is no source {source!r}; the '
+                                 f'sources are {self.sources}')
+            chunks = getattr(h5file[source], 'chunks', None)
+            if chunks is None and self.storage_options is not None:
+                chunks = _pieces_to_fetch(h5file[source])
+            if chunks is None:
+                raise ValueError(
+                    f'source {source!r} of {self.path!r} is not chunked: '
+                    f'any order of its examples is as fast as another')
+            rows = numpy.arange(len(h5file[source]))
+        order = self._selected().orders[self.sources.index(source)]
+        return rows[order] // chunks[0]
+
+    def _selected(self) -> Selection:
+        selection = self._selection
+        if selection is None or selection.subsets is None:
+            return self._select()
+        return selection
+
+    def _select(self) -> Selection:
+        """Find the rows of each source in the file."""
+        before = self._selection
+        with self._reading() as h5file:
+            subsets = self.get_subsets(h5file, self.which_sets, self.sources)
+            selection = Selection(
+                self.sources, subsets, self.user_given_subset)
+            selection.identity = self._access.open().identity
+            if before and before.identity != selection.identity:
+                check_same_types(
+                    self.path, self.known_types(),
+                    summarize(h5file, self.provides_sources).types)
+        if before and not before.is_assigned:
+            check_same_length(self.path, before.num_examples,
+                              selection.num_examples)
+        return self._set_selection(selection)
+
+    def _set_selection(self, selection: Selection) -> Selection:
+        if (self._selection is None or self._selection.num_examples
+                != selection.num_examples):
+            self.example_iteration_scheme = SequentialExampleScheme(
+                selection.num_examples)
+        self._selection = selection
+        self._direct = None
+        return selection
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:
@@ -254,7 +528,7 @@ class H5PYDataset(SelectedRows):
         with self._reading():
             # Held here, the file stays open if another thread closes it.
             _opened, parts = self._parts()
-            data, shapes = read_whole(self.path, parts, self.num_examples)
+            data, shapes = _read_whole(self.path, parts, self.num_examples)
         self.data_sources = tuple(data)
         self.source_shapes = tuple(shapes)
         self.in_memory_subset = Subset(slice(None), self.num_examples)
@@ -372,3 +646,46 @@ class H5PYDataset(SelectedRows):
                 or not covers(self, '_direct_batches', self.read_hooks[1:])):
             return None
         return direct_batches(parts, self.num_examples, held=opened)
+
+
+def _pieces_to_fetch(dataset: h5py.Dataset) -> tuple[int, ...] | None:
+    """Return the shape of a part of a contiguous data set that takes one
+    request; None of what is no data set."""
+    if not isinstance(dataset, h5py.Dataset) or not dataset.shape:
+        return None
+    row_nbytes = dataset.dtype.itemsize * math.prod(dataset.shape[1:])
+    return max(1, BLOCK // max(1, row_nbytes)), *dataset.shape[1:]
+
+
+def _read_whole(path: str, parts: list[tuple[Reader, Reader | None, Order]],
+                count: int) -> tuple[list[Any], list[Any]]:
+    """Return the rows of each source of a file, and their shapes."""
+    total = sum(_row_nbytes(reader) * count for reader, _, _ in parts)
+    data, shapes = [], []
+    with progress(f'Reading {path} into memory', total, in_bytes=True,
+                  delay=True) as bar:
+        for reader, shape_reader, order in parts:
+            data.append(_read_rows(reader, order, count, bar))
+            shapes.append(None if shape_reader is None else
+                          shape_reader.read(pick(order, slice(None))))
+    return data, shapes
+
+
+def _row_nbytes(reader: Reader) -> int:
+    size = int(numpy.prod(reader.shape[1:], dtype=numpy.int64))
+    return size * reader.dtype.itemsize
+
+
+def _read_rows(reader: Reader, order: Order, count: int, bar: Bar) -> Any:
+    nbytes = _row_nbytes(reader)
+    if nbytes * count <= PART or reader.dtype.hasobject:
+        rows = reader.read(pick(order, slice(None)))
+        bar.advance(nbytes * count)
+        return rows
+    step = max(1, PART // nbytes)
+    whole = numpy.empty((count, *reader.shape[1:]), reader.dtype)
+    for start in range(0, count, step):
+        stop = min(start + step, count)
+        whole[start:stop] = reader.read(pick(order, slice(start, stop)))
+        bar.advance((stop - start) * nbytes)
+    return whole

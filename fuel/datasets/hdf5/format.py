@@ -8,116 +8,37 @@ from typing import Any, NamedTuple
 import h5py
 import numpy
 
-from fuel.datasets.hdf5.labels import axis_labels, scale
-from fuel.datasets.hdf5.split_table import (
-    all_sources, all_splits, checked_names, provided_sources, split_subsets)
 from fuel.describe.source_types import SourceType
-from fuel.utils import Subset
 from fuel.utils.hdf5_errors import names_file
 
 
-class SplitFormat:
-    """The file format of :class:`H5PYDataset`, as static methods."""
-
-    interface_version = '0.3'
-
-    @staticmethod
-    def create_split_array(split_dict: Any) -> Any:
-        """Make the value of the attribute ``split``.
-
-        Parameters
-        ----------
-        split_dict : dict of dict of tuple
-            Maps split names to dictionaries, which map source names to
-            ``(start, stop)``, ``(start, stop, indices)`` or ``(start, stop,
-            indices, comment)``. `indices` is a reference to an HDF5 data
-            set of row indices, which then counts in the place of `start`
-            and `stop`, or None.
-
-        Examples
-        --------
-        >>> from fuel.datasets import H5PYDataset
-        >>> array = H5PYDataset.create_split_array(
-        ...     {'train': {'features': (0, 8), 'targets': (0, 8)},
-        ...      'test': {'features': (8, 10)}})
-        >>> array['available'].tolist()
-        [True, True, True, False]
-        """
-        for split, content in split_dict.items():
-            if not isinstance(content, Mapping):
-                raise ValueError(
-                    f'split {split!r} must map names of sources to (start, '
-                    f'stop), got {content!r}: write {{{split!r}: '
-                    f"{{'features': {content!r}}}}}")
-        if not any(split_dict.values()):
+def split_array(split_dict: Any) -> Any:
+    """Make the value of the attribute ``split``; see `H5PYDataset`."""
+    for split, content in split_dict.items():
+        if not isinstance(content, Mapping):
             raise ValueError(
-                'split_dict must map split names to sources, such as '
-                "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
-        sources = sorted({source for split in split_dict.values()
-                          for source in split})
-        rows = [_row(split, source, content.get(source))
-                for split, content in split_dict.items() for source in sources]
-        array = numpy.zeros(len(rows), dtype=[
-            ('split', numpy.array([row[0] for row in rows]).dtype),
-            ('source', numpy.array([row[1] for row in rows]).dtype),
-            ('start', numpy.int64),
-            ('stop', numpy.int64),
-            ('indices', h5py.ref_dtype),
-            ('available', numpy.bool_),
-            ('comment', numpy.array([row[6] for row in rows]).dtype)])
-        for place, row in enumerate(rows):
-            array[place] = row
-        return array
-
-    @staticmethod
-    def get_all_splits(h5file: h5py.File) -> tuple[str, ...]:
-        """Return the names of a file's splits, in its order."""
-        return all_splits(h5file)
-
-    @staticmethod
-    def get_all_sources(h5file: h5py.File) -> tuple[str, ...]:
-        """Return the names of a file's sources, in alphabetical order."""
-        return all_sources(h5file)
-
-    @staticmethod
-    def get_provided_sources(h5file: h5py.File,
-                             split: str) -> tuple[str, ...]:
-        """Return the names of the sources that a split has."""
-        if not isinstance(split, str):
-            raise TypeError('split must be the name of one split, got '
-                            f'{split!r} ({type(split).__name__})')
-        return provided_sources(h5file, split)
-
-    @staticmethod
-    @names_file
-    def get_vlen_sources(h5file: h5py.File) -> tuple[str, ...]:
-        """Return the sources whose examples have a shape each."""
-        return tuple(source for source in all_sources(h5file)
-                     if scale(h5file.get(source), 'shapes') is not None)
-
-    @staticmethod
-    @names_file
-    def get_axis_labels(
-            h5file: h5py.File) -> dict[str, tuple[str, ...] | None]:
-        """Return the labels of the axes of each source.
-
-        Returns
-        -------
-        dict
-            Maps source names to tuples of str, one for each axis; those of
-            a variable shape come from the dimension scale 'shape_labels'.
-            None for a source that is a group.
-        """
-        return {source: axis_labels(h5file.get(source))
-                for source in all_sources(h5file)}
-
-    @staticmethod
-    def get_subsets(h5file: h5py.File, splits: Sequence[str],
-                    sources: Sequence[str]) -> list[Subset]:
-        """Return the rows that the sources have in some splits."""
-        return split_subsets(
-            h5file, checked_names(splits, 'splits'),
-            checked_names(sources, 'sources', 'source'))
+                f'split {split!r} must map names of sources to (start, '
+                f'stop), got {content!r}: write {{{split!r}: '
+                f"{{'features': {content!r}}}}}")
+    if not any(split_dict.values()):
+        raise ValueError(
+            'split_dict must map split names to sources, such as '
+            "{'train': {'features': (0, 8)}}, got " + repr(split_dict))
+    sources = sorted({source for split in split_dict.values()
+                      for source in split})
+    rows = [_row(split, source, content.get(source))
+            for split, content in split_dict.items() for source in sources]
+    array = numpy.zeros(len(rows), dtype=[
+        ('split', numpy.array([row[0] for row in rows]).dtype),
+        ('source', numpy.array([row[1] for row in rows]).dtype),
+        ('start', numpy.int64),
+        ('stop', numpy.int64),
+        ('indices', h5py.ref_dtype),
+        ('available', numpy.bool_),
+        ('comment', numpy.array([row[6] for row in rows]).dtype)])
+    for place, row in enumerate(rows):
+        array[place] = row
+    return array
 
 
 def _row(split: str, source: str,
