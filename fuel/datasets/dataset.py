@@ -1,23 +1,28 @@
 """The interface to data, in memory or on disk."""
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Never
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Never, SupportsIndex, TypeGuard
 
-from fuel.datasets.reading import Readable
+import numpy
+
+from fuel.datasets.checks import (
+    is_sequential, not_a_stream, refuse_unknown_sources)
+from fuel.describe import SourceTypes
+from fuel.describe.text import dataset_text
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
+from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
-from fuel.suggestions import did_you_mean
 from fuel.typing import EpochReader
 from fuel.utils.arguments import NamedArguments, unknown_argument
-from fuel.utils.checks import in_order
 from fuel.utils.overrides import covers
 
 
-class Dataset(Readable, NamedArguments):
+class Dataset(NamedArguments):
     """A data set: the interface to some data.
 
     ``len(dataset)`` is the number of examples, ``dataset[3]`` and
@@ -84,6 +89,10 @@ class Dataset(Readable, NamedArguments):
     # What a reader made by `make_reader` stands in for.
     read_hooks: tuple[str, ...] = ('get_data',)
     provides_sources: Any = None
+    #: Whether `get_data` needs a request; None where it is not known.
+    takes_requests: bool | None = None
+    num_examples: Any = None
+    class_names: Any = None
     default_transformers: Any = ()
     axis_labels: Any = None
     unsaved_arguments: tuple[str, ...] = ('axis_labels', 'sources')
@@ -97,9 +106,100 @@ class Dataset(Readable, NamedArguments):
                 f'{type(self).__name__} must set provides_sources to the '
                 'names of its sources')
         if sources is not None:
-            check_sources(sources, self.provides_sources)
+            refuse_unknown_sources(sources, self.provides_sources)
             self.sources = sources
         self.axis_labels = axis_labels
+
+    def __repr__(self) -> str:
+        return dataset_text(self)
+
+    def _repr_html_(self) -> str:
+        from fuel.describe.html import dataset_html
+        return dataset_html(self)
+
+    def known_types(self) -> SourceTypes:
+        """Return what is known of an example of each source.
+
+        A hook for descriptions. It reads no data.
+
+        Returns
+        -------
+        dict of str to fuel.describe.SourceType
+        """
+        return {}
+
+    def known_length(self) -> int | None:
+        """Return the number of examples, if nothing is read for it.
+
+        A hook for descriptions.
+        """
+        count = vars(self).get('num_examples')
+        return count if isinstance(count, int) else None
+
+    def details(self) -> Sequence[str]:
+        """Return where the data are, and how, in a few words.
+
+        A hook for descriptions. It reads no data.
+        """
+        return ()
+
+    def has_rows_at_hand(self) -> bool:
+        """Return whether an example is read without opening a file."""
+        return False
+
+    if not TYPE_CHECKING:
+        def __getattr__(self, name: str) -> object:
+            if name in ('produces_examples', 'get_epoch_iterator'):
+                raise not_a_stream(self)
+            # Raises what was raised before, with its own text.
+            return object.__getattribute__(self, name)
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        count = _length_of(self)
+        if count is None:
+            raise TypeError(
+                f'{type(self).__name__} does not know how many examples it '
+                'has before it was read')
+        return count
+
+    def __bool__(self) -> bool:
+        # A data set without examples is a data set all the same.
+        return True
+
+    def __getitem__(self, index: object) -> tuple[Any, ...]:
+        """Return one example, or several as a batch.
+
+        Parameters
+        ----------
+        index : int, slice, list of int or integer numpy.ndarray
+            Negative numbers count from the end.
+
+        Returns
+        -------
+        tuple
+            A copy of the data of each of `sources`, in that order.
+
+        Raises
+        ------
+        IndexError
+            If there is no such example.
+        TypeError
+            For anything else, such as a mask of booleans, and for data sets
+            that are read in order.
+
+        """
+        return _examples_at(self, index)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Return an iterator over the examples in order."""
+        return _all_examples(self)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close(None)
 
     @property
     def sources(self) -> Any:
@@ -260,30 +360,121 @@ class Dataset(Readable, NamedArguments):
         try:
             return tuple([named[source] for source in self.sources])
         except KeyError:
-            check_sources(self.sources, self.provides_sources)
+            refuse_unknown_sources(self.sources, self.provides_sources)
             raise
 
 
-def check_sources(sources: Any, provided: Any) -> None:
-    """Refuse names of sources that are not provided."""
-    if isinstance(sources, str):
-        raise ValueError(
-            f'sources must be a tuple of names, got the string {sources!r}: '
-            f'write ({sources!r},)')
-    in_order('sources', sources)
-    if not sources:
-        raise ValueError('sources must name at least one source, got '
-                         f'{sources!r}; available are {tuple(provided)}')
-    for source in sources:
-        if source not in provided:
-            hint = did_you_mean(source, provided, '{} ')
-            raise ValueError(
-                f'there is no source {source!r}: {hint}available are '
-                f'{tuple(provided)}')
+def _length_of(dataset: object) -> int | None:
+    """Return the number of examples of a data set; None if not known."""
+    count = getattr(dataset, 'num_examples', None)
+    try:
+        # Not NaN, which stands for a number that is not known.
+        return None if count is None else operator.index(count)
+    except TypeError:
+        return None
 
 
-def as_named(collections: Any) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return names of sources and their data, from a dict or one of them."""
-    if isinstance(collections, Mapping):
-        return tuple(collections), list(collections.values())
-    return ('data',), [collections]
+def _has_own_length(dataset: object) -> bool:
+    return getattr(type(dataset), '__len__', None) is not Dataset.__len__
+
+
+def _all_examples(dataset: Dataset) -> Iterator[tuple[Any, ...]]:
+    """Yield the examples of a data set in order."""
+    requests = None
+    in_order = is_sequential(dataset)
+    if in_order is None:
+        in_order = _length_of(dataset) is None and not _has_own_length(dataset)
+    if not in_order:
+        if not hasattr(dataset, 'example_iteration_scheme'):
+            yield from (_read(dataset, row) for row in range(len(dataset)))
+            return
+        requests = SequentialExampleScheme(
+            len(dataset)).get_request_iterator()
+    state = dataset.open()
+    reader = dataset.open_epoch(requests, state=state)
+    try:
+        while True:
+            try:
+                example = tuple(reader.read())
+            except StopIteration:
+                return
+            yield example
+    finally:
+        reader.close()
+        if state is not None:
+            dataset.close(state)
+
+
+def _examples_at(dataset: Dataset, index: object) -> tuple[Any, ...]:
+    """Return the example, or the batch of examples, at an index."""
+    name = type(dataset).__name__
+    if is_sequential(dataset):
+        raise TypeError(
+            f'{name} is read in order and takes no index, got {index!r:.80}: '
+            'iterate over it, or put the examples that are needed often into '
+            'an IndexableDataset')
+    if isinstance(index, slice):
+        rows: int | list[int] = list(range(*index.indices(len(dataset))))
+    elif _is_number(index):
+        rows = _checked(dataset, index)
+    elif isinstance(index, (Sequence, numpy.ndarray)) and not isinstance(
+            index, (str, bytes)):
+        rows = [_checked(dataset, row) for row in _as_rows(name, index)]
+    else:
+        raise TypeError(
+            f'an index of {name} is an integer, a slice or a list of '
+            f'integers, got {index!r:.80} ({type(index).__name__})')
+    if rows == []:
+        return tuple([part[:0] for part in _read(dataset, [0])])
+    return _read(dataset, rows)
+
+
+def _read(dataset: Dataset, request: int | list[int]) -> tuple[Any, ...]:
+    # All take batches; those that name a scheme for examples take these.
+    is_alone = isinstance(request, int) and not hasattr(
+        dataset, 'example_iteration_scheme')
+    state = dataset.open()
+    try:
+        data = dataset.get_data(state, [request] if is_alone else request)
+        return tuple([part[0] for part in data] if is_alone else data)
+    finally:
+        if state is not None:
+            dataset.close(state)
+
+
+def _is_number(index: object) -> TypeGuard[SupportsIndex]:
+    return hasattr(index, '__index__') and not isinstance(
+        index, (bool, numpy.bool_, numpy.ndarray))
+
+
+def _as_rows(name: str, index: Iterable[Any]) -> list[Any]:
+    """Return the numbers in a list or an array; masks are refused."""
+    rows = index.tolist() if isinstance(index, numpy.ndarray) else list(index)
+    if not isinstance(rows, list):
+        rows = [rows]
+    for row in rows:
+        if isinstance(row, (bool, numpy.bool_)):
+            raise TypeError(
+                f'{name} takes numbers of examples, not a mask of booleans: '
+                'write dataset[numpy.flatnonzero(mask)]')
+        if not _is_number(row):
+            raise TypeError(
+                f'{name} takes a flat list of integers, and {row!r:.80} '
+                f'({type(row).__name__}) is none')
+    return rows
+
+
+def _checked(dataset: Dataset, index: SupportsIndex) -> int:
+    """Return the number of an example, counted from the end if negative."""
+    number = operator.index(index)
+    count = _length_of(dataset)
+    if count is None:
+        if number >= 0:
+            return number
+        # Raises a TypeError that says why.
+        count = len(dataset)
+    if not -count <= number < count:
+        raise IndexError(
+            f'{type(dataset).__name__} has the examples 0 to {count - 1}, '
+            f'and {number} is none of them')
+    return number % count

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuel.datasets.dataset import Dataset, as_named, check_sources
+from fuel.datasets.checks import as_named, refuse_unknown_sources
+from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_readers import read_collections
 from fuel.datasets.rows import (
     check_equal_lengths, check_range, check_request, get_rows)
@@ -94,7 +95,7 @@ class IndexableDataset(Dataset):
             # A subclass has set `indexables` itself: those of `sources`.
             names = tuple(self.sources)
         if source not in names:
-            check_sources((source,), names)
+            refuse_unknown_sources((source,), names)
         return self.indexables[names.index(source)]
 
     @property

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy
 
-from fuel.datasets.dataset import Dataset, as_named
+from fuel.datasets.checks import as_named
+from fuel.datasets.dataset import Dataset
 from fuel.datasets.rows import check_equal_lengths, only_in_order, own
 from fuel.utils.checks import saved_count
 

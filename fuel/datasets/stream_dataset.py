@@ -11,7 +11,7 @@ import numpy
 
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.datasets.dataset import Dataset
-from fuel.datasets.reading import is_sequential
+from fuel.datasets.checks import is_sequential
 from fuel.datasets.rows import as_rows, check_request
 from fuel.epochs.pipeline import child_streams
 from fuel.epochs.stage import stage_of

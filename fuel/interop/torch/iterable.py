@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fuel.datasets.reading import refuse_dataset
+from fuel.datasets.checks import refuse_dataset
 from fuel.interop.torch.ranks import RankShare, ShardLike
 from fuel.interop.torch.stream_iterable import StreamIterable
 from fuel.typing import StreamLike
