@@ -70,7 +70,7 @@ class RowRequests(ChosenRequests):
                    else self.requests.request_at(position))
         if self.rows is None or position != self.position or request is None:
             return request
-        rows = as_rows(request)[self.rows]
+        rows = as_splittable(request)[self.rows]
         return (numpy.ascontiguousarray(rows)
                 if isinstance(rows, numpy.ndarray) else rows)
 
@@ -83,12 +83,12 @@ class RowRequests(ChosenRequests):
 
     def rows_at(self, position: int) -> Rows:
         """Return which rows of a request were wanted last."""
-        total = len(as_rows(self.requests.compact_at(position)))
+        total = len(as_splittable(self.requests.compact_at(position)))
         return Rows(slice(None) if self.rows is None else self.rows, total,
                     total)
 
 
-def as_rows(request: Request) -> Any:
+def as_splittable(request: Request) -> Any:
     """Return a request as something whose parts are requests."""
     if isinstance(request, slice) and request.stop is not None:
         return range(*request.indices(request.stop))

@@ -14,7 +14,7 @@ import numpy
 
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import IndexRequests
-from fuel.schemes.row_requests import ChosenRequests, as_rows, marks
+from fuel.schemes.row_requests import ChosenRequests, as_splittable, marks
 from fuel.schemes.shard import Round, Rows, Shard, place_of_rank
 from fuel.typing import Request
 
@@ -212,7 +212,7 @@ class SplitRequests(RankRequests):
             except StopIteration:
                 break
             number, self.position = self.position, self.position + 1
-            indices = as_rows(whole)
+            indices = as_splittable(whole)
             if len(indices) < self._size:
                 self._look_ahead()
             rows = step.deal(len(indices), self._size, bool(
@@ -246,7 +246,7 @@ class SplitRequests(RankRequests):
 
     def _deal(self, whole: Request, position: int) -> Rows | None:
         return Round(self.shard).deal(
-            len(as_rows(whole)), self._size,
+            len(as_splittable(whole)), self._size,
             position + 1 == self.num_requests)
 
     def _part(self, indices: Any, rows: Rows) -> Any:
@@ -272,7 +272,7 @@ class SplitRequests(RankRequests):
     def _at(self, position: int, compact: bool) -> Any:
         whole = self._whole_at(position, compact)
         rows = None if whole is None else self._deal(whole, position)
-        return None if rows is None else self._part(as_rows(whole), rows)
+        return None if rows is None else self._part(as_splittable(whole), rows)
 
     def padding(self, count: int | None) -> Any:
         """Return which rows of the request made last repeat some."""

@@ -16,7 +16,7 @@ from fuel.schemes import (
 from fuel.typing import DatasetLike
 
 
-def check_scheme(stream: object, scheme: object) -> None:
+def refuse_no_scheme(stream: object, scheme: object) -> None:
     """Refuse what is no iteration scheme."""
     if scheme is None or (hasattr(scheme, 'get_request_iterator')
                           and not isinstance(scheme, type)):

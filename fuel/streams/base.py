@@ -18,7 +18,7 @@ from fuel.schemes.iteration_scheme import num_requests_of, scheme_state
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.shard import Shard, checked_shard, found_shard
 from fuel.sharding.pipeline import shard_pipeline
-from fuel.streams.arguments import check_scheme
+from fuel.streams.arguments import refuse_no_scheme
 from fuel.streams.stage import StreamStage
 from fuel.typing import AxisLabels, SchemeLike, State, returns_epochs
 from fuel.utils.arguments import (
@@ -93,7 +93,7 @@ class AbstractDataStream(NamedArguments):
                  **unknown: Never) -> None:
         if unknown:
             raise unknown_argument(type(self), unknown)
-        check_scheme(self, iteration_scheme)
+        refuse_no_scheme(self, iteration_scheme)
         self.iteration_scheme = iteration_scheme
         self.axis_labels = axis_labels
 
