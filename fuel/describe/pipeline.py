@@ -72,7 +72,7 @@ def _describe(stream: Any, parent: int | None, depth: int, runs_in: str,
     here = safely(None, getattr, stream, 'runs_in') or runs_in
     found.append(Described(
         number, parent, depth, type(stream).__name__,
-        safely([], _sources, stream), items_of(stream), here,
+        safely([], _sources, stream), items_text(stream), here,
         [] if scheme is None else [one_line(scheme)], stream))
     # What a worker makes is made there stage by stage.
     inside = here if here.endswith(('worker', 'workers')) else runs_in
@@ -156,7 +156,7 @@ def batch_size(stream: Any) -> int | None:
     return None
 
 
-def items_of(stream: object) -> str:
+def items_text(stream: object) -> str:
     """Return what a stream produces: examples or batches, and how many."""
     examples = safely(None, present, stream, 'produces_examples')
     count = safely(None, length_of, stream)

@@ -59,7 +59,7 @@ class Identified(NamedTuple):
     text: str
 
 
-def copied(value: object) -> tuple[Any, str]:
+def copied_with_text(value: object) -> tuple[Any, str]:
     """Return a copy of what may differ from batch to batch, and its text."""
     if value is None:
         return None, 'null'

@@ -37,7 +37,7 @@ _NOT_SHARED = 'so several workers cannot share it'
 _NOT_SHARED_INSTEAD = ('put it behind MultiProcessing', 'use num_workers=1')
 
 
-def check_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
+def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     stage = stage_of(stream)
@@ -46,7 +46,7 @@ def check_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
         ways = ', or '.join([*remedies, *instead])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
     for child in stage.inputs:
-        check_one_to_one(child, consequence, instead)
+        require_one_to_one(child, consequence, instead)
 
 
 def is_skippable(stream: StreamLike) -> bool:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fuel.epochs.encoded import Encoded, Identified, copied
+from fuel.epochs.encoded import Encoded, Identified, copied_with_text
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.runtime import runtime_of
@@ -107,7 +107,7 @@ def identified(stream: StreamLike, state: State) -> Identified:
     return _joined(
         stream, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
-            copied(state[field])
+            copied_with_text(state[field])
             for field in ('dataset', 'failed', 'leftover', 'rng')],
         [stage_of(child).identify(part) for child, part in zip(
             streams, state['children'], strict=True)])

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from fuel.epochs.encoded import Identified, copied
+from fuel.epochs.encoded import Identified, copied_with_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.state import Position, Unavailable
@@ -358,7 +358,7 @@ class Stage:
 
     def identify(self, state: State) -> Identified:
         """Return a copy of a state, with what it is a state of."""
-        return Identified(*copied(state))
+        return Identified(*copied_with_text(state))
 
     def check(self, state: Any) -> State:
         """Return a checked copy of the state of the whole pipeline."""

@@ -21,7 +21,7 @@ from fuel.schemes.iteration_scheme import (
     ShardedScheme,
     generator_of,
     num_requests_of,
-    parts_of,
+    parts_of_scheme,
     scheme_state,
 )
 from fuel.typing import SchemeLike, State, StreamLike
@@ -38,7 +38,7 @@ DAMAGE = (TypeError, ValueError, KeyError, IndexError, AttributeError,
           OverflowError, StopIteration)
 
 
-def check_state(stream: StreamLike, state: object) -> State:
+def checked_state(stream: StreamLike, state: object) -> State:
     """Return a copy of a saved state that fits a stream, every field checked,
     without what identified it."""
     if is_share_state(state):
@@ -250,7 +250,7 @@ def _is_taken_up(scheme: Any, saved: State) -> bool:
 
 def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
     """Refuse states of generators that would be read out of bounds."""
-    for part, state in zip(parts_of(scheme), saved.get('schemes', ()),
+    for part, state in zip(parts_of_scheme(scheme), saved.get('schemes', ()),
                            strict=False):
         _check_generators_in(part, state)
     rng = generator_of(scheme)

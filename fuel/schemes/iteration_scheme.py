@@ -209,7 +209,7 @@ def chooses_examples(scheme: object) -> bool:
     return bool(getattr(scheme, 'chooses_examples', True))
 
 
-def parts_of(scheme: object) -> list[SchemeLike]:
+def parts_of_scheme(scheme: object) -> list[SchemeLike]:
     """Return the schemes that a scheme is made of."""
     return list(getattr(scheme, 'schemes', ()))
 

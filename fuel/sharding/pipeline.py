@@ -16,7 +16,7 @@ from fuel.schemes.iteration_scheme import (
     chooses_examples,
     is_random_access,
     num_requests_of,
-    parts_of,
+    parts_of_scheme,
 )
 from fuel.schemes.shard import Shard
 from fuel.sharding.agreement import check_agreement
@@ -180,7 +180,7 @@ def copied(stream: Stream) -> Stream:
 def _copied_scheme(scheme: SchemeLike) -> SchemeLike:
     ours = copy.copy(scheme)
     _copy_generators(ours)
-    parts = parts_of(ours)
+    parts = parts_of_scheme(ours)
     if parts:
         vars(ours)['schemes'] = list(map(_copied_scheme, parts))
     return ours

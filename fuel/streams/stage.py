@@ -21,7 +21,7 @@ from fuel.epochs.state import (
     available,
     position_of,
 )
-from fuel.epochs.state_check import DAMAGE, check_state
+from fuel.epochs.state_check import DAMAGE, checked_state
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
@@ -322,7 +322,7 @@ class StreamStage(Stage):
     def check(self, state: Any) -> State:
         """Return a checked copy of the state of the whole pipeline."""
         with self.lock:
-            return check_state(self.stream, state)
+            return checked_state(self.stream, state)
 
     @property
     def checks_states(self) -> bool:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.encoded import Identified
 from fuel.epochs.stage import Stage, stage_of
@@ -107,7 +107,7 @@ class WorkerStage(RemoteStream, Transformer):
                  **kwargs: Any) -> None:
         positive('num_workers', num_workers)
         if num_workers > 1:
-            check_one_to_one(data_stream)
+            require_one_to_one(data_stream)
         if kwargs.get('iteration_scheme') is None:
             # A stage of the user's may not know; then this one does not.
             with suppress(ValueError):

@@ -147,11 +147,16 @@ def reachable(start, edges):
     return found
 
 
-def loose_parameters():
+def loose_parameters(packages=None):
     """Return the parameters that take anything, and the number of all.
 
     Those are annotated ``Any``, alone, optional or under another name, or not
     at all.
+
+    Parameters
+    ----------
+    packages : sequence of str, optional
+        Look at these packages. Defaults to None: all.
 
     Returns
     -------
@@ -163,6 +168,8 @@ def loose_parameters():
     loose, total = [], 0
     names = aliases_of_any()
     for module, tree in modules().items():
+        if packages is not None and folder_of(module) not in packages:
+            continue
         for function in ast.walk(tree):
             if not isinstance(
                     function, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -202,3 +209,92 @@ def takes_anything(annotation, names):
     text = re.sub(r'^Optional\[(.*)\]$|^(.*) \| None$',
                   lambda match: match.group(1) or match.group(2), text)
     return text in names
+
+
+def folder_of(module):
+    """Return the package, or module, of Fuel that a module belongs to."""
+    return '.'.join(module.split('.')[:2])
+
+
+def names_asked_for():
+    """Return the questions for an attribute by its name, by module.
+
+    Those are calls of ``hasattr`` and ``getattr`` with a name as it stands.
+    """
+    return {name: [
+        node.args[1].value for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        and node.func.id in ('hasattr', 'getattr')
+        and isinstance(node.args[1], ast.Constant)]
+        for name, tree in modules().items()}
+
+
+def private_attributes_taken():
+    """Return the private attributes that a package takes of others' objects.
+
+    What a class of the package itself has too is none.
+    """
+    taken, owners = [], {}
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            for name in names_bound(node):
+                owners.setdefault(name, set()).add(folder_of(module))
+    for module, tree in modules().items():
+        taken += [
+            f'{module} takes {node.attr}' for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and is_private(node.attr)
+            and node.attr not in NAMEDTUPLE_METHODS
+            and not is_own_object(node.value)
+            and folder_of(module) not in owners.get(
+                node.attr, {folder_of(module)})]
+    return sorted(set(taken))
+
+
+NAMEDTUPLE_METHODS = {'_replace', '_asdict', '_make', '_fields'}
+
+
+def names_bound(node):
+    """Return the names that a node of a syntax tree defines or assigns."""
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return [node.attr]
+    targets = (node.targets if isinstance(node, ast.Assign) else
+               [node.target] if isinstance(node, ast.AnnAssign) else [])
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def is_own_object(value):
+    """Return whether an expression is ``self``, ``cls`` or ``super()``."""
+    return ((isinstance(value, ast.Name) and value.id in ('self', 'cls'))
+            or (isinstance(value, ast.Call)
+            and ast.unparse(value.func) == 'super'))
+
+
+def pairs():
+    """Return the modules that name each other, for type checkers too."""
+    named = {}
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    whole = f'{node.module}.{alias.name}'
+                    found = whole if whole in modules() else node.module
+                    named.setdefault(module, set()).add(found)
+    return sorted({tuple(sorted([one, other]))
+                   for one, others in named.items() for other in others
+                   if one != other and one in named.get(other, ())})
+
+
+def homonyms():
+    """Return the public classes and functions of one name that several
+    packages define; data sets each have their own."""
+    found = {}
+    for module, tree in modules().items():
+        for node in tree.body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) \
+                    and not node.name.startswith('_'):
+                found.setdefault(node.name, set()).add(folder_of(module))
+    apart = {'fuel.converters', 'fuel.downloaders', 'fuel.bin'}
+    return sorted(name for name, folders in found.items()
+                  if len(folders) > 1 and len(folders - apart) > 1)

@@ -13,7 +13,7 @@ from ray.data.block import BlockAccessor
 
 from fuel.datasets.base import Dataset
 from fuel.epochs.pipeline import (
-    check_one_to_one, child_streams, skip)
+    require_one_to_one, child_streams, skip)
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
@@ -77,7 +77,7 @@ def map_batches(dataset: Any, pipeline: Pipeline,
     [1, 11, 21, 31, 41, 51]
     """
     names = tuple(dataset.schema().names)
-    check_one_to_one(
+    require_one_to_one(
         pipeline(_stream_of(dict.fromkeys(names), axis_labels)),
         'so it cannot be applied to each batch of Ray Data by itself', ())
     return dataset.map_batches(

@@ -10,7 +10,7 @@ import ray
 from ray import cloudpickle
 
 from fuel import config
-from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.interop.ray.actor import PipelineActor
 from fuel.interop.ray.actor_team import ActorTeam
 from fuel.interop.ray.actor_worker import ActorWorker
@@ -162,7 +162,7 @@ class RayWorkers(WorkerStage):
             If several actors cannot share the stream.
         """
         if positive('num_workers', num_workers) > 1:
-            check_one_to_one(self.data_stream)
+            require_one_to_one(self.data_stream)
         self.num_workers = num_workers
         self._next = None
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
-from fuel.epochs.pipeline import check_one_to_one, skip
+from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.interop.torch.callers import counts_passes
 from fuel.typing import EpochIterator, State, StreamLike
 from fuel.utils.lockfile import LockFile
@@ -322,7 +322,7 @@ def skip_items(iterator: Any, count: int | None) -> None:
 def _count_left(iterator: Any) -> int | None:
     """Return how many items can be left out; None if that is not known."""
     try:
-        check_one_to_one(iterator.data_stream)
+        require_one_to_one(iterator.data_stream)
         return len(iterator)
     except (TypeError, ValueError):
         return None

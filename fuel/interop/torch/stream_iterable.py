@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils.data import IterableDataset, get_worker_info
 
 from fuel import config
-from fuel.epochs.pipeline import check_one_to_one
+from fuel.epochs.pipeline import require_one_to_one
 from fuel.epochs.share_state import (
     ShareState, is_share_state, of_stream, read_share_state)
 from fuel.epochs.state import FINISHED
@@ -132,7 +132,7 @@ class StreamIterable(IterableDataset[Any]):
             self._share = Share(self._begin_here, self._read)
             return self._share
         if info.num_workers > 1:
-            check_one_to_one(self.stream)
+            require_one_to_one(self.stream)
         session = Session(info.seed - info.id, self._begun)
         if not self._register.has_begun(session, info.id):
             self._check_position()
