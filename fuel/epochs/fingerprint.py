@@ -10,7 +10,6 @@ import types
 import zlib
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy
@@ -19,12 +18,11 @@ from numpy.typing import NDArray
 from fuel.epochs.encoded import Encoded
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import Stage, stage_of
-from fuel.schemes.iteration_scheme import num_examples_of
-from fuel.schemes.iteration_scheme import ShardedScheme, generator_of
+from fuel.schemes.iteration_scheme import ShardedScheme, num_examples_of
 from fuel.schemes.shard import Shard
 from fuel.typing import State, StreamLike
 from fuel.utils import rng_state
-from fuel.utils.arguments import kept_arguments
+from fuel.utils.arguments import kept_values
 
 FORMAT = 3
 
@@ -70,30 +68,25 @@ def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:
     """Return what a fingerprint is made of.
 
     These are the sources, the share that the streams take which are read,
-    and what :func:`_values_of` returns of the stream, its scheme and its
-    data set.
+    and class, arguments and generator of the stream, its scheme and its data
+    set.
     """
-    inputs = [tuple(stage.stream.sources),
-              stage.shard_of_inputs if is_bound else None]
-    inputs += _values_of(stage.stream, stage.kept_arguments())
     scheme = stage.scheme
     if isinstance(scheme, ShardedScheme):
         # A state is that of the whole order.
         scheme = scheme.scheme
-    for owner in (scheme, stage.dataset):
+    inputs: list[Any] = [tuple(stage.stream.sources),
+                         stage.shard_of_inputs if is_bound else None]
+    for owner in (stage.stream, scheme, stage.dataset):
         if owner is None:
             inputs.append(None)
         else:
-            inputs += _values_of(owner, kept_arguments(owner))
-            inputs.append(num_examples_of(owner))
+            inputs.append(type(owner))
+            inputs += kept_values(owner)
+            inputs.append(getattr(owner, 'rng', None))
+            if owner is not stage.stream:
+                inputs.append(num_examples_of(owner))
     return inputs
-
-
-def _values_of(owner: object, kept: Mapping[str, object]) -> list[Any]:
-    """Return class, arguments and kind of generator of an object."""
-    rng = generator_of(owner)
-    return [type(owner), len(kept), *kept, *kept.values(),
-            None if rng is None else rng_state.kind_of(rng)]
 
 
 def _are_same(old: list[Any], new: list[Any]) -> bool:
@@ -133,16 +126,15 @@ def _described(inputs: list[Any]) -> State:
 
 def _describe_object(described: State, cls: type, title: str, prefix: str,
                      values: Iterator[Any]) -> None:
-    """Add what :func:`_values_of` returned of an object of a class."""
+    """Add what is known of an object of a class."""
     described[title] = name_of(cls)
-    names = list(islice(values, next(values)))
-    for name in names:
+    for name in next(values).splitlines():
         value = next(values)
         if value is not None:
             described[prefix + name] = _describe(value)
-    kind = next(values)
-    if kind is not None:
-        described[f'{prefix}rng'] = kind
+    rng = next(values)
+    if rng_state.is_generator(rng):
+        described[f'{prefix}rng'] = rng_state.kind_of(rng)
 
 
 def name_of(named: object) -> str:

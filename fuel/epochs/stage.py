@@ -206,10 +206,6 @@ class Stage:
         """Return how many items an epoch has, None if it is not known."""
         return None
 
-    def kept_arguments(self) -> Mapping[str, object]:
-        """Return what a state must fit, by name."""
-        return {}
-
     @property
     def lock(self) -> AbstractContextManager[object]:
         """Held while the attributes of the stream are used."""

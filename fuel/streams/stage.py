@@ -31,7 +31,6 @@ from fuel.sharding.planned import PlannedReader
 from fuel.sharding.share_reader import ShareReader
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
-from fuel.utils.arguments import kept_arguments
 from fuel.utils.overrides import class_hook, covers, defines_together
 
 
@@ -50,10 +49,6 @@ class StreamStage(Stage):
         """Held while the attributes of the stream are used."""
         return self.runtime.lock
 
-    def kept_arguments(self) -> Mapping[str, object]:
-        """Return what a state must fit, by name."""
-        return kept_arguments(self.stream)
-
     def num_items(self) -> int | None:
         """Return how many items an epoch of the rank has, if known."""
         if not covers(self.stream, 'num_items', ('__len__',)):
@@ -61,7 +56,7 @@ class StreamStage(Stage):
                 return len(self.stream)
             except TypeError:
                 return None
-        hook = class_hook(self.stream, 'num_items')
+        hook = class_hook(type(self.stream), 'num_items')
         count: int | None = None if hook is None else hook(self.stream)
         shard = self.own_shard
         if count is None or shard is None:
@@ -73,7 +68,7 @@ class StreamStage(Stage):
 
     def start_epoch(self) -> None:
         """Set what belongs to a new epoch."""
-        hook = class_hook(self.stream, 'start_epoch')
+        hook = class_hook(type(self.stream), 'start_epoch')
         if hook is not None:
             hook(self.stream)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import BuiltinFunctionType, WrapperDescriptorType
 from itertools import takewhile
-from typing import Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
 from fuel.utils.overrides import class_hook, is_own
@@ -95,37 +95,47 @@ parameters_of: Callable[[type], Mapping[str, inspect.Parameter]] = (
 _ATTRIBUTES = {'examples': 'indices'}
 
 
-def kept_arguments(owner: object) -> Mapping[str, object]:
-    """Return the arguments of an object that a saved state must fit, by
-    name."""
-    hook = class_hook(owner, 'kept_arguments')
-    kept: Mapping[str, object] = (
-        _kept_by_name(owner) if hook is None else hook(owner))
-    return kept
+class _Saved(NamedTuple):
+    """The arguments of a class that a state must fit.
+
+    `names`: one a line.
+    `attributes`: those that hold them, without and with an underscore.
+    """
+
+    names: str
+    attributes: tuple[tuple[str, str], ...]
 
 
-def _kept_by_name(owner: object) -> Mapping[str, object]:
-    """Return the arguments that an object keeps under their names."""
-    present = vars(owner)
-    return {name: present[attribute] if attribute in present
-            else present.get(hidden)
-            for name, attribute, hidden in _saved_arguments(type(owner))}
+def kept_values(owner: object) -> list[Any]:
+    """Return the names of the arguments that a saved state must fit, one a
+    line, and their values."""
+    cls = type(owner)
+    hook = class_hook(cls, 'kept_arguments')
+    if hook is not None and hook is not NamedArguments.kept_arguments:
+        kept = hook(owner)
+        return ['\n'.join(kept), *kept.values()]
+    # Asked of each stage at each state.
+    present, (names, attributes) = vars(owner), _saved_arguments(cls)
+    values: list[Any] = [names]
+    for name, hidden in attributes:
+        values.append(present[name] if name in present
+                      else present.get(hidden))
+    return values
 
 
-def _find_saved_arguments(cls: type) -> tuple[tuple[str, str, str], ...]:
-    """Return the arguments that a state must fit, and the attributes that
-    hold them, without and with an underscore."""
+def _find_saved_arguments(cls: type) -> _Saved:
     # A generator is described by its kind, and its state is saved.
     left_out = {'rng'}
     for base in cls.__mro__:
         if issubclass(base, NamedArguments):
             left_out.update(base.unsaved_arguments)
-    return tuple([
-        (name, _ATTRIBUTES.get(name, name), f'_{_ATTRIBUTES.get(name, name)}')
-        for name in sorted(parameters_of(cls).keys() - left_out)])
+    names = sorted(parameters_of(cls).keys() - left_out)
+    held = [_ATTRIBUTES.get(name, name) for name in names]
+    return _Saved('\n'.join(names), tuple([
+        (name, f'_{name}') for name in held]))
 
 
-_saved_arguments: Callable[[type], tuple[tuple[str, str, str], ...]] = (
+_saved_arguments: Callable[[type], _Saved] = (
     functools.lru_cache(512)(_find_saved_arguments))
 
 
@@ -184,7 +194,8 @@ class NamedArguments:
             Defaults to the attributes with the names of the arguments, but
             for those in `unsaved_arguments`. None stands for nothing.
         """
-        return _kept_by_name(self)
+        names, *values = kept_values(self)
+        return dict(zip(names.splitlines(), values, strict=True))
 
 
 def _overrides_nothing(cls: type[NamedArguments]) -> bool:

@@ -20,13 +20,17 @@ def is_own(cls: type) -> bool:
     return cls.__module__.partition('.')[0] == 'fuel'
 
 
-def class_hook(owner: object, name: str) -> Callable[..., Any] | None:
-    """Return a hook that an object's class has, None if it has none.
+def class_hook(cls: type, name: str) -> Callable[..., Any] | None:
+    """Return a hook that a class has, None if it has none.
 
     What is no function, or set on the object, means something else.
     """
-    return next((vars(cls)[name] for cls in type(owner).__mro__
-                 if name in vars(cls) and callable(vars(cls)[name])), None)
+    nearest = getattr(cls, name, None)
+    if callable(nearest):
+        hook: Callable[..., Any] = nearest
+        return hook
+    return next((vars(base)[name] for base in cls.__mro__
+                 if name in vars(base) and callable(vars(base)[name])), None)
 
 
 def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
