@@ -114,8 +114,14 @@ def kept_values(owner: object) -> list[Any]:
     if hook is not None and hook is not NamedArguments.kept_arguments:
         kept = hook(owner)
         return ['\n'.join(kept), *kept.values()]
+    return _values_by_name(owner)
+
+
+def _values_by_name(owner: object) -> list[Any]:
+    """Return the arguments that an object keeps under their names."""
     # Asked of each stage at each state.
-    present, (names, attributes) = vars(owner), _saved_arguments(cls)
+    present, (names, attributes) = (
+        vars(owner), _saved_arguments(type(owner)))
     values: list[Any] = [names]
     for name, hidden in attributes:
         values.append(present[name] if name in present
@@ -194,7 +200,7 @@ class NamedArguments:
             Defaults to the attributes with the names of the arguments, but
             for those in `unsaved_arguments`. None stands for nothing.
         """
-        names, *values = kept_values(self)
+        names, *values = _values_by_name(self)
         return dict(zip(names.splitlines(), values, strict=True))
 
 
