@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fuel.epochs.datasets import takes_requests
@@ -48,7 +48,8 @@ def _not_a_stream(dataset: object, reader: str) -> NotAStreamError:
         'iteration_scheme=...')
 
 
-def refuse_unknown_sources(sources: Any, provided: Any) -> None:
+def refuse_unknown_sources(sources: Sequence[str],
+                           provided: Sequence[str]) -> None:
     """Refuse names of sources that are not provided."""
     if isinstance(sources, str):
         raise ValueError(

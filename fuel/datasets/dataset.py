@@ -17,7 +17,7 @@ from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.iterator_requests import as_requests
 from fuel.schemes.requests import RequestIterator
 from fuel.streams import DataStream
-from fuel.typing import EpochReader
+from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
 from fuel.utils.overrides import covers
 
@@ -97,7 +97,8 @@ class Dataset(NamedArguments):
     axis_labels: Any = None
     unsaved_arguments: tuple[str, ...] = ('axis_labels', 'sources')
 
-    def __init__(self, sources: Any = None, axis_labels: Any = None,
+    def __init__(self, sources: Sequence[str] | None = None,
+                 axis_labels: AxisLabels | None = None,
                  **unknown: Never) -> None:
         if unknown:
             raise unknown_argument(type(self), unknown)
@@ -243,7 +244,7 @@ class Dataset(NamedArguments):
             stream = cls(stream, *args, **self._restrict(kwargs, stream))
         return stream
 
-    def _restrict(self, kwargs: Any, stream: Any) -> Any:
+    def _restrict(self, kwargs: dict[str, Any], stream: StreamLike) -> Any:
         """Return arguments without the sources that were not asked for.
 
         The default transformers are for all that there are.
@@ -343,7 +344,7 @@ class Dataset(NamedArguments):
         """
         return None
 
-    def filter_sources(self, data: Any) -> tuple[Any, ...]:
+    def filter_sources(self, data: Iterable[Any]) -> tuple[Any, ...]:
         """Return, out of the data of all sources, those asked for.
 
         Parameters

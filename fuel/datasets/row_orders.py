@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from fuel.typing import Indices
 from fuel.utils import Subset
 
 IndexArray: TypeAlias = NDArray[numpy.intp]
@@ -98,7 +99,7 @@ def pick(order: Order, positions: Any) -> Any:
     return slice(order.start + start, order.start + stop, step)
 
 
-def checked_subset(subset: Any) -> Any:
+def checked_subset(subset: Indices | None) -> Any:
     """Return the argument `subset`, or a slice of everything for None."""
     if subset is None:
         return slice(None)

@@ -149,7 +149,8 @@ def check_equal_lengths(names: Iterable[object], collections: Iterable[Any],
                       for name, length in lengths.items()))
 
 
-def check_range(start: Any, stop: Any, num_examples: int) -> None:
+def check_range(start: int | None, stop: int | None,
+                num_examples: int) -> None:
     """Refuse a `start` and a `stop` that do not lie within the examples."""
     first = 0 if start is None else operator.index(start)
     last = num_examples if stop is None else operator.index(stop)

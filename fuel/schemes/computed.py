@@ -1,7 +1,7 @@
 """Shuffled schemes whose order is computed from a key, not stored."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy
@@ -166,7 +166,7 @@ class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
     [49216777294, 536511286517, 983231508528]
     """
 
-    def __init__(self, examples: Any, batch_size: int, *,
+    def __init__(self, examples: int | Iterable[Any], batch_size: int, *,
                  seed: int | None = None, drop_last: bool = False) -> None:
         super().__init__(examples, batch_size)
         check_sized(self, examples)
@@ -202,7 +202,8 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     [4, 0, 2, 1, 5, 3]
     """
 
-    def __init__(self, examples: Any, *, seed: int | None = None) -> None:
+    def __init__(self, examples: int | Iterable[Any], *,
+                 seed: int | None = None) -> None:
         super().__init__(examples)
         check_sized(self, examples)
         self.set_seed(seed)

@@ -1,7 +1,7 @@
 """A scheme that shuffles block by block, whose order is computed."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy
@@ -131,8 +131,8 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
 
     """
 
-    def __init__(self, examples: Any, batch_size: int, *, block_size: int,
-                 window: int = 8, seed: int | None = None,
+    def __init__(self, examples: int | Iterable[Any], batch_size: int, *,
+                 block_size: int, window: int = 8, seed: int | None = None,
                  drop_last: bool = False) -> None:
         super().__init__(examples, batch_size)
         self.drop_last = drop_last

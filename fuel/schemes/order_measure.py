@@ -93,7 +93,7 @@ def measure_order(scheme: SchemeLike, labels: ArrayLike | None = None, *,
         if lag < len(order)})
 
 
-def measure_windows(examples: Any, *, block_size: Any,
+def measure_windows(examples: int | Iterable[Any], *, block_size: ArrayLike,
                     windows: Sequence[int], labels: ArrayLike | None = None,
                     lags: Iterable[int] = LAGS) -> dict[int, OrderMeasure]:
     """Measure how random a shuffle by blocks is, for several windows.

@@ -227,7 +227,7 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
 
     _draws_by = 'shuffle'
 
-    def __init__(self, examples: Any, batch_size: int, *,
+    def __init__(self, examples: int | Iterable[Any], batch_size: int, *,
                  sorted_indices: bool = False,
                  rng: RandomGenerator | None = None,
                  drop_last: bool = False, seed: int | None = None,
@@ -293,7 +293,7 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
 
     _draws_by = 'shuffle'
 
-    def __init__(self, examples: Any, *,
+    def __init__(self, examples: int | Iterable[Any], *,
                  rng: RandomGenerator | None = None, seed: int | None = None,
                  **unknown: Never) -> None:
         super().__init__(examples, **unknown)

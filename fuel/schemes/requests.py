@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fuel.kernels.draws import draw_order as draw_short_order
 from fuel.kernels.epoch_reader import RequestPosition
+from fuel.typing import RandomGenerator
 from fuel.utils.rng_state import is_generator
 
 
@@ -234,12 +235,12 @@ class Shuffled(Permuted):
     _order: NDArray[Any] | None
     _rng_before: Any
 
-    def _shuffle(self, indices: Sequence[Any], rng: Any) -> None:
+    def _shuffle(self, indices: Sequence[Any], rng: RandomGenerator) -> None:
         self._set_indices(indices)
         self._rng_before = _copy_of(rng)
         self._order = self._draw(rng)
 
-    def _draw(self, rng: Any) -> NDArray[Any]:
+    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
         """Return the order of the epoch: places in `indices`."""
         return draw_order(len(self.indices), rng)
 
@@ -266,7 +267,7 @@ class Shuffled(Permuted):
 class ShuffledExampleRequests(Shuffled, PermutedExamples):
     """One index after another, in shuffled order."""
 
-    def __init__(self, indices: Sequence[Any], rng: Any) -> None:
+    def __init__(self, indices: Sequence[Any], rng: RandomGenerator) -> None:
         self.num_requests = len(indices)
         self._shuffle(indices, rng)
 
@@ -278,8 +279,9 @@ class ShuffledExampleRequests(Shuffled, PermutedExamples):
 class ShuffledBatchRequests(Shuffled, PermutedBatches):
     """Lists of up to `batch_size` indices, in shuffled order."""
 
-    def __init__(self, indices: Sequence[Any], batch_size: int, rng: Any,
-                 sorted_indices: bool, drop_last: bool = False) -> None:
+    def __init__(self, indices: Sequence[Any], batch_size: int,
+                 rng: RandomGenerator, sorted_indices: bool,
+                 drop_last: bool = False) -> None:
         self.batch_size = batch_size
         self.sorted_indices = sorted_indices
         self.num_requests = num_batches(len(indices), batch_size, drop_last)
@@ -307,7 +309,7 @@ class BatchSizeRequests(RequestIterator):
         return self.batch_size
 
 
-def _copy_of(rng: Any) -> Any:
+def _copy_of(rng: RandomGenerator) -> Any:
     """Return a copy of a generator, of a RandomState its state alone."""
     if type(rng) is numpy.random.RandomState \
             and type(rng._bit_generator) is numpy.random.MT19937:
@@ -333,7 +335,7 @@ def num_batches(num_examples: int, batch_size: int,
     return -(-num_examples // batch_size)
 
 
-def draw_order(size: int, rng: Any) -> NDArray[Any]:
+def draw_order(size: int, rng: RandomGenerator) -> NDArray[Any]:
     """Return the numbers below `size` in an order drawn from `rng`.
 
     The order is the one that ``rng.shuffle`` gives a list of them.

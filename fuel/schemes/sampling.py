@@ -1,7 +1,7 @@
 """Schemes that draw: by blocks, by weights, by classes."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any, Self
 
@@ -64,8 +64,8 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
     [2, 4, 1, 3]
     """
 
-    def __init__(self, examples: Any, batch_size: int, *,
-                 block_size: Any, window: int = 8,
+    def __init__(self, examples: int | Iterable[Any], batch_size: int, *,
+                 block_size: ArrayLike, window: int = 8,
                  rng: RandomGenerator | None = None,
                  drop_last: bool = False, seed: int | None = None) -> None:
         super().__init__(examples, batch_size)
@@ -82,7 +82,8 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
         return len(self._borders) - 1
 
     @classmethod
-    def aligned(cls, dataset: Any, batch_size: int, *, source: Any = None,
+    def aligned(cls, dataset: object, batch_size: int, *,
+                source: str | None = None,
                 window: int = 8, rng: RandomGenerator | None = None,
                 drop_last: bool = False, seed: int | None = None) -> Self:
         """Return a scheme over a data set whose blocks are its chunks.
@@ -127,7 +128,7 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
     load_state_dict = load_rng_state
 
 
-def _block_borders(block_size: Any, num_examples: int,
+def _block_borders(block_size: ArrayLike, num_examples: int,
                    ) -> NDArray[numpy.intp]:
     """Return where blocks start, and where the last one ends."""
     if numpy.ndim(block_size) == 0:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fuel.schemes.requests import (PermutedBatches, Shuffled,
                                    ShuffledBatchRequests, num_batches)
+from fuel.typing import RandomGenerator
 
 #: Draws the places of an epoch with a generator.
 Draw: TypeAlias = 'Callable[[Any], NDArray[numpy.intp]]'
@@ -26,7 +27,8 @@ def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
 
 
 def draw_weighted(weights: NDArray[numpy.float64], size: int,
-                  replacement: bool, rng: Any) -> NDArray[numpy.intp]:
+                  replacement: bool, rng: RandomGenerator
+                  ) -> NDArray[numpy.intp]:
     """Draw places with given weights.
 
     Without replacement each place gets a time from an exponential
@@ -48,7 +50,7 @@ def draw_weighted(weights: NDArray[numpy.float64], size: int,
 
 
 def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
-                  rng: Any) -> NDArray[numpy.intp]:
+                  rng: RandomGenerator) -> NDArray[numpy.intp]:
     """Draw as many places of each class, one more of some."""
     share, rest = divmod(size, len(members))
     lucky = set(numpy.argsort(uniforms(rng, len(members)))[:rest].tolist())
@@ -73,14 +75,15 @@ class DrawnRequests(ShuffledBatchRequests):
     """
 
     def __init__(self, draw: Draw, num_places: int, num_examples: int,
-                 batch_size: int, rng: Any, drop_last: bool) -> None:
+                 batch_size: int, rng: RandomGenerator,
+                 drop_last: bool) -> None:
         self._draw_places = draw
         super().__init__(range(num_places), batch_size, rng,
                          sorted_indices=False)
         self.num_requests = num_batches(
             num_examples, batch_size, drop_last)
 
-    def _draw(self, rng: Any) -> NDArray[Any]:
+    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
         return self._draw_places(rng)
 
 
@@ -93,7 +96,7 @@ class BlockRequests(Shuffled, PermutedBatches):
     """
 
     def __init__(self, indices: Sequence[Any], borders: NDArray[numpy.intp],
-                 window: int, batch_size: int, rng: Any,
+                 window: int, batch_size: int, rng: RandomGenerator,
                  drop_last: bool) -> None:
         self._borders = borders
         self._window = window
@@ -105,7 +108,7 @@ class BlockRequests(Shuffled, PermutedBatches):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), '_windows': {}, '_starts': None}
 
-    def _draw(self, rng: Any) -> NDArray[Any]:
+    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
         """Return the order of the blocks, then the number."""
         drawn = uniforms(rng, len(self._borders))
         order = numpy.argsort(drawn[:-1], kind='stable')

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +14,8 @@ import numpy
 from fuel.datasets.base import Dataset
 from fuel.datasets.hdf5.file_access import FileAccess, access_to
 from fuel.datasets.hdf5.format import (
-    costliest_source, split_array, summarize)
+    Splits, costliest_source, split_array, summarize)
+from fuel.datasets.hdf5.open_files import OpenFile
 from fuel.datasets.hdf5.labels import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, provided_sources,
@@ -31,7 +33,7 @@ from fuel.schemes import SequentialExampleScheme
 from fuel.schemes.requests import RequestIterator
 from fuel.storage import Reader
 from fuel.storage.paging import BLOCK
-from fuel.typing import EpochReader
+from fuel.typing import EpochReader, Indices
 from fuel.utils import Subset, do_not_pickle_attributes
 from fuel.utils.checks import not_negative
 from fuel.utils.hdf5_errors import names_file
@@ -171,9 +173,10 @@ class H5PYDataset(Dataset):
         'cache_bytes', 'driver', 'file_or_path', 'load_in_memory',
         'sort_indices', 'subset')
 
-    def __init__(self, file_or_path: Any, which_sets: Sequence[str],
-                 subset: Any = None, load_in_memory: bool = False,
-                 driver: str | None = None, sort_indices: bool = True,
+    def __init__(self, file_or_path: str | os.PathLike[str] | h5py.File,
+                 which_sets: Sequence[str], subset: Indices | None = None,
+                 load_in_memory: bool = False, driver: str | None = None,
+                 sort_indices: bool = True,
                  cache_bytes: int | None = None,
                  storage_options: StorageOptions | None = None,
                  **kwargs: Any) -> None:
@@ -206,7 +209,7 @@ class H5PYDataset(Dataset):
             self.cache_bytes = self._selection = None
 
     @staticmethod
-    def create_split_array(split_dict: Any) -> Any:
+    def create_split_array(split_dict: Splits) -> Any:
         """Make the value of the attribute ``split``.
 
         Parameters
@@ -636,7 +639,8 @@ class H5PYDataset(Dataset):
                 self._direct = None
         return opened, kept[3]
 
-    def _direct_batches(self, opened: Any, parts: Any) -> Batches | None:
+    def _direct_batches(self, opened: OpenFile, parts: list[
+            tuple[Reader, Reader | None, Any]]) -> Batches | None:
         """Return what reads plain batches without this object.
 
         Not from a handle of the user's, who may close it, nor if a subclass

@@ -188,7 +188,8 @@ class RemoteAccess(FileAccess):
         return open_files.get_remote(self._file)
 
 
-def access_to(file_or_path: Any, driver: str | None,
+def access_to(file_or_path: str | os.PathLike[str] | h5py.File,
+              driver: str | None,
               storage_options: StorageOptions | None = None) -> FileAccess:
     """Return the access to a file given as a path, URL or open handle."""
     if isinstance(file_or_path, h5py.File):

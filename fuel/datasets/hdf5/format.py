@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import h5py
 import numpy
@@ -11,8 +11,11 @@ import numpy
 from fuel.describe.source_types import SourceType
 from fuel.utils.hdf5_errors import names_file
 
+#: For each split and source: start, stop, perhaps indices and a comment.
+Splits: TypeAlias = Mapping[str, Mapping[str, Sequence[Any]]]
 
-def split_array(split_dict: Any) -> Any:
+
+def split_array(split_dict: Splits) -> Any:
     """Make the value of the attribute ``split``; see `H5PYDataset`."""
     for split, content in split_dict.items():
         if not isinstance(content, Mapping):
@@ -67,7 +70,7 @@ def _row(split: str, source: str,
 
 
 @names_file
-def costliest_source(h5file: Any, sources: Sequence[str]) -> str:
+def costliest_source(h5file: h5py.File, sources: Sequence[str]) -> str:
     """Return the chunked source whose examples cost most to read."""
     def cost(source: str) -> tuple[bool, bool, float]:
         dataset = h5file[source]

@@ -20,7 +20,7 @@ NAME = 'NAME'
 CLASS_NAMES = 'class_names'
 
 
-def axis_labels(node: Any) -> tuple[str, ...] | None:
+def axis_labels(node: object) -> tuple[str, ...] | None:
     """Return the labels of the axes of a source."""
     if not isinstance(node, h5py.Dataset):
         return None
@@ -65,7 +65,7 @@ def own_labels(dataset: h5py.Dataset) -> tuple[str, ...]:
     return labels
 
 
-def scale(node: Any, name: str) -> h5py.Dataset | None:
+def scale(node: object, name: str) -> h5py.Dataset | None:
     """Return the dimension scale of that name on the first axis."""
     if not isinstance(node, h5py.Dataset) or not node.shape:
         return None
