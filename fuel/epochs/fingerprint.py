@@ -119,7 +119,7 @@ def _described(inputs: list[Any]) -> State:
         _describe_object(described, cls, title, f'{title} ', values)
         count = next(values)
         # NaN, of what has no end, is not equal to itself.
-        if hasattr(count, '__index__'):
+        if isinstance(count, (int, numpy.integer)):
             described[f'{title} num_examples'] = int(count)
     return described
 
@@ -137,12 +137,14 @@ def _describe_object(described: State, cls: type, title: str, prefix: str,
         described[f'{prefix}rng'] = rng_state.kind_of(rng)
 
 
-def name_of(named: object) -> str:
+def name_of(named: Any) -> str:
     """Return the qualified name of a class or a function."""
-    module = getattr(named, '__module__', None) or ''
+    if isinstance(named, numpy.ufunc):
+        return f'numpy.{named.__name__}'
+    module = named.__module__ or ''
     # A worker that is not forked imports the script under this name.
     module = '__main__' if module == '__mp_main__' else module
-    return f'{module}.{getattr(named, "__qualname__", type(named).__name__)}'
+    return f'{module}.{named.__qualname__}'
 
 
 def _describe(value: object) -> Any:

@@ -186,6 +186,12 @@ def num_requests_of(scheme: object) -> int | None:
     return count
 
 
+def is_scheme(candidate: object) -> bool:
+    """Return whether an object is an iteration scheme, of any class."""
+    return hasattr(candidate, 'get_request_iterator') and not isinstance(
+        candidate, type)
+
+
 def num_examples_of(owner: object) -> Any:
     """Return the number of examples of a scheme or a data set, None if it
     has none; a user's may be anything."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy
 
+from fuel.schemes.iteration_scheme import is_scheme
 from fuel.epochs.datasets import takes_requests
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes import (
@@ -18,8 +19,7 @@ from fuel.typing import DatasetLike
 
 def refuse_no_scheme(stream: object, scheme: object) -> None:
     """Refuse what is no iteration scheme."""
-    if scheme is None or (hasattr(scheme, 'get_request_iterator')
-                          and not isinstance(scheme, type)):
+    if scheme is None or is_scheme(scheme):
         return
     name = type(stream).__name__
     if isinstance(scheme, int) and not isinstance(scheme, bool):
@@ -42,7 +42,7 @@ def refuse_positional(stream: object, arguments: tuple[object, ...]) -> None:
     name, value = type(stream).__name__, arguments[0]
     if isinstance(value, int):
         written = f'batch_size={value!r}'
-    elif hasattr(value, 'get_request_iterator'):
+    elif is_scheme(value):
         written = f'iteration_scheme={type(value).__name__}(...)'
     else:
         written = '...=...'
