@@ -99,11 +99,12 @@ class _Saved(NamedTuple):
     """The arguments of a class that a state must fit.
 
     `names`: one a line.
-    `attributes`: those that hold them, without and with an underscore.
+    `attributes`: those that hold them, without and with an underscore, and
+        what the class has for objects that hold none, such as old pickles.
     """
 
     names: str
-    attributes: tuple[tuple[str, str], ...]
+    attributes: tuple[tuple[str, str, object], ...]
 
 
 def kept_values(owner: object) -> list[Any]:
@@ -123,9 +124,9 @@ def _values_by_name(owner: object) -> list[Any]:
     present, (names, attributes) = (
         vars(owner), _saved_arguments(type(owner)))
     values: list[Any] = [names]
-    for name, hidden in attributes:
+    for name, hidden, default in attributes:
         values.append(present[name] if name in present
-                      else present.get(hidden))
+                      else present.get(hidden, default))
     return values
 
 
@@ -137,8 +138,11 @@ def _find_saved_arguments(cls: type) -> _Saved:
             left_out.update(base.unsaved_arguments)
     names = sorted(parameters_of(cls).keys() - left_out)
     held = [_ATTRIBUTES.get(name, name) for name in names]
+    defaults = [getattr(cls, name, None) for name in held]
     return _Saved('\n'.join(names), tuple([
-        (name, f'_{name}') for name in held]))
+        (name, f'_{name}',
+         default if isinstance(default, (bool, int, float, str)) else None)
+        for name, default in zip(held, defaults, strict=True)]))
 
 
 _saved_arguments: Callable[[type], _Saved] = (

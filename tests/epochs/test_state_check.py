@@ -312,6 +312,16 @@ def test_state_of_a_users_stage_fits_whatever_its_arguments_are_called(
     stage_with(name, loaded, (name,)).load_state_dict(state)
 
 
+def test_argument_that_an_old_pickle_lacks_is_that_of_the_class():
+    """A state fits the same scheme, built now."""
+    old = ShuffledScheme(12, 5)
+    del old.drop_last
+    state = numbers(old).state_dict()
+    numbers(ShuffledScheme(12, 5)).load_state_dict(state)
+    with pytest.raises(StateMismatchError, match='drop_last was False'):
+        numbers(ShuffledScheme(12, 5, drop_last=True)).load_state_dict(state)
+
+
 class Share(SequentialScheme):
     """A scheme of a user's."""
 
