@@ -169,11 +169,11 @@ class Configuration:
             raise ConfigurationError(self._how_to_set(key))
         try:
             return setting['type'](value)
-        except RuntimeError as error:
+        except RuntimeError:
             raise ConfigurationError(
                 f'{self._how_to_set(key)}. Its default is in the home '
                 f'directory, of which nothing is known here: neither HOME is '
-                f'set nor has the user a name') from error
+                f'set nor has the user a name') from None
         except (TypeError, ValueError, OverflowError) as error:
             raise ConfigurationError(
                 f'the setting {key!r} cannot be {reprlib.repr(value)} '

@@ -1,6 +1,7 @@
 """The settings: four places for a value, and their order."""
 import contextlib
 import copy
+import json
 import logging
 import os
 import pickle
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import fuel
 from fuel import config
-from fuel.bin import fuel_convert
+from fuel.bin import fuel_convert, fuel_info
 from fuel.config_parser import (
     Configuration,
     ConfigurationError,
@@ -490,8 +491,9 @@ def test_folder_in_an_unknown_home_is_an_error_that_says_what_to_set(
         key, no_home):
     """It names the variable; what is set is used."""
     with pytest.raises(ConfigurationError, match=(
-            f'FUEL_{key.upper()}.*neither HOME is set')):
+            f'FUEL_{key.upper()}.*neither HOME is set')) as caught:
         getattr(config, key)
+    assert caught.value.__suppress_context__  # no traceback of platformdirs
     setattr(config, key, '/a')
     assert getattr(config, key) in ('/a', ['/a'])
     setattr(config, key, '~/a')
@@ -510,3 +512,16 @@ def test_commands_without_a_home_say_what_to_set(no_home, tmp_path, capsys):
     assert not fuel_convert.main([
         'csv', '-d', str(tmp_path), '-o', str(tmp_path), 'iris.csv'])
     assert 'not in the data path' in capsys.readouterr().err
+
+
+def test_settings_without_a_home_are_shown(no_home, capsys, monkeypatch):
+    """Those in an unknown folder have no value; wrong ones are errors."""
+    assert not fuel_info.main(['--config', '--json'])
+    found = json.loads(capsys.readouterr().out)
+    assert set(config.config) == set(found)
+    assert found['data_path'] == {'value': None, 'origin': 'default'}
+    assert 'float64' == found['floatX']['value']
+    monkeypatch.setenv('FUEL_NUM_THREADS', 'many')
+    with pytest.raises(SystemExit, match='2'):
+        fuel_info.main(['--config'])
+    assert 'num_threads' in capsys.readouterr().err

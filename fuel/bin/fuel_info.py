@@ -18,6 +18,7 @@ from fuel.bin.parsers import CommandParser
 from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
 from fuel.datasets.hdf5.open_files import open_hdf5
+from fuel.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -244,10 +245,14 @@ def _settings(as_json: bool) -> str:
 
 
 def _value(name: str) -> object:
-    """Return the value of a setting, None if it has none."""
-    if config.origin(name) == 'not set':
-        return None
-    return getattr(config, name)
+    """Return the value of a setting, None if it has none, as where its
+    default is in a home directory that is not known."""
+    try:
+        return getattr(config, name)
+    except ConfigurationError:
+        if config.origin(name) in ('not set', 'default'):
+            return None
+        raise
 
 
 def make_parser() -> CommandParser:

@@ -149,11 +149,12 @@ class FileWatch:
             raise DamagedFileError(
                 f'{self.path} had {self.size} bytes when it was opened and '
                 f'has {state[0]} now: it was cut or overwritten while in '
-                f'use; restore it and open the data set again')
+                f'use; restore it and make the data set again')
         raise DamagedFileError(
             f'{self.path} was written to while it was in use, so old and '
-            f'new rows would be mixed: open the data set again (to replace '
-            f'a file in use, rename the new one onto it)')
+            f'new rows would be mixed: begin another epoch, or make the data '
+            f'set again (to replace a file in use, rename the new one onto '
+            f'it)')
 
     def is_current(self) -> bool:
         """Return whether the path leads to this file in this state."""

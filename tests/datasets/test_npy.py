@@ -287,6 +287,25 @@ def test_file_that_changes_in_the_middle_of_an_epoch_raises(tmp_path):
         list(epoch)
 
 
+@pytest.mark.parametrize('again', ['another epoch', 'make the data set'])
+def test_rows_of_a_file_that_changed_are_an_error_that_says_what_helps(
+        again, tmp_path):
+    """Outside of an epoch, until an epoch begins or there is a new data
+    set."""
+    path = tmp_path / 'x.npy'
+    numpy.save(path, numpy.zeros(1000))
+    dataset = NPYDataset(path)
+    list(epoch_of(dataset))
+    numpy.save(path, numpy.ones(1000))
+    with pytest.raises(DamagedFileError, match=again):
+        dataset[:2]
+    if again == 'another epoch':
+        list(epoch_of(dataset))
+    else:
+        dataset = NPYDataset(path)
+    assert_array_equal(dataset[:2][0], [1, 1])
+
+
 def test_archive_that_lacks_a_source_later_is_told(tmp_path):
     """When the next epoch begins."""
     path = tmp_path / 'data.npz'

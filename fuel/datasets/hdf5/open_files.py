@@ -77,7 +77,8 @@ class OpenFile:
         if self._is_outdated:
             raise DamagedFileError(
                 f'{self.path} was overwritten while it was in use, so old '
-                f'and new rows would be mixed: open the data set again')
+                f'and new rows would be mixed: begin another epoch, or make '
+                f'the data set again')
 
     def retire(self) -> None:
         """Close a file that was overwritten: a new handle would share what
