@@ -493,7 +493,7 @@ def test_folder_in_an_unknown_home_is_an_error_that_says_what_to_set(
     with pytest.raises(ConfigurationError, match=(
             f'FUEL_{key.upper()}.*neither HOME is set')) as caught:
         getattr(config, key)
-    assert caught.value.__suppress_context__  # no traceback of platformdirs
+    assert caught.value.__cause__ is None  # no traceback of platformdirs
     setattr(config, key, '/a')
     assert getattr(config, key) in ('/a', ['/a'])
     setattr(config, key, '~/a')
