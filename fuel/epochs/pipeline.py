@@ -19,7 +19,7 @@ def child_streams(stream: object) -> list[StreamLike]:
 
 def length_of(stream: object) -> int | None:
     """Return how many items an epoch of a stream has, None if not known."""
-    return stage_of(stream).num_items()
+    return stage_of(stream).length()
 
 
 class SourceExamples(NamedTuple):

@@ -18,7 +18,8 @@ from fuel.epochs.state import Position, Unavailable
 from fuel.epochs.traits import Traits, traits_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
-from fuel.schemes.iteration_scheme import batch_size_of, shard_of
+from fuel.schemes.iteration_scheme import ShardedScheme, batch_size_of
+from fuel.schemes.iteration_scheme import shard_of
 from fuel.schemes.shard import Shard
 from fuel.typing import (
     AxisLabels,
@@ -139,11 +140,8 @@ class Stage:
     @property
     def shard_of_inputs(self) -> Shard | None:
         """The share that the streams take which it reads, if they do."""
-        for stream in self.inputs:
-            found = stage_of(stream).shard
-            if found is not None:
-                return found
-        return None
+        shards = (stage_of(stream).shard for stream in self.inputs)
+        return next(filter(None, shards), None)
 
     @property
     def bound_shard(self) -> Shard | None:
@@ -153,10 +151,9 @@ class Stage:
     @property
     def can_plan(self) -> bool:
         """Whether it can make any of its items from indices (bool)."""
-        return bool(
-            getattr(self.stream, 'can_plan', False)
-            and covers(self.stream, 'open_plan', (
-                'get_data', 'get_leftover', 'get_epoch_iterator')))
+        return bool(getattr(self.stream, 'can_plan', False) and covers(
+            self.stream, 'open_plan',
+            ('get_data', 'get_leftover', 'get_epoch_iterator')))
 
     def copy(self) -> Any:
         """Return a copy of the stream, which has no epoch."""
@@ -178,6 +175,9 @@ class Stage:
 
     def share_in_order(self, shard: Shard) -> None:
         """Take a rank's share of its own items, which are read in order."""
+        if self.scheme is not None:
+            self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
+            return
         raise TypeError(
             f'{self.name} cannot be sharded: it has neither an iteration '
             'scheme nor a stream that it reads')
@@ -205,6 +205,10 @@ class Stage:
     def num_items(self) -> int | None:
         """Return how many items an epoch has, None if it is not known."""
         return None
+
+    def length(self) -> int | None:
+        """Return how many items a stage above reads, None if not known."""
+        return self.num_items()
 
     @property
     def lock(self) -> AbstractContextManager[object]:
@@ -263,9 +267,8 @@ class Stage:
 
     def open_items(self, epoch: Epoch) -> EpochReader:
         """Open the reader of all items of an epoch."""
-        opener: Callable[[Epoch], EpochReader | None] | None = getattr(
-            self.stream, 'open_reader', None)
-        reader = None if opener is None else opener(epoch)
+        opener = getattr(self.stream, 'open_reader', None)
+        reader: EpochReader | None = None if opener is None else opener(epoch)
         return BoundStageReader(epoch, self.stream) if reader is None else (
             reader)
 

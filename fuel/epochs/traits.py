@@ -39,15 +39,20 @@ def traits_of(stream: Any) -> Traits:
     """Return the traits of a stream, as its class declares them."""
     one_to_one = covers(stream, 'one_to_one', ('get_data',)) and bool(
         stream.one_to_one)
-    draws: Draws = 'no'
-    if is_generator(getattr(stream, 'rng', None)):
-        draws = 'by_seed' if getattr(
-            stream, 'draws_by_seed', False) else 'in_order'
+    draws = draws_of(stream)
     pure = declares(stream, 'pure') and draws == 'no'
     return Traits(
         one_to_one, one_to_one and declares(stream, 'keeps_rows'), not pure,
         pure, draws, bool(getattr(stream, 'can_go_back', True)),
         keeps_of(stream))
+
+
+def draws_of(stream: Any) -> Draws:
+    """Return whether a stream draws from a generator, and how."""
+    if not is_generator(getattr(stream, 'rng', None)):
+        return 'no'
+    return 'by_seed' if getattr(
+        stream, 'draws_by_seed', False) else 'in_order'
 
 
 def keeps_of(stream: object) -> frozenset[str]:

@@ -11,6 +11,7 @@ import copy
 from typing import TypeVar
 
 from fuel.epochs.stage import Stage, stage_of
+from fuel.epochs.traits import draws_of
 from fuel.schemes.iteration_scheme import (
     batch_size_of,
     chooses_examples,
@@ -45,7 +46,7 @@ def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
 
 def check_draws(stream: StreamLike) -> None:
     """Refuse stages that draw from what was drawn before."""
-    if stage_of(stream).traits.draws == 'in_order':
+    if draws_of(stream) == 'in_order':
         raise ValueError(
             f'the stage {type(stream).__name__} draws from rng, so what it '
             'draws depends on the batches before, which other ranks have: '

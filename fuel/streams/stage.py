@@ -24,14 +24,20 @@ from fuel.epochs.state import (
 from fuel.epochs.state_check import DAMAGE, checked_state
 from fuel.exceptions import StateMismatchError
 from fuel.kernels.epoch_iterator import EpochIterator
-from fuel.schemes.iteration_scheme import ShardedScheme, scheme_state
+from fuel.schemes.iteration_scheme import scheme_state
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.pipeline import check_draws
 from fuel.sharding.planned import PlannedReader
 from fuel.sharding.share_reader import ShareReader
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
-from fuel.utils.overrides import class_hook, covers, defines_together
+from fuel.utils.overrides import (
+    class_hook,
+    covers,
+    defines_together,
+    is_default,
+    is_original,
+)
 
 
 class StreamStage(Stage):
@@ -50,12 +56,10 @@ class StreamStage(Stage):
         return self.runtime.lock
 
     def num_items(self) -> int | None:
-        """Return how many items an epoch of the rank has, if known."""
-        if not covers(self.stream, 'num_items', ('__len__',)):
-            try:
-                return len(self.stream)
-            except TypeError:
-                return None
+        """Return how many items an epoch of the rank has, if known.
+
+        A user's `__len__` is not asked, since it may ask the stream itself.
+        """
         hook = class_hook(type(self.stream), 'num_items')
         count: int | None = None if hook is None else hook(self.stream)
         shard = self.own_shard
@@ -65,6 +69,15 @@ class StreamStage(Stage):
             return num_of_rank(count, shard)
         # A last batch that is short may be left out.
         return count if shard.uneven == 'pad' else None
+
+    def length(self) -> int | None:
+        """Return how many items a stage above reads, None if not known."""
+        if covers(self.stream, 'num_items', ('__len__',)):
+            return self.num_items()
+        try:
+            return len(self.stream)
+        except TypeError:
+            return None
 
     def start_epoch(self) -> None:
         """Set what belongs to a new epoch."""
@@ -92,11 +105,9 @@ class StreamStage(Stage):
                 f'the items of {self.name} come of streams in which no item '
                 'is known without those before it, so ranks would put other '
                 'items together: shard the streams before')
-        if self.scheme is not None:
-            self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
-            return
-        if self.dataset is None:
+        if self.scheme is not None or self.dataset is None:
             super().share_in_order(shard)
+            return
         source = f'the {type(self.dataset).__name__} that {self.name} reads'
         if shard.splits:
             raise ValueError(
@@ -257,8 +268,8 @@ class StreamStage(Stage):
         return (not kept.keys() - {'child_epoch_iterator', 'data_state'}
                 and kept.get('data_state') is None
                 and self.generator is None
-                and covers(self.stream, 'must_override',
-                           ('get_leftover', 'get_child_position')))
+                and is_default(self.stream, 'get_leftover')
+                and is_default(self.stream, 'get_child_position'))
 
     def state(self) -> State:
         """Return its state, without what it is a state of."""
@@ -273,8 +284,7 @@ class StreamStage(Stage):
 
     def _check_not_started(self) -> None:
         """Refuse to call an epoch not started that nothing is known of."""
-        if not covers(self.stream, 'start_epoch', (
-                'get_epoch_iterator',)) and any(
+        if not is_original(self.stream, 'get_epoch_iterator') and any(
                 stage_of(child).has_begun for child in self.inputs):
             raise TypeError(
                 f'{self.name} overrides get_epoch_iterator() with one that '
@@ -349,7 +359,7 @@ class StreamStage(Stage):
     @property
     def keeps_leftovers(self) -> bool:
         """Whether it takes up left-overs (bool)."""
-        return not covers(self.stream, 'must_override', ('set_leftover',))
+        return not is_default(self.stream, 'set_leftover')
 
 
 def _with_failures(state: State, child: EpochIterator) -> State:
