@@ -7,7 +7,6 @@ import numpy
 import pytest
 
 from fuel.datasets import H5PYDataset, IndexableDataset
-from fuel.datasets.hdf5 import in_memory
 from fuel.datasets.vocabulary import build_vocabulary
 from fuel.streams import DataStream
 from fuel.transformers.label_encoding import fit_label_encoding
@@ -117,7 +116,7 @@ def test_vocabularies_show_how_far_they_are(at_once, capsys, tmp_path):
 def test_reading_into_memory_shows_how_far_it_is(
         at_once, capsys, tmp_path, monkeypatch, order):
     """Large sources are read in parts, which make the same whole."""
-    monkeypatch.setattr(in_memory, 'PART', 100)
+    monkeypatch.setattr('fuel.datasets.hdf5.dataset.PART', 100)
     rows = numpy.arange(120).reshape(40, 3)
     path = tmp_path / 'data.hdf5'
     with h5py.File(path, 'w') as file:
