@@ -48,6 +48,8 @@ class ToBytes(SourcewiseTransformer):
 
     pure = True
     keeps_rows = True
+    # Of other sources all that is known stays.
+    keeps = frozenset[str]()
 
     def __init__(self, stream: StreamLike, **kwargs: Any) -> None:
         kwargs.setdefault('produces_examples', stream.produces_examples)

@@ -351,3 +351,12 @@ def test_pixels_that_are_no_numbers_are_drawn_as_the_darkest():
     """Of the others, the lowest is black and the highest is white."""
     image = numpy.array([[numpy.nan, 1], [3, -numpy.inf]])
     assert [[0, 0], [255, 0]] == pixels(image).tolist()
+
+
+@pytest.mark.parametrize(('name', 'source'), [
+    ('Mix', 'y'), ('ToBytes', 'y'), ('MinimumImageDimensions', 'number'),
+    ('RandomResizedCrop', 'number')])
+def test_types_are_shown_that_a_stage_leaves(name, source, files):
+    """Although the class makes data of other sources, or of several."""
+    stream = pipelines.build(name, files)
+    assert f'{source} int64 (4,)' in repr(stream).splitlines()[0]

@@ -96,6 +96,7 @@ class ImagesFromBytes(ImageStage):
     ((3, 3, 4), array([255,   0,   0], dtype=uint8))
     """
 
+    keeps_rows = True
     num_skipped = 0
 
     def __init__(self, data_stream: StreamLike, color_mode: str | None = 'RGB',

@@ -61,6 +61,8 @@ class MinimumImageDimensions(ImageStage):
 
     pure = True
     keeps_rows = True
+    # Of other sources all that is known stays.
+    keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, minimum_shape: Sequence[int],
                  resample: str = 'nearest', **kwargs: Any) -> None:

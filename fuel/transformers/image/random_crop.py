@@ -78,6 +78,8 @@ class RandomFixedSizeCrop(RandomTransformer, ImageStage):
     [[[1, 2], [5, 6]]]
     """
 
+    keeps_rows = True
+
     def __init__(self, data_stream: StreamLike, window_shape: Sequence[int],
                  stack: bool = False, rng: RandomGenerator | None = None,
                  seed: int | None = None, **kwargs: Any) -> None:
@@ -210,6 +212,10 @@ class RandomResizedCrop(SeededTransformer, FixedSizeStage):
     >>> next(crops.get_epoch_iterator())[0].shape
     (3, 8, 8)
     """
+
+    keeps_rows = True
+    # Of other sources all that is known stays.
+    keeps = frozenset[str]()
 
     def __init__(self, data_stream: StreamLike, shape: Sequence[int],
                  scale: Sequence[float] = (.08, 1.),

@@ -15,6 +15,7 @@ from fuel.epochs.state import as_state, position_of
 from fuel.kernels.mixing import MixReader
 from fuel.schemes.mixing import MixingScheme
 from fuel.epochs.pipeline import length_of
+from fuel.transformers.base import ALL
 from fuel.transformers.mixture.position import Mixture, Stop
 from fuel.transformers.mixture.reader import Finish, MixtureReader
 from fuel.transformers.mixture.sharing import (
@@ -141,6 +142,7 @@ class Mix(SharedMixture):
     """
 
     __fuel_stage__ = MixStage
+    keeps = ALL
 
     def __init__(self, data_streams: Streams, weights: Weights | None = None,
                  *, stop: Stop = 'first', epoch_size: int | None = None,

@@ -1,0 +1,24 @@
+"""Stages of which a rank reads its rows alone."""
+import pytest
+from support import pipelines
+
+from fuel.sharding.pipeline import can_seek_rows
+from fuel.transformers import Unpack
+
+
+@pytest.mark.parametrize('name', [
+    'ImagesFromBytes', 'Resize', 'CenterCrop', 'RandomFixedSizeCrop seeded',
+    'RandomResizedCrop', 'RandomHorizontalFlip', 'Normalize'])
+def test_rank_makes_its_images_alone(name, tmp_path):
+    """Row for row a batch is made of that below."""
+    stream = pipelines.build(name, tmp_path)
+    assert can_seek_rows(stream)
+    examples = [list(Unpack(stream).shard(rank, 2).get_epoch_iterator())
+                for rank in range(2)]
+    assert [pipelines.N // 2] * 2 == list(map(len, examples))
+
+
+def test_images_may_not_be_skipped_by_rows(tmp_path):
+    """Where some are left out, rows are others."""
+    assert not can_seek_rows(pipelines.build(
+        'ImagesFromBytes skipping', tmp_path))
