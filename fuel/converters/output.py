@@ -19,6 +19,7 @@ from fuel.converters._failsafe_file import Sink
 from fuel.converters.raw.files import Digests, Folder
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
+from fuel.utils.disk import allocated
 
 INPUTS_ATTRIBUTE = 'fuel_convert_inputs'
 # Of a chunk, if there is a compression and no size was chosen.
@@ -122,8 +123,8 @@ class _DiskSpace:
 
     def _room(self) -> int:
         """Return how long the file may get."""
-        used = getattr(os.stat(self._path), 'st_blocks', 0) * 512
-        return used + shutil.disk_usage(os.path.dirname(self._path)).free
+        return allocated(os.stat(self._path)) + shutil.disk_usage(
+            os.path.dirname(self._path)).free
 
     def _full(self, size: int) -> OSError:
         size = max(size, self._promised)

@@ -20,17 +20,19 @@ import re
 import shutil
 import stat
 import struct
+import sys
 import threading
 import weakref
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fuel.config_parser import config
 from fuel.remote.page_table import Run
+from fuel.utils.disk import allocated
 from fuel.utils.forks import Step, at_fork, for_each
+from fuel.utils.lockfile import NO_FOLLOW
 from fuel.utils.seams import fault_point
 
 try:
@@ -46,7 +48,7 @@ FORMAT = 1
 # Names of entries. Nothing else in the folder is ever touched.
 _ENTRY = re.compile('[0-9a-f]{32}-[0-9a-f]{32}')
 # A link in an entry is none of ours, so nothing is written where it leads.
-_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0)
+_FLAGS = os.O_RDWR | os.O_CREAT | NO_FOLLOW
 # Bytes of an index that is read, and processes that may write each page to it
 # at once. A larger one would fill the memory.
 LARGEST_INDEX, _SHARERS = 1 << 16, 16
@@ -65,9 +67,8 @@ class Record(Run):
 
 def digest(*parts: object) -> str:
     """Return a name for something."""
-    text = '\0'.join(map(str, parts))
-    return hashlib.sha256(text.encode('utf-8', 'surrogateescape')
-                          ).hexdigest()[:32]
+    text = '\0'.join(map(str, parts)).encode('utf-8', 'surrogateescape')
+    return hashlib.sha256(text).hexdigest()[:32]
 
 
 @fault_point('cache write')
@@ -308,7 +309,7 @@ at_fork(Step.OWNERSHIP, in_child=for_each(_all, DiskCache.start_in_child))
 
 def _check_own(folder: Path) -> None:
     """Refuse a folder in which another user could have put any data."""
-    if not hasattr(os, 'geteuid'):
+    if sys.platform == 'win32':
         return
     status = folder.stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o022:
@@ -372,8 +373,7 @@ def _disk_usage(folder: Path) -> int:
     total = 0
     for name in ('data', 'index'):
         with contextlib.suppress(OSError):
-            status: Any = (folder / name).stat()
-            total += getattr(status, 'st_blocks', status.st_size // 512) * 512
+            total += allocated((folder / name).stat())
     return total
 
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import bisect
 import mmap
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from fuel.remote.page_table import Run, by_first, overlapping
 
 _RESERVE = getattr(mmap, 'MAP_NORESERVE', 0)
-_CAN_EVICT = hasattr(mmap, 'MADV_DONTNEED')
-_SMALL_PAGES = getattr(mmap, 'MADV_NOHUGEPAGE', None)
 
 
 def map_file(descriptor: int | None, size: int) -> mmap.mmap:
@@ -25,9 +24,9 @@ def map_file(descriptor: int | None, size: int) -> mmap.mmap:
         flags |= mmap.MAP_ANONYMOUS
     memory = mmap.mmap(-1 if descriptor is None else descriptor, size,
                        flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-    if _SMALL_PAGES is not None:
+    if sys.platform == 'linux':
         # Otherwise a few bytes in a hole would take two megabytes.
-        memory.madvise(_SMALL_PAGES)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
     return memory
 
 
@@ -93,7 +92,7 @@ class Resident:
     def evict(self) -> list[Extent]:
         """Let go of what exceeds the budget; return it."""
         excess = self.used_bytes - self.budget
-        if excess <= 0 or not _CAN_EVICT:
+        if excess <= 0 or sys.platform == 'win32':
             return []
         excess += self.budget // SHARE
         held = {extent.first for hold in self.holds

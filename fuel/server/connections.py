@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuel.server.ledger import RANK
+from fuel.transport.segment import HAS_MEMFD
 from fuel.transport.slots import Slot, SlotPool, align
 from fuel.typing import StreamLike
 from fuel.wire.encoding import Buffers
@@ -90,7 +91,7 @@ class ClientConnection:
 
     def make_probe(self) -> Any:
         """Return what a client on this host can open, for the welcome."""
-        if not self._wants_memory or not hasattr(os, 'memfd_create'):
+        if not self._wants_memory or not HAS_MEMFD:
             return None
         self._probe, self._secret = make_probe()
         return {'pid': os.getpid(), 'descriptor': self._probe.descriptor,

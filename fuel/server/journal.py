@@ -22,6 +22,7 @@ from fuel.exceptions import ServerError
 from fuel.server.checkpoints import Steps
 from fuel.server.ledger import SHARINGS, Account, Event, Ledger, Recorder
 from fuel.typing import State
+from fuel.utils.lockfile import NO_FOLLOW
 from fuel.wire.header import WireError
 from fuel.wire.index_sets import from_ranges
 
@@ -284,7 +285,7 @@ class Journal:
         try:
             descriptor = os.open(
                 temporary, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-                | os.O_CLOEXEC | getattr(os, 'O_NOFOLLOW', 0), 0o600)
+                | os.O_CLOEXEC | NO_FOLLOW, 0o600)
             try:
                 if lockf is not None:
                     lockf(descriptor, LOCK_EX | LOCK_NB)

@@ -17,8 +17,8 @@ SLAB = 4 << 20
 MOST = 256
 # Not shared with a child made by a fork, which writes chunks of its own.
 PRIVATE: dict[str, int] = (
-    {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS}
-    if hasattr(mmap, 'MAP_PRIVATE') else {})
+    {} if sys.platform == 'win32'
+    else {'flags': mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS})
 
 
 def _count_alone() -> int:

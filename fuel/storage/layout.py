@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-import os
 import re
+import sys
 from typing import Any, NamedTuple
 
 import h5py
@@ -152,7 +152,7 @@ def obstacle_of_file(dataset: h5py.Dataset) -> str:
         return ''
     if file.get_access_plist().get_driver() != h5py.h5fd.SEC2:
         return 'the file is read through another driver than the plain one'
-    if not hasattr(os, 'pread'):
+    if sys.platform == 'win32':
         return 'the platform cannot read at a position'
     return ''
 

@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import mmap
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,9 @@ from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 
+_READ = os.O_RDONLY
+if sys.platform == 'win32':
+    _READ |= os.O_BINARY
 _lock = threading.Lock()
 # Remote files, under the names that HDF5 knows them by.
 _attached: weakref.WeakValueDictionary[bytes, RemoteBytes] = (
@@ -59,7 +63,7 @@ def raw_file_at(path: str) -> FileBytes:
     """Return the file that a path leads to, local or remote."""
     if isinstance(path, RemotePath):
         return path.open()
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, 'O_BINARY', 0))
+    descriptor = os.open(path, _READ)
     try:
         return _shared(path, descriptor)
     finally:
@@ -84,7 +88,7 @@ def settled_identity(descriptor: int) -> tuple[int, ...]:
     """
     while True:
         identity = identity_of(os.fstat(descriptor))
-        if hasattr(os, 'SEEK_DATA'):
+        if sys.platform == 'linux':
             with contextlib.suppress(OSError):
                 # Not the end of the file: the place is the caller's.
                 place = os.lseek(descriptor, 0, os.SEEK_CUR)

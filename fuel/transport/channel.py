@@ -25,8 +25,7 @@ _CHUNK = 1 << 16
 
 def check_shared_memory(user: str) -> None:
     """Refuse a system whose processes cannot share memory by descriptors."""
-    if not (hasattr(socket, 'AF_UNIX') and hasattr(socket, 'send_fds')
-            and hasattr(select, 'poll')):
+    if not (hasattr(socket, 'send_fds') and hasattr(select, 'poll')):
         raise NotImplementedError(
             f'{user} needs Unix sockets that pass file descriptors between '
             f'processes, which {sys.platform} does not have: read the data '

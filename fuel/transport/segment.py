@@ -3,11 +3,15 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 import tempfile
 from contextlib import suppress
 
 # Both sides of a segment fault its pages in at once, not one by one.
-_FLAGS = getattr(mmap, 'MAP_SHARED', 1) | getattr(mmap, 'MAP_POPULATE', 0)
+_FLAGS = 0 if sys.platform == 'win32' else (
+    mmap.MAP_SHARED | getattr(mmap, 'MAP_POPULATE', 0))
+#: Whether a system has memory that is a file without a name.
+HAS_MEMFD = hasattr(os, 'memfd_create')
 
 _NAME = 'fuel-segment'
 
@@ -58,7 +62,7 @@ class Segment:
 
 
 def _create_descriptor() -> int:
-    if hasattr(os, 'memfd_create'):
+    if HAS_MEMFD:
         return os.memfd_create(
             _NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     # No anonymous memory here: a file that nobody else can open.

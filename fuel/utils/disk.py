@@ -1,8 +1,17 @@
 """Folders and the space on their disk."""
 import os
 import shutil
+import sys
 
 __all__ = ['check_enough_space', 'disk_usage', 'safe_mkdir']
+
+
+def allocated(status: os.stat_result) -> int:
+    """Return how many bytes of the disk a file takes; its length, where the
+    system does not report it."""
+    if sys.platform == 'win32':
+        return status.st_size
+    return status.st_blocks * 512
 
 
 def disk_usage(path: str) -> tuple[int, int]:

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 # How often to look whether a lock is free, in seconds.
 INTERVAL = 0.05
+# Refuses to open a symbolic link, where the system can.
+NO_FOLLOW = 0 if sys.platform == 'win32' else os.O_NOFOLLOW
 
 
 class LockFile:
@@ -38,8 +40,7 @@ class LockFile:
     def try_acquire(self) -> bool:
         """Lock the file if it is free; return whether it was."""
         descriptor = os.open(
-            self.path,
-            os.O_RDWR | os.O_CREAT | getattr(os, 'O_NOFOLLOW', 0), 0o666)
+            self.path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o666)
         locked = False
         try:
             # A file that was removed meanwhile guards nothing any more.
