@@ -185,6 +185,7 @@ def _serve(parser: argparse.ArgumentParser,
     from zmq import ZMQError
 
     from fuel.server.start import end_with_supervisor, start_server
+    from fuel.workers.remote_errors import notes_of
     if options.supervised is not None:
         end_with_supervisor(options.supervised)
     try:
@@ -198,7 +199,7 @@ def _serve(parser: argparse.ArgumentParser,
               'a free one, or a --host of this machine', file=sys.stderr)
         return 1
     except (OSError, ValueError, NotImplementedError) as error:
-        notes = ' '.join(getattr(error, '__notes__', []))
+        notes = ' '.join(notes_of(error))
         print(f'fuel-server: {error} {notes}'.rstrip(), file=sys.stderr)
         return 1
     return 0

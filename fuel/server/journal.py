@@ -25,6 +25,7 @@ from fuel.typing import State
 from fuel.utils.lockfile import NO_FOLLOW
 from fuel.wire.header import WireError
 from fuel.wire.index_sets import from_ranges
+from fuel.workers.remote_errors import notes_of
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, lockf
@@ -303,8 +304,7 @@ class Journal:
         self._limit = max(_SMALL, _GROWTH * self._size)
 
     def _failure(self, error: OSError) -> ServerError:
-        notes = ''.join(f' ({note})' for note in
-                        getattr(error, '__notes__', ()))
+        notes = ''.join(f' ({note})' for note in notes_of(error))
         return ServerError(
             f'the journal {self.path} cannot be written: {error}{notes}. '
             'Without it a server that is killed would lose or repeat '

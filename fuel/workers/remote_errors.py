@@ -50,7 +50,7 @@ class ErrorReport(NamedTuple):
             kind.__name__ if kind.__module__ in _KNOWN else None,
             traceback.format_exception_only(error)[0].strip(),
             _text_of(error),
-            [str(note) for note in getattr(error, '__notes__', [])],
+            notes_of(error),
             ''.join(traceback.format_exception(error)))
 
     def rebuild(self, other: type[Exception], prefix: str) -> Exception:
@@ -66,6 +66,11 @@ class ErrorReport(NamedTuple):
             error.add_note(note)
         error.__cause__ = RemoteTraceback(self.traceback)
         return error
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Return the notes that were added to an exception."""
+    return [str(note) for note in getattr(error, '__notes__', ())]
 
 
 def _text_of(error: BaseException) -> str:
