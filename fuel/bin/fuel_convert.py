@@ -186,10 +186,11 @@ def main(args: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         raise
     except (MissingInputFiles, FileNotFoundError) as error:
-        advice = getattr(error, 'advice', None) or (
-            f'Did you forget to run fuel-download {dataset}?')
         missing = str(error)
-        if not isinstance(error, MissingInputFiles):
+        advice = f'Did you forget to run fuel-download {dataset}?'
+        if isinstance(error, MissingInputFiles):
+            advice = error.advice or advice
+        else:
             if error.filename is None:
                 parser.error(missing)  # no input file: it says what to do
             missing = f'there is no file {error.filename!r}'

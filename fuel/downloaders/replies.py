@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import urllib3
 from requests import Response, exceptions
@@ -157,9 +157,10 @@ def ask(get: Get, url: str, start: int, options: Options,
 
 def _abort(reply: Reply) -> None:
     """End what waits for more of a reply, in any thread."""
-    # All has come, or the reply is no real one.
-    with suppress(AttributeError, OSError, RuntimeError, ValueError):
-        getattr(reply, 'raw').shutdown()  # noqa: B009 - perhaps none
+    if isinstance(reply, Response):
+        # All has come, or an old urllib3 cannot.
+        with suppress(AttributeError, OSError, RuntimeError, ValueError):
+            reply.raw.shutdown()
 
 
 def _reason(error: BaseException) -> str:
@@ -171,12 +172,12 @@ def _reason(error: BaseException) -> str:
         if below is None:
             break
         error = below
-    text = str(getattr(error, 'strerror', None) or error)
-    return text or type(error).__name__
+    said = error.strerror if isinstance(error, OSError) else None
+    return str(said or error) or type(error).__name__
 
 
 def _raise_status(error: exceptions.HTTPError, start: int) -> None:
-    status = getattr(error.response, 'status_code', None)
+    status = None if error.response is None else error.response.status_code
     if status == 416 and start:
         raise WrongPieceError('what is there is not a part of the file'
                               ) from error
@@ -191,10 +192,9 @@ def _chunks(reply: Reply, unpack: bool) -> Iterator[bytes]:
     breaks off, and nobody sees how much that is meanwhile, so a real reply
     is read more directly.
     """
-    raw: Any = getattr(reply, 'raw', None)
-    if not isinstance(reply, Response) or not hasattr(raw, 'read1'):
-        chunks: Iterator[bytes] = reply.iter_content(BLOCK)
-        return chunks
+    if not isinstance(reply, Response) or not hasattr(reply.raw, 'read1'):
+        return reply.iter_content(BLOCK)
+    raw = reply.raw
     return iter(lambda: raw.read1(BLOCK, decode_content=unpack), b'')
 
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 import fuel.kernels.memory as memory_
 
-_local = threading.local()
-
 
 class Outputs(ABC):
     """Memory that is offered to the stages of one batch.
@@ -82,6 +80,15 @@ class Placement(Outputs):
         return all(reference() is None for reference in self.references)
 
 
+class _Local(threading.local):
+    """What is offered to the stages that run in a thread."""
+
+    outputs: Outputs | None = None
+
+
+_local = _Local()
+
+
 class placed:  # noqa: N801 - used as a function
     """Offer memory to the stages that run in this thread."""
 
@@ -101,7 +108,7 @@ class placed:  # noqa: N801 - used as a function
 
 def empty(shape: Any, dtype: Any) -> NDArray[Any]:
     """Return a new array, whose contents are arbitrary."""
-    outputs = getattr(_local, 'outputs', None)
+    outputs = _local.outputs
     if outputs is not None:
         array = _place(outputs, shape, numpy.dtype(dtype))
         if array is not None:

@@ -123,7 +123,8 @@ def _check_out(out: NDArray[Any], images: NDArray[Any]) -> None:
     if not isinstance(out, numpy.ndarray) or out.dtype != images.dtype:
         raise ValueError(
             f'out must be an array of the dtype of the images, '
-            f'{images.dtype}, got {getattr(out, "dtype", type(out))}')
+            f'{images.dtype}, got '
+            f'{out.dtype if isinstance(out, numpy.ndarray) else type(out)}')
     if out.ndim != 4 or out.shape[:2] != images.shape[:2]:
         raise ValueError(
             f'out must have the shape {(*images.shape[:2], "rows", "columns")}'

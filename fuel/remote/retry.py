@@ -112,9 +112,8 @@ class Patient:
                                  f'instead of {nbytes}')
 
     def _wait_after(self, attempt: int, error: OSError) -> float:
-        asked = getattr(error, 'wait', None)
-        if asked is not None:
-            return float(asked)
+        if isinstance(error, TransientError) and error.wait is not None:
+            return error.wait
         longest = min(LONGEST_WAIT, FIRST_WAIT * 2. ** min(attempt - 1, 20))
         # Spread out, so that a busy server is not asked by all at once.
         return longest * self._draw.uniform(.5, 1.)

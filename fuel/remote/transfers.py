@@ -196,7 +196,8 @@ class Transfers:
                     self.entry.is_sound, record):
                 return ON_DISK, b''
             logger.warning('%s is damaged, bytes %d to %d are fetched again',
-                           getattr(self.entry, 'folder', ''), start, stop)
+                           '' if self.entry is None else self.entry.folder,
+                           start, stop)
         answer = await self._origin.fetch(start, stop, self._opened)
         self.counts.add(answer.data)
         if len(answer.data) < OWN_THREAD:

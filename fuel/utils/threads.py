@@ -27,8 +27,18 @@ MAX_THREADS = 256
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
-# Says of the running thread whether it belongs to the pool.
-_thread = threading.local()
+
+
+class _Thread(threading.local):
+    """What is known of the running thread.
+
+    `is_ours`: whether it belongs to the pool.
+    """
+
+    is_ours = False
+
+
+_thread = _Thread()
 
 
 def number_of_threads() -> int:
@@ -67,7 +77,7 @@ def map_chunks(function: Callable[[int, int], Result], n_items: int,
     if n_items <= 0:
         return []
     most = n_items // max(1, min_items_per_thread)
-    if most < 2 or getattr(_thread, 'is_ours', False):
+    if most < 2 or _thread.is_ours:
         return [function(0, n_items)]
     threads = min(
         most, number_of_threads() if num_threads is None else num_threads)
@@ -163,7 +173,7 @@ def before_fork() -> None:
     """
     global _pool
     # A thread of the pool that forks cannot wait for itself.
-    if getattr(_thread, 'is_ours', False):
+    if _thread.is_ours:
         return
     _lock.acquire()
     if _pool is not None:
@@ -173,7 +183,7 @@ def before_fork() -> None:
 
 def after_fork_in_parent() -> None:
     """Let threads start again."""
-    if not getattr(_thread, 'is_ours', False):
+    if not _thread.is_ours:
         _lock.release()
 
 

@@ -19,6 +19,9 @@ def check_platform(user: str) -> None:
 class WakeUp:
     """A pipe that makes a poll in another thread return."""
 
+    # Also where no pipe could be made.
+    descriptor = -1
+
     def __init__(self) -> None:
         self.descriptor, self._end = os.pipe()
         os.set_blocking(self.descriptor, False)
@@ -43,5 +46,5 @@ class WakeUp:
 
     def __del__(self) -> None:
         # Who made it may never have started, or failed to.
-        if getattr(self, 'descriptor', -1) >= 0:
+        if self.descriptor >= 0:
             self.close()

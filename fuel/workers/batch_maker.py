@@ -276,7 +276,8 @@ def _detach(buffers: Buffers, placement: Placement | None) -> None:
 def _num_references(buffers: Buffers, place: int) -> int:
     """Return how many references the memory of an array has."""
     root: Any = buffers[place]
-    while isinstance(getattr(root, 'base', None), numpy.ndarray):
+    while isinstance(root, numpy.ndarray) and isinstance(
+            root.base, numpy.ndarray):
         root = root.base
     return sys.getrefcount(root) if isinstance(root, numpy.ndarray) else 0
 
