@@ -13,7 +13,7 @@ from fuel.converters.base import (check_exists, converted_file, filler_of,
 from fuel.converters.ilsvrc2010 import (SEED, Splits, create_sources,
                                         process_other_set, process_train_set)
 from fuel.converters.raw.files import Folder, input_paths
-from fuel.converters.raw.tar import Archive, open_tar
+from fuel.converters.raw.tar import Archive, name_of, open_tar
 from fuel.exceptions import MissingInputFiles
 
 __all__ = ['DEVKIT_ARCHIVE', 'DEVKIT_META_PATH', 'TEST_IMAGES_TAR',
@@ -91,8 +91,7 @@ def prepare_metadata(devkit_archive: Archive,
     """
     synsets, raw_valid = read_devkit(devkit_archive)
     if test_archive is None:
-        folder = os.path.dirname(str(getattr(devkit_archive, 'name',
-                                             devkit_archive)))
+        folder = os.path.dirname(name_of(devkit_archive))
         test_archive = os.path.join(folder, _test_tar(folder))
     with open_tar(test_archive) as archive:
         n_test = len(archive.members())

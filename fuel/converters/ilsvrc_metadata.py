@@ -8,7 +8,7 @@ from fuel.converters.output import Array
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.matlab_tables import read_table
-from fuel.converters.raw.tar import Archive, open_tar
+from fuel.converters.raw.tar import Archive, name_of, open_tar
 
 NUM_CLASSES = 1000
 # Bytes of the texts and children of all synsets; there are about 2 MB.
@@ -49,8 +49,7 @@ def read_devkit_files(f: Archive, meta_path: str, groundtruth_path: str
                       ) -> tuple[Any, Any]:
     """Return the metadata, as an open file, and the numbers in the ground
     truth of a development kit."""
-    is_path = not hasattr(f, 'read')
-    where = str(f) if is_path else str(getattr(f, 'name', 'archive'))
+    where = name_of(f)
     wanted = (meta_path, groundtruth_path)
     found = {}
     with open_tar(f) as archive:

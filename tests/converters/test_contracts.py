@@ -248,10 +248,11 @@ def test_ilsvrc2012_counts_images_of_its_folder(tmp_path, monkeypatch, name):
     (tmp_path / 'cwd').mkdir()
     raw_data.ilsvrc2012(tmp_path / 'raw', name)
     monkeypatch.chdir(tmp_path / 'cwd')
-    n_train, valid, n_test, wnid_map = ilsvrc2012.prepare_metadata(
-        str(tmp_path / 'raw' / ilsvrc2012.DEVKIT_ARCHIVE))
-    assert (10, 4, 3) == (n_train, len(valid), n_test)
-    assert 0 == wnid_map['n07711080']
+    devkit = tmp_path / 'raw' / ilsvrc2012.DEVKIT_ARCHIVE
+    for path in (str(devkit), devkit):
+        n_train, valid, n_test, wnid_map = ilsvrc2012.prepare_metadata(path)
+        assert (10, 4, 3) == (n_train, len(valid), n_test)
+        assert 0 == wnid_map['n07711080']
     ilsvrc2012.convert_ilsvrc2012(str(tmp_path / 'raw'), '.')
     assert ['ilsvrc2012.hdf5'] == os.listdir()
 

@@ -214,6 +214,13 @@ def _records(content: bytes, path: str) -> dict[str, str]:
     return found
 
 
+def name_of(archive: Archive) -> str:
+    """Return the path of an archive, or the name of an open one."""
+    if isinstance(archive, (str, os.PathLike)):
+        return os.fspath(archive)
+    return str(getattr(archive, 'name', 'archive'))
+
+
 @contextmanager
 def open_tar(archive: Archive,
              in_order: bool = True) -> Iterator[Tar]:
@@ -229,7 +236,7 @@ def open_tar(archive: Archive,
             raw = cast(IO[bytes], stack.enter_context(
                 open(path, 'rb', buffering=0)))
         else:
-            path, raw = str(getattr(archive, 'name', 'archive')), archive
+            path, raw = name_of(archive), archive
         try:
             yield _open(raw, path, in_order)
         except (EOFError, zlib.error, lzma.LZMAError) as error:
