@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.datasets import known_length
 from fuel.typing import Batch, DatasetLike, Indices, NamedBatch
 from fuel.utils.overrides import covers
 
@@ -22,7 +23,7 @@ class ExamplesByIndex:
     instead = ''
 
     def __init__(self, dataset: DatasetLike, as_dict: bool = False) -> None:
-        if not isinstance(getattr(dataset, 'num_examples', None), int):
+        if known_length(dataset) is None:
             raise TypeError(
                 f'{type(dataset).__name__} has no number of examples, so '
                 'none can be chosen by its index: use '

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fuel.describe.pipeline import HERE, ask
+from fuel.epochs.stage import stage_of
 from fuel.profiling.report import StageProfile
 from fuel.setting_types import cores
 from fuel.utils.overrides import covers
@@ -54,7 +55,7 @@ def remedy(stream: object) -> str:
 
 
 def _usual_remedy(stream: object) -> str:
-    dataset = getattr(stream, 'dataset', None)
+    dataset = stage_of(stream).dataset
     if dataset is not None:
         return _remedy_of_reading(dataset)
     if getattr(stream, 'shrink_to', None) is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from fuel.epochs.datasets import known_length, labels_in
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
@@ -124,8 +125,8 @@ def default_schemes(build: Callable[[], DatasetLike]) -> Schemes:
     """Return the schemes that a data set is read with by default."""
     dataset: Any = build()
     scheme = getattr(dataset, 'example_iteration_scheme', None)
-    count = getattr(dataset, 'num_examples', None)
-    if scheme is None or not isinstance(count, int):
+    count = known_length(dataset)
+    if scheme is None or count is None:
         return [None]
     return [SequentialScheme(count, 3), ShuffledScheme(count, 4), scheme]
 
@@ -148,7 +149,7 @@ def check_sources(case: DatasetCase) -> None:
 
 def check_labels(case: DatasetCase) -> None:
     """Axis labels are None, or names of axes for each source."""
-    labels = getattr(case.build(), 'axis_labels', None)
+    labels = labels_in(case.build())
     if labels is None:
         return
     for source, named in labels.items():

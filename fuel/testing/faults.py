@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from fuel.utils import seams
@@ -117,7 +118,8 @@ def _holders(function: Callable[..., object]) -> Iterator[tuple[Any, str]]:
     if owner:
         yield getattr(sys.modules[function.__module__], owner), name
         return
-    for module in list(sys.modules.values()):
-        if getattr(module, '__name__', '').startswith('fuel.') and (
+    for path, module in list(sys.modules.items()):
+        # One that is not to be imported is None.
+        if path.startswith('fuel.') and isinstance(module, ModuleType) and (
                 vars(module).get(name) is function):
             yield module, name

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
 from fuel.transformers.worker_stage import WorkerStage
 from fuel.typing import StreamLike
 
@@ -17,7 +18,7 @@ def leaves(stream: StreamLike) -> list[Any]:
     """
     if isinstance(stream, WorkerStage):
         return []
-    if hasattr(stream, 'dataset'):
+    if stage_of(stream).dataset is not None:
         return [stream]
     # A stream may be merged with itself.
     return list(dict.fromkeys(

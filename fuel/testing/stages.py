@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy
 
 from fuel.datasets import IndexableDataset
+from fuel.epochs.stage import stage_of
 from fuel.schemes import ShuffledExampleScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
@@ -169,8 +170,7 @@ def check_closing(case: StageCase) -> None:
     for method in ('close', 'reset', 'next_epoch'):
         stage: Any = case.build()
         called: list[object] = []
-        for child in getattr(stage, 'data_streams', None) or [
-                stage.data_stream]:
+        for child in stage_of(stage).inputs:
             setattr(child, method, partial(called.append, child))
         getattr(stage, method)()
         expect(called, f'{method}() of the stage called none: call that of '
@@ -180,7 +180,7 @@ def check_closing(case: StageCase) -> None:
 def check_one_to_one(case: StageCase) -> None:
     """A stage that is one-to-one gives one item for each that it reads."""
     stage: Any = case.build()
-    if getattr(stage, 'one_to_one', False):
+    if stage.one_to_one:
         count = sum(1 for _ in stage.get_epoch_iterator())
         below = sum(1 for _ in case.build.over().get_epoch_iterator())
         expect(count == below, f'{count} items came of {below}.')

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy
 
+from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.streams import AbstractDataStream, DataStream
 from fuel.testing.case import StreamCase, replaying, up_to_end
@@ -125,7 +126,7 @@ def check_types(case: StreamCase) -> None:
 def check_labels(case: StreamCase) -> None:
     """Axis labels, where there are any, name each axis of what comes."""
     with case.stream() as stream:
-        labels = getattr(stream, 'axis_labels', None) or {}
+        labels = stage_of(stream).labels
         for place, data in enumerate(stream.get_epoch_iterator()):
             for source, part in zip(stream.sources, data, strict=True):
                 named = labels.get(source)

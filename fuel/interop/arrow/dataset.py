@@ -1,6 +1,7 @@
 """Data sets in Arrow tables and Parquet files."""
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -170,7 +171,8 @@ def from_pandas(frame: object, **kwargs: Any) -> ArrowDataset:
     -------
     ArrowDataset
     """
-    if not hasattr(frame, 'columns') or not hasattr(frame, 'iloc'):
+    pandas = sys.modules.get('pandas')
+    if pandas is None or not isinstance(frame, pandas.DataFrame):
         raise TypeError('frame must be a pandas.DataFrame, got '
                         f'{type(frame).__name__}')
     return ArrowDataset(pyarrow.Table.from_pandas(

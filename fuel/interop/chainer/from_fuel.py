@@ -5,7 +5,9 @@ from collections.abc import Iterator as Iterates
 from collections.abc import Sequence
 from typing import Any
 
+from fuel.epochs.datasets import known_length
 from fuel.epochs.pipeline import child_streams
+from fuel.epochs.stage import stage_of
 from fuel.epochs.state import as_state
 from fuel.epochs.sealing import sealed
 from fuel.interop.chainer.conversion import ExampleList
@@ -17,6 +19,7 @@ from fuel.interop.chainer.serialization import (
     serialize_plain,
 )
 from fuel.schemes import ConstantScheme
+from fuel.schemes.iteration_scheme import batch_size_of
 from fuel.transformers import Batch
 from fuel.typing import DatasetLike, State, StreamLike
 
@@ -60,8 +63,7 @@ class FuelExamples(DatasetMixin):
     def __init__(self, dataset: DatasetLike, as_dict: bool) -> None:
         self.dataset: Any = dataset
         self.as_dict = as_dict
-        count = getattr(dataset, 'num_examples', None)
-        if dataset.open() is not None or not isinstance(count, int):
+        if dataset.open() is not None or known_length(dataset) is None:
             raise TypeError(
                 f'{type(dataset).__name__} is read in order, so its examples '
                 'have no indices: make a stream of it and use as_iterator')
@@ -192,9 +194,8 @@ class StreamIterator(Iterator):
         how many the last one had."""
         stage = self.stream
         while stage is not None:
-            size = getattr(getattr(stage, 'iteration_scheme', None),
-                           'batch_size', None)
-            if isinstance(size, int):
+            size = batch_size_of(stage_of(stage).scheme)
+            if size is not None:
                 return size
             stage = next(iter(child_streams(stage)), None)
         return self._last_size

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ray.data.block import BlockAccessor
 
 from fuel.datasets.base import Dataset
-from fuel.epochs.pipeline import (
-    require_one_to_one, child_streams, skip)
+from fuel.epochs.pipeline import require_one_to_one, skip
+from fuel.epochs.stage import stage_of
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.typing import AxisLabels, StreamLike
@@ -129,8 +129,8 @@ def _own(column: NDArray[Any]) -> NDArray[Any]:
 
 
 def _draws(stream: StreamLike) -> bool:
-    return getattr(stream, 'draws_by_seed', False) or any(
-        map(_draws, child_streams(stream)))
+    stage = stage_of(stream)
+    return stage.traits.draws == 'by_seed' or any(map(_draws, stage.inputs))
 
 
 def _checksum(columns: dict[str, Any]) -> int:
