@@ -7,8 +7,8 @@ MOST_LINES = {'.py': 400, '.pyi': 400, '.pyx': 600, '.pxd': 600}
 MOST_LINES_OF_A_CLASS = 900
 LOOSE_SHARE = 0.06
 LOOSE_SHARE_OF_EPOCHS = 0.08
-MOST_NAMES_ASKED_FOR = 210
-MOST_NAMES_ASKED_OF_STREAMS = 30
+MOST_NAMES_ASKED_FOR = 160
+MOST_NAMES_ASKED_OF_STREAMS = 20
 
 # What asks streams, and leaves the questions for names to `stage_of`.
 OF_STREAMS = ('fuel.epochs', 'fuel.sharding', 'fuel.iterator', 'fuel.streams',
