@@ -287,8 +287,10 @@ def call(command, quiet=False):
     with all that it started, and without their tracebacks: it is in a session
     of its own, which the terminal does not interrupt.
     """
-    with subprocess.Popen(command, start_new_session=True) as process:
+    with start(command) as (process, interrupts):
         try:
+            if interrupts:
+                raise KeyboardInterrupt
             return wait(process) if quiet else process.wait()
         except BaseException:
             if os.name == 'nt':
@@ -298,6 +300,25 @@ def call(command, quiet=False):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
             raise
+
+
+@contextlib.contextmanager
+def start(command):
+    """Start a command; give its process, and the Ctrl-C that came meanwhile.
+
+    One that is raised while a process starts would leave it running.
+    """
+    interrupts = []
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        process = subprocess.Popen(command, start_new_session=True)
+    finally:
+        if callable(handler):
+            signal.signal(signal.SIGINT, handler)
+    with process:
+        yield process, interrupts
 
 
 def wait(process):

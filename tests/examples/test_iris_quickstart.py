@@ -89,16 +89,23 @@ def test_quickstart_advice_can_be_pasted(tmp_path):
 
 
 @pytest.mark.skipif(os.name == 'nt', reason='the signal is of POSIX')
-def test_interrupted_command_is_one_line(tmp_path):
-    """Ctrl-C ends what bin/quickstart runs, and shows no traceback."""
+@pytest.mark.parametrize('seconds', [0, .5])
+def test_interrupted_command_is_one_line(tmp_path, seconds):
+    """Ctrl-C ends what bin/quickstart runs, and shows no traceback; also
+    while that is being started, which takes some seconds."""
     launcher = (SCRIPT.parents[1] / 'bin' / 'quickstart').read_text()
     (tmp_path / 'quickstart').write_text(launcher)
     environment = SCRIPT.parents[1] / 'bin' / '_environment.py'
     (tmp_path / 'real.py').write_text(environment.read_text())
-    (tmp_path / '_environment.py').write_text(textwrap.dedent("""
-        import sys
+    (tmp_path / '_environment.py').write_text(textwrap.dedent(f"""
+        import subprocess, sys, time
         from pathlib import Path
         from real import call
+        class Slow(subprocess.Popen):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                time.sleep({seconds})
+        subprocess.Popen = Slow
         ROOT = Path(__file__).parent
         def prepare(name, extras, editable):
             return Path(sys.executable)
