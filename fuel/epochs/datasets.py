@@ -50,11 +50,6 @@ def takes_positions(dataset: DatasetLike) -> bool:
     return hasattr(dataset, 'open_at')
 
 
-def open_at(dataset: Any, position: object) -> object:
-    """Return the state of a data set at a saved position."""
-    return dataset.open_at(position)
-
-
 def position_in(dataset: Any, state: object) -> object:
     """Return the position that a data set's state has, or why it has none."""
     if state is None:

@@ -18,21 +18,21 @@ from fuel.epochs.state import Position, Unavailable
 from fuel.epochs.traits import Traits, traits_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
-from fuel.schemes.iteration_scheme import ShardedScheme, batch_size_of
-from fuel.schemes.iteration_scheme import shard_of
+from fuel.schemes.iteration_scheme import (
+    ShardedScheme, batch_size_of, shard_of)
 from fuel.schemes.shard import Shard
 from fuel.typing import (
     AxisLabels,
     Batch,
     DatasetLike,
     EpochReader,
-    RandomGenerator,
     SchemeLike,
     State,
     StreamLike,
 )
 from fuel.utils.overrides import covers
-from fuel.utils.rng_state import is_generator
+from fuel.utils.rng_state import SavedGenerator, generator_in
+
 
 class Stage:
     """A stream, as the rest of Fuel sees it.
@@ -96,10 +96,9 @@ class Stage:
         return labels or {}
 
     @property
-    def generator(self) -> RandomGenerator | None:
+    def generator(self) -> SavedGenerator | None:
         """The random generator that is drawn from, if there is one."""
-        rng: RandomGenerator | None = getattr(self.stream, 'rng', None)
-        return rng if is_generator(rng) else None
+        return generator_in(self.stream)
 
     # --- how items come of items -------------------------------------------
 
@@ -311,9 +310,13 @@ class Stage:
 
     def skip(self, epoch: Epoch, count: int) -> None:
         """Skip the next items of an epoch without making them."""
-        epoch.skip(count)
+        self.leave_out(epoch, count)
         with self.showing(epoch):
             self.stream.skip(count)
+
+    def leave_out(self, epoch: Epoch, count: int) -> None:
+        """Count items of an epoch as delivered."""
+        epoch.skip(count)
 
     def count_items(self, epoch: Epoch) -> int | None:
         """Return how many items an epoch has, if its inputs do not tell."""
@@ -323,11 +326,8 @@ class Stage:
     # --- states ------------------------------------------------------------
 
     def position(self, epoch: Epoch) -> Position | State | Unavailable:
-        """Return where an epoch stands.
-
-        A stage may ask after the end: it has data left that it made of the
-        last ones.
-        """
+        """Return where an epoch stands, after its end too: a stage may have
+        data left that it made of the last items."""
         raise self._has_no_position()
 
     def _has_no_position(self) -> TypeError:

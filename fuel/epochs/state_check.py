@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 from fuel.epochs.encoded import as_text
 from fuel.epochs.datasets import (
     close_state,
-    open_at,
     position_in,
     takes_positions,
 )
@@ -19,7 +18,6 @@ from fuel.epochs.state import FINISHED, NOT_STARTED, RUNNING, available
 from fuel.exceptions import StateMismatchError
 from fuel.schemes.iteration_scheme import (
     ShardedScheme,
-    generator_of,
     num_requests_of,
     parts_of_scheme,
     scheme_state,
@@ -271,13 +269,14 @@ def _check_generators_in(scheme: SchemeLike, saved: State) -> None:
     for part, state in zip(parts_of_scheme(scheme), saved.get('schemes', ()),
                            strict=False):
         _check_generators_in(part, state)
-    rng = generator_of(scheme)
+    rng = rng_state.generator_in(scheme)
     if 'rng' in saved and rng is not None:
         rng_state.check_generator_state(rng, saved['rng'])
 
 
 def _check_dataset(stage: Stage, state: State) -> None:
-    saved, dataset = state['dataset'], stage.dataset
+    dataset: Any = stage.dataset
+    saved = state['dataset']
     if saved is None:
         if state['epoch'] == RUNNING and vars(stage.stream).get(
                 'data_state') is not None:
@@ -288,7 +287,7 @@ def _check_dataset(stage: Stage, state: State) -> None:
             not takes_positions(dataset)):
         _refuse(stage, 'dataset', saved, 'None')
     try:
-        opened = open_at(dataset, copy.deepcopy(saved))
+        opened = dataset.open_at(copy.deepcopy(saved))
         try:
             is_taken = not is_original(dataset, 'open_at') or is_same(
                 available(position_in(dataset, opened)), saved)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from fuel.utils.overrides import covers, declares
-from fuel.utils.rng_state import is_generator
+from fuel.utils.rng_state import generator_in
 
 Draws: TypeAlias = Literal['no', 'by_seed', 'in_order']
 
@@ -49,7 +49,7 @@ def traits_of(stream: Any) -> Traits:
 
 def draws_of(stream: Any) -> Draws:
     """Return whether a stream draws from a generator, and how."""
-    if not is_generator(getattr(stream, 'rng', None)):
+    if generator_in(stream) is None:
         return 'no'
     return 'by_seed' if getattr(
         stream, 'draws_by_seed', False) else 'in_order'

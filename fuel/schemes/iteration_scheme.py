@@ -8,8 +8,7 @@ from typing import Any
 from fuel.utils.arguments import one_line
 from fuel.schemes.shard import Round, Shard, checked_shard, num_of_rank
 from fuel.schemes.sharded_requests import sharded_requests
-from fuel.typing import RandomGenerator, SchemeLike, State
-from fuel.utils import rng_state
+from fuel.typing import SchemeLike, State
 from fuel.utils.arguments import NamedArguments
 from fuel.utils.overrides import covers, defines_together
 
@@ -218,13 +217,6 @@ def chooses_examples(scheme: object) -> bool:
 def parts_of_scheme(scheme: object) -> list[SchemeLike]:
     """Return the schemes that a scheme is made of."""
     return list(getattr(scheme, 'schemes', ()))
-
-
-def generator_of(scheme: object) -> RandomGenerator | None:
-    """Return the generator that a scheme draws from, if its state can be
-    saved."""
-    rng: RandomGenerator | None = getattr(scheme, 'rng', None)
-    return rng if rng_state.is_generator(rng) else None
 
 
 def shard_of(scheme: object) -> Shard | None:

@@ -157,6 +157,7 @@ def copied_pipeline(stream: Stream, known: dict[int, StreamLike] | None = None,
     """
     known = {} if known is None else known
     if id(stream) in known:
+        # A copy of this very stream has its class.
         return known[id(stream)]  # type: ignore[return-value]
     if not may_draw:
         check_draws(stream)

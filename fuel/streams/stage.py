@@ -167,15 +167,13 @@ class StreamStage(Stage):
                 epoch, self.stream, self.stream.open_plan(epoch), shard)
         return ShareReader(self.open_items(epoch), shard)
 
-    def skip(self, epoch: Epoch, count: int) -> None:
-        """Skip the next items of an epoch without making them."""
-        if not self._is_planned:
-            super().skip(epoch, count)
-            return
-        # Only the plan knows which items are the rank's.
-        self.reader_of(epoch).skip(count)
-        with self.showing(epoch):
-            self.stream.skip(count)
+    def leave_out(self, epoch: Epoch, count: int) -> None:
+        """Count items of an epoch as delivered."""
+        if self._is_planned:
+            # Only the plan knows which items are the rank's.
+            self.reader_of(epoch).skip(count)
+        else:
+            super().leave_out(epoch, count)
 
     def restore(self, epoch: Epoch, state: State) -> None:
         """Put a new epoch where a state was saved."""

@@ -28,6 +28,13 @@ def is_generator(candidate: object) -> TypeGuard[SavedGenerator]:
         ) and not isinstance(candidate, random.SystemRandom)
 
 
+def generator_in(owner: object) -> SavedGenerator | None:
+    """Return the generator that a stream or a scheme draws from, None if it
+    has none whose state can be saved."""
+    rng = getattr(owner, 'rng', None)
+    return rng if is_generator(rng) else None
+
+
 def kind_of(rng: object) -> str | None:
     """Return the name of the class whose states a generator takes."""
     return _kind(rng) if is_generator(rng) else None
