@@ -35,15 +35,14 @@ _LONGEST = 16
 
 def fingerprint(stream: StreamLike) -> State:
     """Return what must be equal where a state is taken up."""
-    described: State = encoded_fingerprint(stream).copy()
+    described: State = encoded_fingerprint(stage_of(stream)).copy()
     return described
 
 
-def encoded_fingerprint(stream: StreamLike) -> Encoded:
+def encoded_fingerprint(stage: Stage) -> Encoded:
     """Return the fingerprint of a stream, which seldom changes."""
-    runtime = runtime_of(stream)
+    runtime = runtime_of(stage.stream)
     known: _Known | None = runtime.fingerprint
-    stage = stage_of(stream)
     # Asked once: what decides it is the class.
     is_bound = stage.depends_on_data if known is None else known.is_bound
     inputs = _inputs_of(stage, is_bound)
@@ -77,15 +76,17 @@ def _inputs_of(stage: Stage, is_bound: bool) -> list[Any]:
         scheme = scheme.scheme
     inputs: list[Any] = [tuple(stage.stream.sources),
                          stage.shard_of_inputs if is_bound else None]
-    for owner in (stage.stream, scheme, stage.dataset):
+    owners: tuple[Any, ...] = stage.stream, scheme, stage.dataset
+    for owner in owners:
         if owner is None:
             inputs.append(None)
-        else:
-            inputs.append(type(owner))
-            inputs += kept_values(owner)
-            inputs.append(getattr(owner, 'rng', None))
-            if owner is not stage.stream:
-                inputs.append(num_examples_of(owner))
+            continue
+        # Not by `__getattr__`: a source of a data set may have this name.
+        has_rng = 'rng' in vars(owner) or hasattr(type(owner), 'rng')
+        inputs += (type(owner), *kept_values(owner),
+                   owner.rng if has_rng else None)
+        if owner is not stage.stream:
+            inputs.append(num_examples_of(owner))
     return inputs
 
 

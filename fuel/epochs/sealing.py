@@ -13,7 +13,7 @@ from fuel.epochs.encoded import Encoded, Identified, copied_with_text
 from fuel.epochs.epoch import Counter, Epoch
 from fuel.epochs.fingerprint import FORMAT, encoded_fingerprint
 from fuel.epochs.runtime import runtime_of
-from fuel.epochs.stage import stage_of
+from fuel.epochs.stage import Stage, stage_of
 from fuel.epochs.state import RUNNING
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.typing import State, StreamLike
@@ -78,7 +78,7 @@ def sealed_epoch(stream: StreamLike, epoch: Epoch) -> State:
     for counter, counted in zip(
             reversed(epoch.counters), reversed(counts), strict=True):
         children = [_joined(
-            counter.stream, RUNNING, *counted, counter.epoch.start,
+            stage_of(counter.stream), RUNNING, *counted, counter.epoch.start,
             [(None, 'null'), ([], '[]'), (None, 'null'), (None, 'null')],
             children)]
     return _with_checksum(children[0])
@@ -94,18 +94,18 @@ def checksum(text: str) -> int:
     return zlib.crc32(text.encode())
 
 
-def identified(stream: StreamLike, state: State) -> Identified:
+def identified(stage: Stage, state: State) -> Identified:
     """Return a copy of a state, with the fingerprint of each stage of its
     pipeline."""
-    streams = stage_of(stream).inputs
+    streams = stage.inputs
     if len(streams) != len(state['children']):
         raise TypeError(
-            f'{type(stream).__name__} reads {len(streams)} data streams, but '
+            f'{stage.name} reads {len(streams)} data streams, but '
             f'has {len(state["children"])} epoch iterators of them, so its '
             'position cannot be told: keep them in child_epoch_iterator or '
             'child_epoch_iterators')
     return _joined(
-        stream, state['epoch'], state['position'], state['requested'],
+        stage, state['epoch'], state['position'], state['requested'],
         state['scheme'], [
             copied_with_text(state[field])
             for field in ('dataset', 'failed', 'leftover', 'rng')],
@@ -113,15 +113,15 @@ def identified(stream: StreamLike, state: State) -> Identified:
             streams, state['children'], strict=True)])
 
 
-def _joined(stream: StreamLike, epoch: str, position: int, requested: int,
+def _joined(stage: Stage, epoch: str, position: int, requested: int,
             scheme: State | None, others: list[tuple[Any, str]],
             children: list[Identified]) -> Identified:
     """Join the parts of a stage's state, and of its text.
 
     `others`: copies and texts of `dataset`, `failed`, `leftover` and `rng`.
     """
-    described = encoded_fingerprint(stream)
-    start = None if scheme is None else _encoded_scheme(stream, scheme)
+    described = encoded_fingerprint(stage)
+    start = None if scheme is None else _encoded_scheme(stage.stream, scheme)
     ((dataset, dataset_text), (failed, failed_text),
      (leftover, leftover_text), (rng, rng_text)) = others
     # In the order of the keys, as the checksum is made when it is checked.

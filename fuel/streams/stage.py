@@ -1,7 +1,6 @@
 """What Fuel's own streams answer to the questions of a stage."""
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 import weakref
 
@@ -53,7 +52,7 @@ class StreamStage(Stage):
     @property
     def lock(self) -> Any:
         """Held while the attributes of the stream are used."""
-        return self.runtime.lock
+        return runtime_of(self.stream).lock
 
     def num_items(self) -> int | None:
         """Return how many items an epoch of the rank has, if known.
@@ -208,17 +207,16 @@ class StreamStage(Stage):
                 end, Position) else end
         with self.lock:
             self.show(epoch)
-            rng = self.generator
+            rng = rng_state.generator_in(self.stream)
             start = epoch.start
+            data_state = epoch.attributes.get('data_state')
             kept, children = self._standing(epoch)
             return Position(
                 self.stream, epoch.position, epoch.requested, start,
-                self._dataset_position(epoch.attributes),
+                None if data_state is None
+                else position_in(self.dataset, data_state),
                 None if rng is None else rng_state.take_snapshot(rng),
                 kept, epoch.failed_after(epoch.requested), children)
-
-    def _dataset_position(self, attributes: Mapping[str, object]) -> object:
-        return position_in(self.dataset, attributes.get('data_state'))
 
     def _standing(self, epoch: Epoch) -> tuple[object, list[Any]]:
         """Return the stage's left-overs, and where its inputs stand."""
@@ -303,7 +301,8 @@ class StreamStage(Stage):
     def state_between(self, epoch: str) -> State:
         """Return the state while no epoch is running."""
         scheme, rng = self.scheme, self.generator
-        position = (self._dataset_position(vars(self.stream))
+        shown = vars(self.stream)
+        position = (position_in(self.dataset, shown.get('data_state'))
                     if epoch == FINISHED else None)
         return {
             'epoch': epoch,
@@ -320,7 +319,7 @@ class StreamStage(Stage):
 
     def identify(self, state: State) -> Identified:
         """Return a copy of a state, with what it is a state of."""
-        return identified(self.stream, state)
+        return identified(self, state)
 
     def check(self, state: Any) -> State:
         """Return a checked copy of the state of the whole pipeline."""

@@ -101,28 +101,26 @@ class _Saved(NamedTuple):
     `names`: one a line.
     `attributes`: those that hold them, without and with an underscore, and
         what the class has for objects that hold none, such as old pickles.
+    `hook`: the class's own, which says otherwise.
     """
 
     names: str
     attributes: tuple[tuple[str, str, object], ...]
+    hook: Callable[[Any], Mapping[str, object]] | None
 
 
-def kept_values(owner: object) -> list[Any]:
+def kept_values(owner: object, by_name: bool = False) -> list[Any]:
     """Return the names of the arguments that a saved state must fit, one a
-    line, and their values."""
-    cls = type(owner)
-    hook = class_hook(cls, 'kept_arguments')
-    if hook is not None and hook is not NamedArguments.kept_arguments:
+    line, and their values.
+
+    `by_name`: as the object keeps them, whatever its class says.
+    """
+    # Asked of each stage at each state.
+    names, attributes, hook = _saved_arguments(type(owner))
+    if hook is not None and not by_name:
         kept = hook(owner)
         return ['\n'.join(kept), *kept.values()]
-    return _values_by_name(owner)
-
-
-def _values_by_name(owner: object) -> list[Any]:
-    """Return the arguments that an object keeps under their names."""
-    # Asked of each stage at each state.
-    present, (names, attributes) = (
-        vars(owner), _saved_arguments(type(owner)))
+    present = vars(owner)
     values: list[Any] = [names]
     for name, hidden, default in attributes:
         values.append(present[name] if name in present
@@ -139,10 +137,12 @@ def _find_saved_arguments(cls: type) -> _Saved:
     names = sorted(parameters_of(cls).keys() - left_out)
     held = [_ATTRIBUTES.get(name, name) for name in names]
     defaults = [getattr(cls, name, None) for name in held]
+    hook = class_hook(cls, 'kept_arguments')
     return _Saved('\n'.join(names), tuple([
         (name, f'_{name}',
          default if isinstance(default, (bool, int, float, str)) else None)
-        for name, default in zip(held, defaults, strict=True)]))
+        for name, default in zip(held, defaults, strict=True)]),
+        None if hook is NamedArguments.kept_arguments else hook)
 
 
 _saved_arguments: Callable[[type], _Saved] = (
@@ -204,7 +204,7 @@ class NamedArguments:
             Defaults to the attributes with the names of the arguments, but
             for those in `unsaved_arguments`. None stands for nothing.
         """
-        names, *values = _values_by_name(self)
+        names, *values = kept_values(self, by_name=True)
         return dict(zip(names.splitlines(), values, strict=True))
 
 
