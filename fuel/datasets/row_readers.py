@@ -100,7 +100,9 @@ class VersionReader(RequestReader):
     def check_version(self) -> None:
         """Raise DamagedFileError if the data set reads another version of a
         file than the epoch has read."""
-        found = self._find_readers()
+        self._check_versions(self._find_readers())
+
+    def _check_versions(self, found: Sequence[ReadsFiles]) -> None:
         if len(found) == len(self._readers) and all(
                 known() is reader for known, reader in zip(
                     self._readers, found, strict=True)):
@@ -180,12 +182,13 @@ class FileReader(VersionReader):
         def upcoming(number: int) -> Any:
             return requests.compact_at(first + number * step)
 
+        parts = self._find_parts()
         self._prefetch = prefetcher_of(
-            upcoming, self._find_parts(), self.dataset.num_examples)
+            upcoming, parts, self.dataset.num_examples)
         self._is_open = True
         compiled = self.compiled
         if compiled is not None:
-            self.check_version()
+            self._check_versions(readers_of(parts))
             compiled.version = self.version
             compiled.is_open = self._prefetch is None
 
