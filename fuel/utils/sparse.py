@@ -1,0 +1,178 @@
+"""Sparse batches: rows kept as their values that are not zero.
+
+A batch of n examples is a :class:`scipy.sparse.csr_array` of shape
+(n, columns), an example one of shape (1, columns). SciPy may choose the type
+of indices anew where it makes an array; here they keep the type they have.
+"""
+from __future__ import annotations
+
+import copy
+import functools
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeGuard
+
+import numpy
+from numpy.typing import NDArray
+
+IntegerArray = NDArray[numpy.integer[Any]]
+
+
+class SparseRows(Protocol):
+    """What Fuel uses of a :class:`scipy.sparse.csr_array`.
+
+    `data`, `indices`: value and column of each element, row after row.
+    `indptr`: where each row begins in these, then where the last ends.
+    """
+
+    data: NDArray[Any]
+    indices: IntegerArray
+    indptr: IntegerArray
+    shape: tuple[int, int]
+
+    def __getitem__(self, rows: Any, /) -> Any: ...
+
+    def toarray(self) -> NDArray[Any]:
+        """Return the rows with their zeros."""
+
+
+def is_sparse(value: object) -> TypeGuard[SparseRows]:
+    """Return whether a value is a sparse batch or example."""
+    # Without the module there can be no such array, and it takes long to load.
+    sparse = sys.modules.get('scipy.sparse')
+    return sparse is not None and isinstance(value, sparse.csr_array)
+
+
+def make_csr(data: NDArray[Any], indices: IntegerArray, indptr: IntegerArray,
+             shape: tuple[int, int]) -> SparseRows:
+    """Return a sparse batch of arrays that were checked before.
+
+    Parameters
+    ----------
+    data : array of numbers, shape (elements,)
+        The values, row after row.
+    indices : array of int32 or int64, shape (elements,)
+        The column of each, from 0 to below ``shape[1]``.
+    indptr : array of int32 or int64, shape (rows + 1,)
+        Where each row begins in `data`, then where the last ends: from 0 to
+        `elements`, never decreasing.
+    shape : tuple of int
+        Numbers of rows and columns.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        Of these arrays themselves, without a check. SciPy's functions take
+        only the machine's byte order, and one type of indices: an array of
+        another byte order is copied, and int32 beside int64.
+    """
+    batch = copy.copy(_empty(*shape))
+    index_type = indices.dtype
+    if index_type != indptr.dtype:
+        index_type = numpy.result_type(indices, indptr)
+    batch.data = _native(data, data.dtype)
+    batch.indices = _native(indices, index_type)
+    batch.indptr = _native(indptr, index_type)
+    return batch
+
+
+@functools.lru_cache(16)
+def _empty(rows: int, columns: int) -> SparseRows:
+    """Return what a batch is a copy of: to make one takes far longer."""
+    from scipy.sparse import csr_array
+    batch: SparseRows = csr_array((rows, columns))
+    return batch
+
+
+def _native(array: NDArray[Any], dtype: numpy.dtype[Any]) -> NDArray[Any]:
+    """Return an array as a type in the machine's byte order."""
+    if array.dtype == dtype and dtype.isnative:
+        return array
+    return array.astype(dtype.newbyteorder('='))
+
+
+def count_rows(data: Any) -> int:
+    """Return how many examples the data of a source have.
+
+    Raises
+    ------
+    TypeError
+        If they have no length.
+    """
+    return data.shape[0] if is_sparse(data) else len(data)
+
+
+def slice_rows(batch: SparseRows, start: int, stop: int) -> SparseRows:
+    """Return copies of the rows from `start` to before `stop`."""
+    indptr = batch.indptr[start:stop + 1]
+    first, last = indptr.item(0), indptr.item(-1)
+    return make_csr(
+        batch.data[first:last].copy(), batch.indices[first:last].copy(),
+        indptr - indptr[:1], (stop - start, batch.shape[1]))
+
+
+def take_rows(batch: SparseRows, rows: Any) -> SparseRows:
+    """Return copies of rows, chosen as one axis of an array is indexed."""
+    data = batch.data
+    if data.dtype == numpy.float16:
+        # A type that SciPy does not know.
+        batch = make_csr(
+            data.view(numpy.int16), batch.indices, batch.indptr, batch.shape)
+    rows = numpy.arange(batch.shape[0])[rows]
+    taken: SparseRows = batch[rows]
+    return make_csr(
+        taken.data.view(data.dtype),
+        taken.indices.astype(batch.indices.dtype, copy=False),
+        taken.indptr.astype(batch.indices.dtype, copy=False), taken.shape)
+
+
+def stack_rows(batches: Sequence[SparseRows]) -> SparseRows:
+    """Return copies of the rows of batches, one batch after the other.
+
+    Raises
+    ------
+    ValueError
+        If they differ in columns.
+    """
+    columns = sorted({batch.shape[1] for batch in batches})
+    if len(columns) > 1:
+        raise ValueError(
+            f'sparse rows of {columns[0]} and of {columns[-1]} columns are '
+            'to be one batch: a source has the same columns in each example')
+    ends = numpy.concatenate([
+        numpy.diff(batch.indptr) for batch in batches]).cumsum()
+    indptr = numpy.concatenate([[0], ends])
+    return make_csr(
+        numpy.concatenate([batch.data for batch in batches]),
+        numpy.concatenate([batch.indices for batch in batches]),
+        _narrowed(indptr, batches[0].indptr.dtype),
+        (len(ends), columns[0]))
+
+
+def _narrowed(indptr: IntegerArray, dtype: numpy.dtype[Any]) -> IntegerArray:
+    """Return where rows begin as the type that was there, if that holds it."""
+    fits = indptr[-1] <= numpy.iinfo(dtype).max
+    return indptr.astype(dtype, copy=False) if fits else indptr
+
+
+def copy_rows(batch: SparseRows) -> SparseRows:
+    """Return a copy of a batch with memory of its own."""
+    return slice_rows(batch, 0, batch.shape[0])
+
+
+def cast_rows(batch: SparseRows, dtype: numpy.dtype[Any]) -> SparseRows:
+    """Return a batch with values of a type, copied only where needed."""
+    if batch.data.dtype == dtype:
+        return batch
+    return make_csr(
+        batch.data.astype(dtype), batch.indices, batch.indptr, batch.shape)
+
+
+def to_dense(batch: SparseRows) -> NDArray[Any]:
+    """Return a sparse batch as an array of its shape and type."""
+    dtype = batch.data.dtype
+    if dtype == numpy.float16:
+        # A type that SciPy does not know.
+        batch = cast_rows(batch, numpy.dtype(numpy.float32))
+    dense: NDArray[Any] = batch.toarray()
+    return dense.astype(dtype, copy=False)
