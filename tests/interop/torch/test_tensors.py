@@ -9,7 +9,7 @@ from support.torch_pipelines import copied_ahead, examples, ordered, shuffled
 
 from fuel.datasets import IndexableDataset
 from fuel.interop.torch import to_torch
-from fuel.interop.torch.devices import DeviceCopier
+from fuel.interop.torch.stage import DeviceCopier
 from fuel.schemes import SequentialScheme
 from fuel.streams import DataStream
 from fuel.testing import check_stage
