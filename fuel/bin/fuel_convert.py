@@ -16,8 +16,7 @@ from fuel.bin.registries import registered
 from fuel.converters import OWN
 from fuel.converters.output import INPUTS_ATTRIBUTE, Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.replacing import refuse_to_replace
-from fuel.converters.staging import convert, made_by
+from fuel.converters.staging import convert, made_by, refuse_to_replace
 from fuel.downloaders.registry import dataset_names, raw_files
 from fuel.exceptions import ConfigurationError, FuelError, MissingInputFiles
 from fuel.remote.urls import is_url, shown

@@ -6,9 +6,9 @@ import numpy
 
 from fuel.converters.base import (consecutive, converted_file, create_source,
                                   filler_of, label_axes, write_splits)
-from fuel.converters.images import write_images, zipped_images
+from fuel.converters.images import (create_ragged, write_images,
+                                    zipped_images)
 from fuel.converters.output import LABELS
-from fuel.converters.ragged import create_ragged
 from fuel.converters.raw.archives import open_zip
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
 

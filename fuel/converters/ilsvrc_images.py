@@ -8,8 +8,8 @@ from typing import Any
 import h5py
 import numpy
 
-from fuel.converters.ragged import write_rows
 from fuel.converters.base import progress_bar
+from fuel.converters.images import write_rows
 from fuel.converters.output import Array
 from fuel.converters.raw.archives import MAX_IMAGE, check_size
 from fuel.converters.raw.files import BadInputFile, unpack_gzip

@@ -7,7 +7,7 @@ import numpy
 from fuel.converters.output import Array
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.matlab_tables import read_table
+from fuel.converters.raw.matlab import read_table
 from fuel.converters.raw.tar import Archive, name_of, open_tar
 
 NUM_CLASSES = 1000

@@ -12,8 +12,8 @@ import h5py
 
 from fuel.converters.custom_data import (add_split_options, advise,
                                           as_classes)
-from fuel.converters.images import ordered_map, write_images
-from fuel.converters.ragged import create_ragged
+from fuel.converters.images import (create_ragged, ordered_map,
+                                    write_images)
 from fuel.converters.base import (Converter, consecutive, converted_file,
                                   create_source, label_axes, write_splits)
 from fuel.converters.output import IMAGES, LABELS, write_inputs, write_names

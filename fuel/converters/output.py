@@ -16,7 +16,7 @@ import numpy
 from numpy.typing import DTypeLike, NDArray
 
 from fuel.converters._failsafe_file import Sink
-from fuel.converters.raw.files import Digests, Folder
+from fuel.converters.raw.files import Folder, digested
 from fuel.typing import ArrayWriter
 from fuel.utils.atomic_files import atomic_path
 from fuel.utils.disk import allocated
@@ -340,11 +340,11 @@ def converted_file(directory: Folder, filename: str,
     target = os.path.join(folder.path, filename)
     if folder.check_target is not None:
         folder.check_target(target)
-    with (Digests(inputs) as digests, atomic_path(target) as path,
+    with (digested(inputs) as digests, atomic_path(target) as path,
           _open(path, target, folder.layout) as h5file):
         yield h5file
         tag(h5file, folder.attributes)
-        if found := digests.result():
+        if found := digests():
             write_inputs(h5file, found)
 
 

@@ -1,14 +1,13 @@
 """Street View House Numbers: whole numbers, or single digits."""
 import os
 
-
 from fuel.converters.svhn_numbers import NumbersSplit, create_sources
 from fuel.converters.base import (consecutive, converted_file, filler_of,
                                   write_image_file, write_splits)
 from fuel.converters.output import Array
 from fuel.converters.raw.files import BadInputFile, Folder, input_paths
-from fuel.converters.raw.matlab import as_bytes, read_variables
-from fuel.converters.raw.matlab_images import MatlabImages
+from fuel.converters.raw.matlab import (MatlabImages, as_bytes,
+                                        read_variables)
 from fuel.utils.temporary import scratch_folder
 
 __all__ = ['convert_svhn', 'convert_svhn_format_1', 'convert_svhn_format_2',

@@ -11,8 +11,8 @@ import h5py
 import numpy
 
 from fuel.converters import svhn_boxes
-from fuel.converters.images import batched, ordered_map
-from fuel.converters.ragged import create_ragged, write_ragged, write_rows
+from fuel.converters.images import (batched, create_ragged, ordered_map,
+                                    write_ragged, write_rows)
 from fuel.converters.raw.archives import MAX_IMAGE
 from fuel.converters.raw.files import BadInputFile
 from fuel.converters.raw.images import decode_image

@@ -481,7 +481,7 @@ def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
     """Packed or not, whatever variables come before."""
     from scipy.io import savemat
 
-    from fuel.converters.raw import matlab_images
+    from fuel.converters.raw import matlab
     rng = numpy.random.RandomState(0)
     images = raw_data.bytes_of(rng, 4, 5, 3, 11)
     variables = {'X': images, 'y': numpy.arange(11.),
@@ -490,7 +490,7 @@ def test_matlab_images_are_those_that_scipy_reads(tmp_path, compressed,
     names = order.split() if ' ' in order else list(order)
     savemat(path, {name: variables[name] for name in names},
             do_compression=compressed)
-    found = matlab_images.MatlabImages(path, 'X')
+    found = matlab.MatlabImages(path, 'X')
     assert (11, 3, 4, 5) == found.shape
     assert_array_equal(images.transpose(3, 2, 0, 1),
                        numpy.concatenate(list(found.blocks())))
@@ -500,7 +500,7 @@ def test_matlab_images_of_another_layout_are_refused(tmp_path):
     """Images saved as other numbers, and data of another length."""
     from scipy.io import savemat
 
-    from fuel.converters.raw.matlab_images import MatlabImages
+    from fuel.converters.raw.matlab import MatlabImages
     path = str(tmp_path / 'a.mat')
     images = raw_data.bytes_of(numpy.random.RandomState(0), 4, 5, 3, 11)
     savemat(path, {'X': images}, do_compression=False)

@@ -720,7 +720,7 @@ def test_matlab_file_with_any_damage_is_read_or_refused(tmp_path, compressed,
                                                         data):
     """Arrays of numbers, or `BadInputFile`; SciPy ended the process."""
     from fuel.converters.raw.matlab import read_variables
-    from fuel.converters.raw.matlab_images import MatlabImages
+    from fuel.converters.raw.matlab import MatlabImages
     path = tmp_path / 'a.mat'
     path.write_bytes(data.draw(mutations(matlab(compressed))))
     for read in (lambda: read_variables(str(path), ['y', 'X']),

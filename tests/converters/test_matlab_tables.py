@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support import raw_data
 
 from fuel.converters import ilsvrc2010, ilsvrc2012
-from fuel.converters.raw import matlab_tables
+from fuel.converters.raw import matlab
 from fuel.converters.raw.files import BadInputFile
-from fuel.converters.raw.matlab_tables import read_table
+from fuel.converters.raw.matlab import read_table
 
 pytest.importorskip('scipy')
 
@@ -170,6 +170,6 @@ def test_metadata_that_would_take_too_much_memory_is_refused(monkeypatch):
                         ('MOST_NBYTES', 'more than 0 bytes'),
                         ('MOST_IN_A_CELL', 'a cell of')):
         with monkeypatch.context() as patched:
-            patched.setattr(matlab_tables, limit, 0)
+            patched.setattr(matlab, limit, 0)
             with pytest.raises(BadInputFile, match=text):
                 ilsvrc2012.read_metadata_mat_file(file)

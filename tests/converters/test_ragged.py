@@ -3,7 +3,7 @@ import h5py
 import numpy
 import pytest
 
-from fuel.converters.ragged import create_ragged, write_ragged, write_rows
+from fuel.converters.images import create_ragged, write_ragged, write_rows
 from fuel.datasets import H5PYDataset
 
 

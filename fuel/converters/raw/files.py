@@ -4,11 +4,10 @@ import os
 import stat
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 
 from fuel.converters.raw.inflate import Inflated
 from fuel.downloaders.registry import owner_of
@@ -122,40 +121,30 @@ def refuse_namesakes(dataset: str, paths: Iterable[str]) -> None:
                                f'{dataset}; each needs a folder of its own')
 
 
-class Digests:
-    """Sizes and SHA-256 of files by name, computed in the background."""
+@contextmanager
+def digested(paths: Iterable[str]
+             ) -> Iterator[Callable[[], dict[str, dict[str, Any]]]]:
+    """Compute sizes and SHA-256 of files in the background; yield what waits
+    for them, and returns ``{name: {'size': bytes, 'sha256': digest}}``."""
+    stop = threading.Event()
 
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._paths = list(paths)
-        self._futures: dict[str, Future[dict[str, Any]]] = {}
-        self._stop = threading.Event()
-
-    def __enter__(self) -> Self:
-        # One thread: hashing frees the interpreter's lock, and the disk
-        # is read for the conversion at the same time.
-        self._pool = ThreadPoolExecutor(1)
-        self._futures = {os.path.basename(path):
-                         self._pool.submit(self._describe, path)
-                         for path in self._paths}
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None,
-                 error: BaseException | None,
-                 trace: TracebackType | None) -> None:
-        # A failed conversion does not wait for the digest of an archive.
-        self._stop.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _describe(self, path: str) -> dict[str, Any]:
+    def describe(path: str) -> dict[str, Any]:
         digest = hashlib.sha256()
         size = 0
         with open(path, 'rb') as raw:
-            while (block := raw.read(BLOCK)) and not self._stop.is_set():
+            while (block := raw.read(BLOCK)) and not stop.is_set():
                 digest.update(block)
                 size += len(block)
         return {'size': size, 'sha256': digest.hexdigest()}
 
-    def result(self) -> dict[str, dict[str, Any]]:
-        """Wait, and return ``{name: {'size': bytes, 'sha256': digest}}``."""
-        return {name: future.result()
-                for name, future in self._futures.items()}
+    # One thread: hashing frees the interpreter's lock, and the disk is read
+    # for the conversion at the same time.
+    with ThreadPoolExecutor(1) as pool:
+        found = {os.path.basename(path): pool.submit(describe, path)
+                 for path in paths}
+        try:
+            yield lambda: {name: each.result() for name, each in found.items()}
+        finally:
+            # A failed conversion does not wait for the digest of an archive.
+            stop.set()
+            pool.shutdown(cancel_futures=True)

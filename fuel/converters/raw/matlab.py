@@ -1,4 +1,4 @@
-"""MATLAB files up to version 7.2."""
+"""MATLAB files up to version 7.2: arrays of numbers, images and tables."""
 import math
 import os
 import struct
@@ -10,6 +10,7 @@ from typing import IO, Any, NamedTuple
 import numpy
 from numpy.typing import ArrayLike
 
+from fuel.converters.output import Array, Examples
 from fuel.converters.raw.files import BadInputFile, refuse_page
 from fuel.converters.raw.inflate import ZLIB, BinaryReader, Inflated
 
@@ -26,6 +27,18 @@ CLASSES = {6: 'f8', 7: 'f4', 8: 'i1', 9: 'u1', 10: 'i2', 11: 'u2', 12: 'i4',
            13: 'u4', 14: 'i8', 15: 'u8'}
 STORED = {1: 'i1', 2: 'u1', 3: 'i2', 4: 'u2', 5: 'i4', 6: 'u4', 7: 'f4',
           9: 'f8', 12: 'i8', 13: 'u8'}
+UINT8 = 2
+# Of images, read at once.
+ROWS_AT_ONCE = 4096
+TABLE, TEXT = 2, 4
+# How the characters of a text may be stored.
+CODINGS = {1: 'latin1', 2: 'latin1', 4: 'utf-16', 16: 'utf-8', 17: 'utf-16',
+           18: 'utf-32'}
+# The tables of ImageNet have some 2,000 rows of 8 cells, and 1 MB of content.
+MOST_CELLS = 1 << 20
+MOST_NBYTES = 1 << 26
+MOST_IN_A_CELL = 1 << 16
+NAMES = 1 << 14
 
 
 def as_bytes(array: ArrayLike, path: str, name: str) -> Any:
@@ -177,3 +190,109 @@ def read_variables(file: File, names: Iterable[str],
                 raise EOFError(f'{name} has {error}') from None
             variable.data.read(8)  # the check sum behind it
     return found
+
+
+class MatlabImages(Examples):
+    """A variable of unsigned bytes of shape ``(height, width, channel,
+    examples)``, with the examples on axis 0, read a part at a time.
+
+    MATLAB stores columns first, so one example follows the other: a file of
+    gigabytes need not be in memory.
+    """
+
+    def __init__(self, path: str, name: str) -> None:
+        with open_variable(path, name) as variable:
+            shape, kind = variable.shape, variable.dtype
+        if kind != 'uint8' or len(shape) != 4:
+            raise BadInputFile(
+                path, f'expected the variable {name!r} to be uint8 of shape '
+                f'(height, width, channel, examples), got {kind} {shape}')
+        self._path = path
+        self._name = name
+        height, width, channels, examples = shape
+        super().__init__((examples, channels, height, width), kind)
+
+    def blocks(self) -> Iterator[Array]:
+        """Iterate over the images, some at a time."""
+        examples, channels, height, width = self.shape
+        size = channels * height * width
+        with open_variable(self._path, self._name) as variable:
+            stream = variable.data
+            kind, length, _ = read_tag(stream, variable.order)
+            if kind != UINT8 or length != examples * size:
+                raise EOFError(f'{self._name} has {length} bytes')
+            for i in range(0, examples, ROWS_AT_ONCE):
+                count = min(ROWS_AT_ONCE, examples - i)
+                content = stream.read(count * size)
+                if len(content) != count * size:
+                    raise EOFError('it is cut short')
+                yield numpy.ascontiguousarray(
+                    numpy.frombuffer(content, 'uint8').reshape(
+                        count, channels, width, height).swapaxes(2, 3))
+            stream.read(8)  # what fills up, and the check sum behind it
+
+
+def read_table(file: File, path: str,
+               name: str) -> dict[str, list[Any]]:
+    """Return the columns of a table, of a file that errors call `path`.
+
+    Cells are arrays of numbers or strings; a table that holds other cells, or
+    more than is reasonable, is refused.
+    """
+    with open_matrix(file, path, name) as matrix:
+        if matrix.bits & 255 != TABLE:
+            raise BadInputFile(path, f'expected a table (an array of '
+                               f'structures) in {name}')
+        fields = _read_names(matrix)
+        count = math.prod(matrix.shape)
+        if count * len(fields) > MOST_CELLS:
+            raise BadInputFile(path, f'{name} has {count} rows of '
+                               f'{len(fields)} fields, more than a table of '
+                               f'synsets')
+        columns: dict[str, list[Any]] = {field: [] for field in fields}
+        left = MOST_NBYTES
+        for _ in range(count):
+            for field in fields:
+                cell, nbytes = _read_cell(matrix.data, matrix.order)
+                left -= nbytes
+                if left < 0:
+                    raise BadInputFile(path, f'{name} has more than '
+                                       f'{MOST_NBYTES} bytes')
+                columns[field].append(cell)
+    return columns
+
+
+def _read_names(matrix: Matrix) -> list[str]:
+    width, = struct.unpack_from(
+        f'{matrix.order}i', read_element(matrix.data, matrix.order)[1])
+    text = read_element(matrix.data, matrix.order, NAMES)[1]
+    if width < 1 or len(text) % width:
+        raise EOFError(f'names of {width} bytes in {len(text)}')
+    return [text[start:start + width].partition(b'\0')[0].decode('latin1')
+            for start in range(0, len(text), width)]
+
+
+def _read_cell(stream: BinaryReader, order: str) -> tuple[Any, int]:
+    """Return what is in a cell, and how many bytes it takes."""
+    kind, length = struct.unpack(f'{order}II', stream.read(8))
+    if kind != MATRIX:
+        raise EOFError(f'a cell of kind {kind}')
+    if length > MOST_IN_A_CELL:
+        raise EOFError(f'a cell of {length} bytes')
+    if not length:
+        return numpy.empty(0), 0
+    head = read_head(stream, order)
+    if math.prod(head.shape) > MOST_IN_A_CELL:
+        raise EOFError(f'a cell of the shape {head.shape}')
+    number = head.bits & 255
+    if number == TEXT:
+        stored, content = read_element(stream, order, MOST_IN_A_CELL)
+        coding = CODINGS.get(stored)
+        if coding is None:
+            raise EOFError(f'a text of kind {stored}')
+        if coding != 'latin1' and coding != 'utf-8':
+            coding += '-le' if order == '<' else '-be'
+        return content.decode(coding), length
+    if number not in CLASSES:
+        raise EOFError(f'a cell of class {number}')
+    return read_numbers(head).reshape(-1, order='F'), length
