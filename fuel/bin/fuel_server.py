@@ -104,7 +104,7 @@ def _build(parser: argparse.ArgumentParser, name: str) -> Any:
 
 def _print_status(address: str, curve: str | None) -> int:
     from fuel.exceptions import ServerError
-    from fuel.wire.status import ask_status
+    from fuel.wire.messages import ask_status
     try:
         status = ask_status(address, curve=curve)
     except (ServerError, OSError, ValueError) as error:

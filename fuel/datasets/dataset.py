@@ -10,7 +10,7 @@ import numpy
 from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
 from fuel.describe import SourceTypes
-from fuel.describe.text import dataset_text
+from fuel.describe.pipeline import dataset_text
 from fuel.epochs.read_options import ReadOptions
 from fuel.epochs.readers import RequestReader
 from fuel.schemes import SequentialExampleScheme

@@ -179,7 +179,7 @@ def _source(stream: Any) -> Any:
     children = child_streams(stream)
     name = type(stream).__name__
     if children:
-        if not stage_of(stream).traits.one_to_one:
+        if not stage_of(stream).one_to_one:
             raise ValueError(
                 f'the stage {name} does not make one item of each, so its '
                 'items have no numbers of examples: call as_dataset() of the '

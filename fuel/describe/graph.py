@@ -4,8 +4,8 @@ from __future__ import annotations
 import os
 
 from fuel.utils.arguments import is_dataset
-from fuel.describe.pipeline import HERE, Described, described, short
-from fuel.describe.text import source_text
+from fuel.describe.pipeline import (
+    HERE, Described, described, short, source_text)
 
 # Seconds that Graphviz may take.
 TIMEOUT = 60.

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from fuel.utils.arguments import is_dataset
 from fuel.utils.arguments import safely
 from fuel.describe.pipeline import (
-    Described, Source, ask, dataset_stage, described)
-from fuel.describe.text import source_text, stream_text, type_text
+    Described, Source, ask, dataset_stage, described, source_text, stream_text,
+    type_text)
 from fuel.utils.overrides import covers
 
 # How many examples a strip shows, and how high it is, in pixels.

@@ -12,7 +12,7 @@ from fuel.epochs.readers import RequestReader
 from fuel.epochs.state import Unavailable
 from fuel.schemes.iteration_scheme import num_examples_of
 from fuel.schemes.requests import RequestIterator
-from fuel.typing import AxisLabels, DatasetLike, EpochReader
+from fuel.typing import DatasetLike, EpochReader
 from fuel.utils.overrides import covers, defines_together
 
 
@@ -26,12 +26,6 @@ def types_in(dataset: DatasetLike) -> SourceTypes:
     """Return what is known of the examples of each source."""
     known: SourceTypes = getattr(dataset, 'known_types', dict)()
     return known
-
-
-def labels_in(dataset: DatasetLike) -> AxisLabels | None:
-    """Return the axis labels of batches of the data set."""
-    labels: AxisLabels | None = getattr(dataset, 'axis_labels', None)
-    return labels
 
 
 def takes_requests(dataset: object) -> bool | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.stage import Stage, stage_of
-from fuel.typing import StreamLike
+from fuel.typing import Batch, StreamLike
 
 if TYPE_CHECKING:
     from fuel.iterator import DataIterator
@@ -41,7 +41,7 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
                      instead: Sequence[str] = _NOT_SHARED_INSTEAD) -> None:
     """Refuse a pipeline of which not every item can be made by itself."""
     stage = stage_of(stream)
-    if not stage.traits.one_to_one:
+    if not stage.one_to_one:
         reason, remedies = _why_not_one_to_one(stage)
         ways = ', or '.join([*remedies, *instead])
         raise ValueError(f'{reason}, {consequence}{ways and f": {ways}"}')
@@ -52,7 +52,7 @@ def require_one_to_one(stream: StreamLike, consequence: str = _NOT_SHARED,
 def is_skippable(stream: StreamLike) -> bool:
     """Return whether items of a pipeline can be skipped without reading."""
     stage = stage_of(stream)
-    return stage.traits.one_to_one and all(map(is_skippable, stage.inputs))
+    return stage.one_to_one and all(map(is_skippable, stage.inputs))
 
 
 def _why_not_one_to_one(stage: Stage) -> tuple[str, list[str]]:
@@ -104,3 +104,32 @@ def _last_requests(epoch: Epoch, count: int) -> Sequence[Any] | None:
         return None
     return [requests.request_at(number) for number in range(
         epoch.requested - count, epoch.requested)]
+
+
+def note_examples(error: Exception, child: DataIterator,
+                  data: Batch) -> None:
+    """Add to an error which example of the data set it came from."""
+    place = getattr(error, 'place', None)
+    name = name_examples(child, data, None if place is None else [place])
+    if name:
+        error.add_note(name)
+
+
+def name_examples(child: DataIterator, data: Batch,
+                  places: list[int] | None = None) -> str:
+    """Return a description of the examples that a stage has just read."""
+    try:
+        size = 1 if child.data_stream.produces_examples else len(data[0])
+        found = source_examples(child, 1)
+        if found is None or len(found.indices) != size:
+            return ''
+        indices = found.indices
+        exact = size == 1 or (found.in_order and places is not None)
+        if exact and places is not None:
+            indices = [indices[place] for place in places]
+    except Exception:  # noqa: BLE001 (it must not hide what it is about)
+        return ''
+    if len(indices) == 1:
+        return f'example {indices[0]!r} of the data set'
+    among = '' if exact else 'among the '
+    return f'{among}examples {indices!r:.500} of the data set'

@@ -7,30 +7,23 @@ class overrides a method. What Fuel's own classes answer is in
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 from fuel.epochs.encoded import Identified, copied_with_text
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.state import Position, Unavailable
-from fuel.epochs.traits import Traits, traits_of
 from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.kernels.stage_reader import BoundStageReader
 from fuel.schemes.iteration_scheme import (
     ShardedScheme, batch_size_of, shard_of)
 from fuel.schemes.shard import Shard
 from fuel.typing import (
-    AxisLabels,
-    Batch,
-    DatasetLike,
-    EpochReader,
-    SchemeLike,
-    State,
-    StreamLike,
-)
-from fuel.utils.overrides import covers
+    AxisLabels, Batch, DatasetLike, EpochReader, SchemeLike, State, StreamLike)
+from fuel.utils.arguments import labels_in
+from fuel.utils.overrides import covers, declares
 from fuel.utils.rng_state import SavedGenerator, generator_in
 
 
@@ -54,8 +47,7 @@ class Stage:
     @property
     def inputs(self) -> tuple[StreamLike, ...]:
         """The streams that are read (tuple); () for one of a data set."""
-        several: tuple[StreamLike, ...] | None = getattr(
-            self.stream, 'data_streams', None)
+        several = getattr(self.stream, 'data_streams', None)
         if several is not None:
             return tuple(several)
         one: StreamLike | None = getattr(self.stream, 'data_stream', None)
@@ -69,8 +61,7 @@ class Stage:
     @property
     def iterators(self) -> list[Any]:
         """The epoch iterators of its inputs that are shown (list)."""
-        several: list[Any] | None = getattr(
-            self.stream, 'child_epoch_iterators', None)
+        several = getattr(self.stream, 'child_epoch_iterators', None)
         if several is not None:
             return list(several)
         one = getattr(self.stream, 'child_epoch_iterator', None)
@@ -92,8 +83,7 @@ class Stage:
     @property
     def labels(self) -> AxisLabels:
         """The axis labels of the sources; {} where nothing is known."""
-        labels: AxisLabels | None = getattr(self.stream, 'axis_labels', None)
-        return labels or {}
+        return labels_in(self.stream) or {}
 
     @property
     def generator(self) -> SavedGenerator | None:
@@ -103,15 +93,40 @@ class Stage:
     # --- how items come of items -------------------------------------------
 
     @property
-    def traits(self) -> Traits:
-        """How its items come of those of its inputs (Traits)."""
-        return traits_of(self.stream)
+    def one_to_one(self) -> bool:
+        """Whether item n is made of item n below, or of one request (bool)."""
+        return covers(self.stream, 'one_to_one', ('get_data',)) and bool(
+            self.stream.one_to_one)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether no example is added, left out or moved within a batch."""
+        return self.one_to_one and declares(self.stream, 'keeps_rows')
+
+    @property
+    def keeps(self) -> frozenset[str]:
+        """What data keep: any of ``'dtype'``, ``'shape'`` and ``'axes'``."""
+        keeps = getattr(type(self.stream), 'keeps', None)
+        return keeps if isinstance(keeps, frozenset) else frozenset()
+
+    @property
+    def draws(self) -> Literal['no', 'by_seed', 'in_order']:
+        """Whether it draws from a generator, and what a draw depends on: the
+        seed, the epoch and the number of the item, or the draws before."""
+        if self.generator is None:
+            return 'no'
+        return 'by_seed' if getattr(
+            self.stream, 'draws_by_seed', False) else 'in_order'
+
+    @property
+    def goes_back(self) -> bool:
+        """Whether an epoch can go back to items that it had before (bool)."""
+        return bool(getattr(self.stream, 'can_go_back', True))
 
     @property
     def depends_on_data(self) -> bool:
-        """Whether what it keeps, and how far it came, depends on what it has
-        read (bool)."""
-        return not (self.traits.one_to_one or self.passes_items_on)
+        """Whether what it keeps depends on what it has read (bool)."""
+        return not (self.one_to_one or self.passes_items_on)
 
     @property
     def passes_items_on(self) -> bool:
@@ -143,11 +158,6 @@ class Stage:
         return next(filter(None, shards), None)
 
     @property
-    def bound_shard(self) -> Shard | None:
-        """The share that its position belongs to, if it belongs to one."""
-        return self.shard_of_inputs if self.depends_on_data else None
-
-    @property
     def can_plan(self) -> bool:
         """Whether it can make any of its items from indices (bool)."""
         return bool(getattr(self.stream, 'can_plan', False) and covers(
@@ -174,12 +184,11 @@ class Stage:
 
     def share_in_order(self, shard: Shard) -> None:
         """Take a rank's share of its own items, which are read in order."""
-        if self.scheme is not None:
-            self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
-            return
-        raise TypeError(
-            f'{self.name} cannot be sharded: it has neither an iteration '
-            'scheme nor a stream that it reads')
+        if self.scheme is None:
+            raise TypeError(
+                f'{self.name} cannot be sharded: it has neither an iteration '
+                'scheme nor a stream that it reads')
+        self.stream.iteration_scheme = ShardedScheme(self.scheme, shard)
 
     @property
     def has_plan(self) -> bool:
@@ -246,8 +255,7 @@ class Stage:
         """Take an epoch, new or unpickled, for the one made last."""
 
     def request_conversions(
-            self, epoch: Epoch, conversions: Mapping[str, Conversion]
-            ) -> None:
+            self, epoch: Epoch, conversions: Mapping[str, Conversion]) -> None:
         """Ask for the data of some sources in another type, or scaled."""
         request = getattr(self.stream, 'request_conversions', None)
         if request is not None:
@@ -341,11 +349,10 @@ class Stage:
 
     def state(self) -> State:
         """Return its state, without what it is a state of."""
-        state_dict: Callable[[], State] | None = getattr(
-            self.stream, 'state_dict', None)
-        if state_dict is None:
+        if not hasattr(self.stream, 'state_dict'):
             raise self._has_no_position()
-        return state_dict()
+        state: State = self.stream.state_dict()
+        return state
 
     def state_of(self, epoch: Epoch) -> State:
         """Return the state of an epoch, without what it is a state of."""
@@ -359,10 +366,9 @@ class Stage:
         """Return a copy of a state, with what it is a state of."""
         return Identified(*copied_with_text(state))
 
-    def check(self, state: Any) -> State:
+    def check(self, state: State) -> State:
         """Return a checked copy of the state of the whole pipeline."""
-        checked: State = state
-        return checked
+        return state
 
     def load(self, state: State) -> None:
         """Take up a state that was checked."""
@@ -386,11 +392,6 @@ class Stage:
     def keeps_leftovers(self) -> bool:
         """Whether it takes up left-overs (bool)."""
         return hasattr(self.stream, 'set_leftover')
-
-
-def is_stream(candidate: object) -> bool:
-    """Return whether an object has epochs, as streams of any class do."""
-    return hasattr(candidate, 'get_epoch_iterator')
 
 
 def stage_of(stream: object) -> Stage:

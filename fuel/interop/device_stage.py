@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
 from fuel.epochs.state import position_of
-from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import Transformer
 from fuel.transformers.source_names import as_names, check_known, labels_of
 from fuel.typing import (

@@ -1,5 +1,5 @@
 """Where the time of a pipeline goes, stage by stage."""
-from fuel.profiling.profiler import profile
+from fuel.profiling.meter import profile
 from fuel.profiling.report import Profile, StageProfile
 
 __all__ = ['Profile', 'StageProfile', 'profile']

@@ -1,8 +1,8 @@
 """Iteration schemes: which examples to visit, and in which order."""
 from fuel.schemes.base import BatchScheme, BatchSizeScheme, IndexScheme
-from fuel.schemes.computed import (ComputedShuffledExampleScheme,
-                                   ComputedShuffledScheme)
-from fuel.schemes.computed_blocks import ComputedBlockShuffledScheme
+from fuel.schemes.computed import (
+    ComputedBlockShuffledScheme, ComputedShuffledExampleScheme,
+    ComputedShuffledScheme)
 from fuel.schemes.iteration_scheme import IterationScheme, ShardedScheme
 from fuel.schemes.ordered import (
     ConcatenatedScheme, ConstantScheme, SequentialExampleScheme,

@@ -1,7 +1,7 @@
 """Serving the batches of a stream to other processes and hosts."""
 from fuel.server.server import Server
 from fuel.server.start import start_server
-from fuel.wire.sockets import recv_arrays, send_arrays
+from fuel.wire.messages import recv_arrays, send_arrays
 
 __all__ = ['Server', 'recv_arrays', 'send_arrays', 'start_server']
 

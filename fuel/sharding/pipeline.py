@@ -7,22 +7,19 @@ or depends on the data.
 """
 from __future__ import annotations
 
+import collections
 import copy
-from typing import TypeVar
+import zlib
+from typing import Any, TypeVar
 
 from fuel.epochs.stage import Stage, stage_of
-from fuel.epochs.traits import draws_of
 from fuel.schemes.iteration_scheme import (
-    batch_size_of,
-    chooses_examples,
-    is_random_access,
-    num_requests_of,
-    parts_of_scheme,
-)
+    batch_size_of, chooses_examples, is_random_access, num_examples_of,
+    num_requests_of, parts_of_scheme)
 from fuel.schemes.shard import Shard
-from fuel.sharding.agreement import check_agreement
 from fuel.typing import SchemeLike, StreamLike
 from fuel.utils import rng_state
+from fuel.utils.ranks import process_group
 
 Stream = TypeVar('Stream', bound=StreamLike)
 
@@ -46,7 +43,7 @@ def shard_pipeline(stream: Stream, shard: Shard) -> Stream:
 
 def check_draws(stream: StreamLike) -> None:
     """Refuse stages that draw from what was drawn before."""
-    if draws_of(stream) == 'in_order':
+    if stage_of(stream).draws == 'in_order':
         raise ValueError(
             f'the stage {type(stream).__name__} draws from rng, so what it '
             'draws depends on the batches before, which other ranks have: '
@@ -104,7 +101,7 @@ def _check_padding(stage: Stage, shard: Shard) -> None:
     """Refuse to repeat items where an epoch cannot go back to them."""
     if shard.uneven != 'pad':
         return
-    if not stage.traits.goes_back:
+    if not stage.goes_back:
         raise ValueError(
             "uneven='pad' repeats items from the start of an epoch, to which "
             f"{stage.name} with stop='forever' cannot go back: "
@@ -117,11 +114,11 @@ def can_seek(stream: StreamLike, forward: bool = False) -> bool:
     """Return whether an epoch can go to any of its items at once; if
     `forward`, whether it can to those that follow."""
     stage = stage_of(stream)
-    if not stage.traits.one_to_one:
+    if not stage.one_to_one:
         return False
     if stage.dataset is not None:
         return _is_known(stage.scheme)
-    return bool(stage.inputs and (forward or stage.traits.goes_back)
+    return bool(stage.inputs and (forward or stage.goes_back)
                 and all(can_seek(child, forward) for child in stage.inputs))
 
 
@@ -134,7 +131,7 @@ def batch_size_below(stream: StreamLike) -> int | None:
         return None
     if stage.dataset is not None:
         return batch_size_of(stage.scheme)
-    return (batch_size_below(stage.inputs[0]) if stage.traits.keeps_rows
+    return (batch_size_below(stage.inputs[0]) if stage.keeps_rows
             else None)
 
 
@@ -192,3 +189,47 @@ def _copy_generators(owner: object) -> None:
     for name, value in vars(owner).items():
         if rng_state.is_generator(value):
             vars(owner)[name] = copy.deepcopy(value)
+
+
+# How often this process has shared a pipeline, by its description.
+counts: collections.Counter[str] = collections.Counter()
+
+
+def check_agreement(stream: StreamLike, shard: Shard) -> None:
+    """Refuse a share that does not fit those of other ranks.
+
+    Where `torch.distributed` is initialised, its store holds what the first
+    rank said of the pipeline. No rank waits for another.
+    """
+    store = _store()
+    if store is None:
+        return
+    described = f'{zlib.crc32(_names(stream).encode()):08x}'
+    key = f'fuel/shard/{described}/{counts[described]}'
+    counts[described] += 1
+    ours = f'num_shards={shard.num_shards}, by={shard.by!r}, uneven=' + repr(
+        shard.uneven)
+    found = store.compare_set(key, '', ours)
+    theirs = found.decode() if isinstance(found, bytes) else str(found)
+    if theirs != ours:
+        raise ValueError(
+            f'the ranks disagree: rank {shard.rank} shares the order of '
+            f'{type(stream).__name__} with {ours}, but another rank of the '
+            f'process group with {theirs}: pass the same to all of them')
+
+
+def _store() -> Any:
+    """Return the store of PyTorch's process group, None if there is none."""
+    module = getattr(process_group(), 'distributed_c10d', None)
+    find = getattr(module, '_get_default_store', None)
+    return None if find is None else find()
+
+
+def _names(stream: StreamLike) -> str:
+    """Return what ranks say alike of a pipeline: the names in it."""
+    stage = stage_of(stream)
+    parts = [type(stream).__qualname__, repr(tuple(stream.sources))]
+    if stage.dataset is not None:
+        parts += [type(stage.dataset).__qualname__,
+                  repr(num_examples_of(stage.dataset))]
+    return '/'.join([*parts, *map(_names, stage.inputs)])

@@ -6,8 +6,7 @@ from inspect import Parameter
 from typing import Any, Never, TypeVar
 
 from fuel.describe import PipelineGraph, SourceTypes
-from fuel.describe.pipeline import short
-from fuel.describe.text import stream_text
+from fuel.describe.pipeline import short, stream_text
 from fuel.epochs.pipeline import skip
 from fuel.epochs.runtime import Runtime, runtime_of
 from fuel.epochs.sealing import sealed, sealed_epoch

@@ -9,14 +9,13 @@ from fuel.describe.pipeline import short
 from fuel.epochs.datasets import (
     close_state,
     known_length,
-    labels_in,
     open_reader,
     takes_requests,
     types_in,
 )
 from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import SourceExamples
-from fuel.sharding.agreement import check_agreement
+from fuel.sharding.pipeline import check_agreement
 from fuel.epochs.read_options import Conversion
 from fuel.epochs.runtime import runtime_of
 from fuel.epochs.stage import stage_of
@@ -32,6 +31,7 @@ from fuel.streams.arguments import refuse_positional, scheme_of
 from fuel.streams.base import AbstractDataStream
 from fuel.streams.stage import StreamStage
 from fuel.typing import DatasetLike, EpochReader, returns_epochs
+from fuel.utils.arguments import labels_in
 from fuel.utils.overrides import covers
 
 

@@ -26,8 +26,7 @@ from fuel.kernels.epoch_iterator import EpochIterator
 from fuel.schemes.iteration_scheme import scheme_state
 from fuel.schemes.shard import FoundShard, Shard, num_of_rank
 from fuel.sharding.pipeline import check_draws
-from fuel.sharding.planned import PlannedReader
-from fuel.sharding.share_reader import ShareReader
+from fuel.sharding.planned import PlannedReader, ShareReader
 from fuel.typing import EpochReader, State
 from fuel.utils import rng_state
 from fuel.utils.overrides import (
@@ -321,7 +320,7 @@ class StreamStage(Stage):
         """Return a copy of a state, with what it is a state of."""
         return identified(self, state)
 
-    def check(self, state: Any) -> State:
+    def check(self, state: State) -> State:
         """Return a checked copy of the state of the whole pipeline."""
         with self.lock:
             return checked_state(self.stream, state)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fuel.epochs.datasets import known_length, labels_in
+from fuel.epochs.datasets import known_length
 from fuel.schemes import SequentialScheme, ShuffledScheme
 from fuel.streams import DataStream
 from fuel.testing.data import freeze
@@ -20,6 +20,7 @@ from fuel.testing.promises import (
 from fuel.testing.replay import ReplayProcess
 from fuel.testing.streams import check_stream
 from fuel.typing import DatasetLike, SchemeLike
+from fuel.utils.arguments import labels_in
 
 Schemes = Sequence[SchemeLike | None]
 

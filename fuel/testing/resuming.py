@@ -8,8 +8,7 @@ from typing import Any
 from fuel.testing.case import StreamCase
 from fuel.testing.data import Frozen, freeze, freeze_all
 from fuel.testing.promises import Promises, expect
-from fuel.testing.reading import counted_requests
-from fuel.testing.replay import Followed, Saved
+from fuel.testing.replay import Followed, Saved, counted_requests
 
 #: Bytes of a state as JSON: it holds counts, never data.
 MOST_BYTES = 20000

@@ -18,27 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 from fuel.exceptions import AxisLabelsMismatchError as AxisLabelsMismatchError
 from fuel.streams import AbstractDataStream as AbstractDataStream
-from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.sourcewise import (
+    AgnosticSourcewiseTransformer, AgnosticTransformer, SourcewiseTransformer)
 from fuel.transformers.axis_labels import ExpectsAxisLabels
 from fuel.transformers.base import Transformer
 from fuel.transformers.batch import Batch
 from fuel.transformers.cache import Cache
 from fuel.transformers.casting import Cast, ForceFloatX
-from fuel.transformers.chain import Chain
-from fuel.transformers.filter import Filter
-from fuel.transformers.filter_sources import FilterSources
+from fuel.transformers.several import Chain, Merge
+from fuel.transformers.filter import Filter, Take
+from fuel.transformers.rename import FilterSources, Rename
 from fuel.transformers.flatten import Flatten
 from fuel.transformers.mapping import Mapping, SortMapping
-from fuel.transformers.merge import Merge
 from fuel.transformers.mixture import Mix
 from fuel.transformers.padding import Padding
 from fuel.transformers.padding_marks import MarkPadding
-from fuel.transformers.rename import Rename
 from fuel.transformers.scaling import ScaleAndShift
 from fuel.transformers.seeded import SeededTransformer
-from fuel.transformers.sourcewise import (AgnosticSourcewiseTransformer,
-                                          SourcewiseTransformer)
-from fuel.transformers.take import Take
 from fuel.transformers.unpack import Unpack
 
 if TYPE_CHECKING:

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from fuel.utils.arguments import is_dataset
-from fuel.epochs.traits import keeps_of
 from fuel.describe.source_types import SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.epochs.pipeline import length_of, source_examples
+from fuel.epochs.pipeline import length_of, note_examples, source_examples
 from fuel.epochs.stage import stage_of
 from fuel.iterator import DataIterator
 from fuel.kernels.stage_reader import BoundStageReader, StageReader
 from fuel.streams import AbstractDataStream
-from fuel.transformers.provenance import note_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, EpochReader, Request, StreamLike
 from fuel.utils.overrides import (
@@ -106,7 +104,7 @@ class Transformer(AbstractDataStream):
         if is_dataset(data_stream):
             # A data set raises here, and says what to write.
             _ = data_stream.get_epoch_iterator
-        if 'axes' in keeps_of(self):
+        if 'axes' in stage_of(self).keeps:
             kwargs.setdefault('axis_labels', labels_of(data_stream))
         super().__init__(**kwargs)
         if produces_examples is not None:
@@ -196,7 +194,7 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.known_types`.
         """
-        keeps = keeps_of(self)
+        keeps = stage_of(self).keeps
         return {source: kept for source, known
                 in types_of(self.data_stream).items()
                 if (kept := known.kept(keeps)) is not None}
@@ -272,12 +270,12 @@ class Transformer(AbstractDataStream):
 
         See :meth:`~fuel.streams.AbstractDataStream.source_examples`.
         """
-        traits = stage_of(self).traits
+        stage = stage_of(self)
         if not (covers(self, 'source_examples', ('get_data',))
-                or traits.one_to_one):
+                or stage.one_to_one):
             return None
         found = source_examples(self.child_epoch_iterator, len(requests))
-        if found is None or self.produces_examples or traits.keeps_rows:
+        if found is None or self.produces_examples or stage.keeps_rows:
             return found
         # A method on batches may sort them.
         return found._replace(in_order=False)

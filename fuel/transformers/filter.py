@@ -1,12 +1,16 @@
-"""A stage that leaves out data."""
+"""Stages that leave out items."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from fuel.transformers.base import ALL
-from fuel.transformers.base import Transformer
+from fuel.epochs.epoch import Epoch
+from fuel.epochs.pipeline import length_of
+from fuel.sharding.pipeline import can_seek
+from fuel.transformers.base import ALL, Transformer
+from fuel.transformers.plans import TakePlan
 from fuel.typing import Request, StreamLike
+from fuel.utils.checks import not_negative
 
 
 class Filter(Transformer):
@@ -55,3 +59,75 @@ class Filter(Transformer):
                     'the predicate') from error
             if is_kept:
                 return data
+
+
+class Take(Transformer):
+    """Takes the first items of each epoch, and leaves out the rest.
+
+    Parameters
+    ----------
+    data_stream : AbstractDataStream
+    count : int
+        How many batches or examples, whichever the stream produces.
+    **kwargs
+        See :class:`~fuel.transformers.Transformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> stream = DataStream(IterableDataset('abc'))
+    >>> list(Take(stream, 2).get_epoch_iterator())
+    [('a',), ('b',)]
+    """
+
+    epoch_attributes = (*Transformer.epoch_attributes, '_taken')
+    _taken = 0
+    keeps = ALL
+    # Ranks that each take so many would take more in all.
+    counts_all_items = True
+
+    def __init__(self, data_stream: StreamLike, count: int,
+                 **kwargs: Any) -> None:
+        super().__init__(data_stream, data_stream.produces_examples, **kwargs)
+        self.count = not_negative('count', count)
+
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
+        self._taken = 0
+        super().start_epoch()
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next item; StopIteration after `count`.
+
+        See :meth:`~fuel.transformers.Transformer.get_data`.
+        """
+        self._refuse(request)
+        if self._taken >= self.count:
+            raise StopIteration
+        data = self._pull()
+        self._taken += 1
+        return data
+
+    @property
+    def can_plan(self) -> bool:
+        """Whether any item can be made without those before it (bool)."""
+        return can_seek(self.data_stream)
+
+    def open_plan(self, epoch: Epoch) -> TakePlan:
+        """Return what makes any item of an epoch."""
+        return TakePlan(
+            epoch.attributes['child_epoch_iterator'], self.count)
+
+    def get_leftover(self) -> int:
+        """Return how many items were taken."""
+        return self._taken
+
+    def set_leftover(self, leftover: int) -> None:
+        """Go on counting from there."""
+        self._taken = not_negative('taken', leftover)
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
+        length = length_of(self.data_stream)
+        return None if length is None else min(length, self.count)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 
 from fuel.describe.source_types import SourceTypes, types_of
-from fuel.transformers.agnostic import AgnosticTransformer
+from fuel.transformers.sourcewise import AgnosticTransformer
 from fuel.transformers.base import as_tuple, check_count
 from fuel.transformers.source_names import as_names
 from fuel.typing import Batch, StreamLike

@@ -83,7 +83,7 @@ def _check_process(stream: StreamLike) -> None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'repeats, since that prefetches: put it before that stage')
-    if stage.bound_shard is not None:
+    if stage.depends_on_data and stage.shard_of_inputs is not None:
         raise ValueError(
             f'MarkPadding cannot see which examples {type(stream).__name__} '
             'makes of those that are repeated: put it before that stage')

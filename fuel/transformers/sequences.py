@@ -1,6 +1,6 @@
 """Stages on sequences."""
 from fuel.transformers.bucketing import BucketBatch
-from fuel.transformers.chunking import Chunk
+from fuel.transformers.sequence_stage import Chunk
 from fuel.transformers.packing import Pack
 from fuel.transformers.packing.epoch import PackingReport
 from fuel.transformers.window import NGrams, Window

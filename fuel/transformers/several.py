@@ -1,18 +1,24 @@
-"""Streams that read several others."""
+"""Streams that read several others, at once or one after another."""
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
-from fuel.epochs.stage import stage_of
-from fuel.describe.source_types import SourceTypes
-from fuel.epochs.runtime import runtime_of
-from fuel.sharding.pipeline import can_seek
-from fuel.epochs.state import RUNNING
-from fuel.streams import AbstractDataStream
+from fuel.describe.source_types import SourceType, SourceTypes, types_of
+from fuel.epochs.epoch import Epoch
 from fuel.epochs.pipeline import length_of
-from fuel.transformers.base import common_types
+from fuel.epochs.runtime import runtime_of
+from fuel.epochs.stage import stage_of
+from fuel.epochs.state import RUNNING
+from fuel.sharding.pipeline import can_seek
+from fuel.streams import AbstractDataStream
+from fuel.transformers.base import check_count, common_types
+from fuel.transformers.plans import ChainedPlan, MergedPlan
+from fuel.transformers.source_names import as_names, labels_of
 from fuel.typing import AxisLabels, Request, SchemeLike, StreamLike
+from fuel.utils.checks import in_order
 
 
 class SeveralStreams(AbstractDataStream):
@@ -94,3 +100,233 @@ class SeveralStreams(AbstractDataStream):
         """Switch all streams to the next epoch."""
         for stream in self.data_streams:
             stream.next_epoch()
+
+
+class Chain(SeveralStreams):
+    """Reads several streams one after the other, in each epoch.
+
+    Parameters
+    ----------
+    data_streams : iterable of AbstractDataStream
+        They have the same sources, in the same order, and all produce
+        examples, or all batches.
+    **kwargs
+        See :class:`~fuel.streams.AbstractDataStream`. The axis labels
+        default to those of the first stream.
+
+    Raises
+    ------
+    ValueError
+        If the sources differ, or some streams produce examples and others
+        batches.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> easy = DataStream(IterableDataset([1, 2]))
+    >>> hard = DataStream(IterableDataset([30]))
+    >>> list(Chain([easy, hard]).get_epoch_iterator())
+    [(1,), (2,), (30,)]
+    """
+
+    epoch_attributes = (*SeveralStreams.epoch_attributes, '_place')
+    _place = 0
+
+    def __init__(self, data_streams: Iterable[StreamLike],
+                 **kwargs: Any) -> None:
+        streams = tuple(data_streams)
+        if streams:
+            kwargs.setdefault('axis_labels', labels_of(streams[0]))
+        super().__init__(streams, **kwargs)
+        found = [tuple(stream.sources) for stream in streams]
+        if len(set(found)) > 1:
+            raise ValueError(
+                'the streams that Chain reads must have the same sources, '
+                f'got {", ".join(map(str, found))}: use Rename or '
+                'FilterSources')
+        self.sources = found[0]
+
+    def start_epoch(self) -> None:
+        """Set the attributes that belong to a new epoch."""
+        self._place = 0
+        super().start_epoch()
+
+    def get_data(self, request: Request = None) -> Any:
+        """Return the next data of the stream whose turn it is.
+
+        Parameters
+        ----------
+        request : None
+            There are no requests.
+
+        Returns
+        -------
+        tuple
+        """
+        self._refuse(request)
+        while self._place < len(self.child_epoch_iterators):
+            for data in self.child_epoch_iterators[self._place]:
+                return data
+            self._place += 1
+        raise StopIteration
+
+    def open_plan(self, epoch: Epoch) -> ChainedPlan:
+        """Return what makes any item of an epoch."""
+        return ChainedPlan(epoch.attributes['child_epoch_iterators'])
+
+    def get_leftover(self) -> int:
+        """Return which stream has its turn."""
+        return self._place
+
+    def set_leftover(self, leftover: int) -> None:
+        """Go on with that stream."""
+        if not 0 <= leftover <= len(self.data_streams):
+            raise ValueError(f'there is no stream number {leftover}')
+        self._place = leftover
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
+        lengths = self._lengths()
+        return None if lengths is None else sum(lengths)
+
+
+class Merge(SeveralStreams):
+    """Puts the data of several streams together.
+
+    Parameters
+    ----------
+    data_streams : iterable of AbstractDataStream
+        All produce examples, or all batches.
+    sources : iterable of str
+        Names of the merged data: those of the first stream, those of the
+        second, and so on.
+    axis_labels : dict, optional
+        See :class:`~fuel.streams.AbstractDataStream`.
+    strict : bool, optional
+        What to do if one stream ends before another: end the epoch there
+        with a UserWarning, the first time it happens (False, the default),
+        or raise ValueError (True).
+
+    Raises
+    ------
+    ValueError
+        If there are more or fewer names than data, or if some streams
+        produce examples and others batches.
+
+    Notes
+    -----
+    To see whether the streams end together, one item more is read of the
+    others when the first has ended. If reading one stream fails, the others
+    leave out the same item, so that what belongs together stays together.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> english = DataStream(IterableDataset(['Hello world!']))
+    >>> french = DataStream(IterableDataset(['Bonjour le monde!']))
+    >>> merged = Merge((english, french), ('english', 'french'))
+    >>> merged.sources
+    ('english', 'french')
+    >>> next(merged.get_epoch_iterator())
+    ('Hello world!', 'Bonjour le monde!')
+    """
+
+    _has_warned = False
+
+    def __init__(self, data_streams: Iterable[StreamLike],
+                 sources: Iterable[str], axis_labels: AxisLabels | None = None,
+                 strict: bool = False) -> None:
+        super().__init__(data_streams, axis_labels)
+        in_order('sources', sources)
+        names = as_names('sources', sources)
+        given = [name for stream in self.data_streams
+                 for name in stream.sources]
+        if len(given) != len(names):
+            raise ValueError(
+                f'sources must name the {len(given)} sources of the streams, '
+                f'{tuple(given)}, got {len(names)} names: {names}')
+        self.sources = names
+        self.strict = strict
+
+    def known_types(self) -> SourceTypes:
+        """Return what the streams know, by the names of this one."""
+        found: dict[str, SourceType] = {}
+        names = iter(self.sources)
+        for stream in self.data_streams:
+            types = types_of(stream)
+            for source in stream.sources:
+                name = next(names)
+                if source in types:
+                    found[name] = types[source]
+        return found
+
+    def get_data(self, request: Request = None) -> tuple[Any, ...]:
+        """Return the next data of all streams.
+
+        Parameters
+        ----------
+        request : None
+            There are no requests.
+
+        Raises
+        ------
+        ValueError
+            If there is a request; if `strict`, if the streams do not end
+            together.
+        StopIteration
+            If one of the streams has ended.
+        """
+        self._refuse(request)
+        data: list[Any] = []
+        for place, iterator in enumerate(self.child_epoch_iterators):
+            sources = self.data_streams[place].sources
+            try:
+                parts = tuple(next(iterator))
+                check_count(parts, sources)
+                data.extend(parts[:len(sources)])
+            except StopIteration:
+                self._check_end(place)
+                raise
+            except Exception:
+                for other in self.child_epoch_iterators[place + 1:]:
+                    with suppress(Exception):
+                        next(other)
+                raise
+        return tuple(data)
+
+    def open_plan(self, epoch: Epoch) -> MergedPlan:
+        """Return what makes any item of an epoch."""
+        return MergedPlan(epoch.attributes['child_epoch_iterators'], self)
+
+    def _check_end(self, ended: int) -> None:
+        """Warn, or raise, if the stream `ended` ended before another did."""
+        if self._has_warned and not self.strict:
+            return
+        longer = next((
+            place for place, iterator in enumerate(self.child_epoch_iterators)
+            if place < ended or (place > ended and _has_more(iterator))), None)
+        if longer is None:
+            return
+        text = (f'the streams merged to {self.sources} have epochs of '
+                f'different lengths: number {ended} (counted from 0) ended '
+                f'before number {longer}')
+        if self.strict:
+            raise ValueError(
+                text + '; with strict=False the merged epoch ends there')
+        self._has_warned = True
+        warnings.warn(
+            text + ', and the rest of that one is left out; strict=True '
+            'makes this an error', stacklevel=2)
+
+    def num_items(self) -> int | None:
+        """Return how many items an epoch has, None if it is not known."""
+        lengths = self._lengths()
+        return None if lengths is None else min(lengths)
+
+
+def _has_more(iterator: Iterator[object]) -> bool:
+    for _ in iterator:
+        return True
+    return False

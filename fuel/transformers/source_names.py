@@ -6,6 +6,7 @@ from typing import Any
 
 from fuel.suggestions import did_you_mean
 from fuel.typing import StreamLike
+from fuel.utils.arguments import labels_in
 
 
 def as_names(argument: str, names: object) -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def check_known(argument: str, names: Iterable[str],
 
 def labels_of(data_stream: StreamLike) -> Any:
     """Return the axis labels of a stream, for a stage to keep as its own."""
-    labels = getattr(data_stream, 'axis_labels', None)
+    labels = labels_in(data_stream)
     return None if labels is None else {
         source: None if as_labels(part) is None else part
         for source, part in labels.items()}

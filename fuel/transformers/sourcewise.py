@@ -1,19 +1,65 @@
-"""Stages that transform the sources one by one."""
+"""Base classes of stages that treat examples and batches alike, or
+transform the sources one by one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from fuel.epochs.traits import keeps_of
 from fuel.describe.source_types import SourceType, SourceTypes, types_of
 from fuel.epochs.epoch import Epoch
-from fuel.transformers.agnostic import AgnosticTransformer
-from fuel.transformers.base import (Transformation, Transformer, check_count,
-                                    missing)
-from fuel.transformers.source_names import (as_names, as_tuple_of_names,
-                                            check_known)
+from fuel.epochs.stage import stage_of
+from fuel.transformers.base import (
+    Transformation, Transformer, check_count, missing)
+from fuel.transformers.source_names import (
+    as_names, as_tuple_of_names, check_known)
 from fuel.typing import Batch, StreamLike
 from fuel.utils.overrides import calls
+
+
+class AgnosticTransformer(Transformer):
+    """A stage that treats examples and batches alike.
+
+    Subclasses implement :meth:`transform_any`.
+
+    Parameters
+    ----------
+    **kwargs
+        See :class:`Transformer`.
+
+    Examples
+    --------
+    >>> from fuel.datasets import IterableDataset
+    >>> from fuel.streams import DataStream
+    >>> class Reverser(AgnosticTransformer):
+    ...     def transform_any(self, data):
+    ...         return data[::-1]
+    >>> stream = DataStream(IterableDataset({'x': [1, 2], 'y': [3, 4]}))
+    >>> list(Reverser(stream, stream.produces_examples).get_epoch_iterator())
+    [(3, 1), (4, 2)]
+    """
+
+    def transform_any(self, data: Batch) -> Any:
+        """Return an example or a batch, transformed.
+
+        Parameters
+        ----------
+        data : tuple
+            The data of each source.
+        """
+        raise NotImplementedError(missing(self, 'transform_any'))
+
+    @calls('transform_any')
+    def _transformation(self, epoch: Epoch) -> Transformation:
+        return type(self).transform_any
+
+    def transform_example(self, example: Batch) -> Any:
+        """Return :meth:`transform_any` of an example."""
+        return self.transform_any(example)
+
+    def transform_batch(self, batch: Batch) -> Any:
+        """Return :meth:`transform_any` of a batch."""
+        return self.transform_any(batch)
+
 
 #: Places of sources among the data, and their names.
 Places: TypeAlias = 'Sequence[tuple[int, str]]'
@@ -103,7 +149,7 @@ class SourcewiseTransformer(Transformer):
         SourceType or None
             None, the default, if nothing is known of them.
         """
-        return known.kept(keeps_of(self))
+        return known.kept(stage_of(self).keeps)
 
     def transform_source_example(self, source_example: Any,
                                  source_name: str) -> Any:

@@ -9,7 +9,7 @@ from fuel.epochs.epoch import Epoch
 from fuel.sharding.pipeline import can_seek_rows
 from fuel.epochs.state import position_of
 from fuel.transformers.base import Transformer
-from fuel.transformers.partial_batch import PartialBatch
+from fuel.transformers.cache import PartialBatch
 from fuel.transformers.plans import ExamplesOfRows
 from fuel.transformers.source_names import as_labels, labels_of
 from fuel.typing import Request, StreamLike

@@ -5,9 +5,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.epochs.stage import is_stream
 from fuel.transformers.sequence_stage import SequenceStage, cut
 from fuel.typing import Request, StreamLike
+from fuel.utils.arguments import is_stream
 from fuel.utils.checks import positive
 
 

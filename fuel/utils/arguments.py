@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple, Self, TypeVar
 
 from fuel.suggestions import did_you_mean, nearest
+from fuel.typing import AxisLabels
 from fuel.utils.overrides import class_hook, is_own
 
 Value = TypeVar('Value')
@@ -265,6 +266,17 @@ def unknown_argument(cls: type, unknown: Iterable[str]) -> TypeError:
 def is_dataset(candidate: object) -> bool:
     """Return whether an object is a data set of Fuel, and no stream."""
     return hasattr(type(candidate), 'takes_requests')
+
+
+def is_stream(candidate: object) -> bool:
+    """Return whether an object has epochs, as streams of any class do."""
+    return hasattr(candidate, 'get_epoch_iterator')
+
+
+def labels_in(owner: object) -> AxisLabels | None:
+    """Return the axis labels of a stream or a data set, if it has some."""
+    labels: AxisLabels | None = getattr(owner, 'axis_labels', None)
+    return labels
 
 
 def safely(default: Value, function: Callable[..., Value],

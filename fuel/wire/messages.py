@@ -1,14 +1,21 @@
-"""Messages over ZeroMQ's sockets, without what its own helpers ask besides.
+"""Messages over ZeroMQ's sockets.
 
-They ask the socket after each part whether there are more, and compute with
-flags that are enumerations: more than the rest of a small message takes.
+`receive_all` and `send_now` do without what ZeroMQ's own helpers ask besides:
+those ask the socket after each part whether there are more, and compute with
+flags that are enumerations, more than the rest of a small message takes.
 """
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import zmq
+
+from fuel.exceptions import ServerError
+from fuel.wire.decoding import decode
+from fuel.wire.encoding import encode
+from fuel.wire.header import WireError, get_field, pack_header, unpack_header
 
 # Milliseconds between signs of life, and without one until a connection is
 # cut; the sockets' own threads give them, whatever Python does.
@@ -40,3 +47,93 @@ def send_now(socket: zmq.Socket[bytes], parts: Sequence[Any],
     for part in parts[:-1]:
         socket.send(part, _MORE, copy)
     socket.send(parts[-1], _NOBLOCK, copy)
+
+
+def send_arrays(socket: zmq.Socket[bytes], arrays: Sequence[Any] | None,
+                stop: bool = False) -> None:
+    """Send arrays over a ZeroMQ socket, as one message.
+
+    Parameters
+    ----------
+    arrays : sequence of numpy.ndarray or None
+        Of any type but object.  Lists are sent too: a rectangular one
+        arrives as an array, a ragged one as a list of arrays.
+    stop : bool, optional
+        Whether to say that no more come instead.  Defaults to False.
+
+    Raises
+    ------
+    TypeError
+        If something cannot be sent; then nothing was.
+
+    Examples
+    --------
+    >>> import numpy, zmq
+    >>> with zmq.Context() as context:
+    ...     left, right = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    ...     with left, right:
+    ...         left.bind('inproc://example')
+    ...         right.connect('inproc://example')
+    ...         send_arrays(left, [numpy.arange(3)])
+    ...         recv_arrays(right)
+    <...>
+    <...>
+    [array([0, 1, 2])]
+    """
+    if stop:
+        socket.send_multipart([pack_header({'type': 'stop'})])
+        return
+    items, buffers = encode([] if arrays is None else arrays)
+    # Copied, since the caller may write the arrays before they are sent.
+    socket.send_multipart(
+        [pack_header({'type': 'arrays', 'items': items}),
+         *map(bytes, buffers)])
+
+
+def recv_arrays(socket: zmq.Socket[bytes]) -> list[Any]:
+    """Receive what :func:`send_arrays` sent.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Writable, aligned, and the caller's own.
+
+    Raises
+    ------
+    StopIteration
+        If the sender said that no more come.
+    fuel.wire.WireError
+        If the message is not one of :func:`send_arrays`.
+    """
+    header, *frames = socket.recv_multipart(copy=False)
+    fields = unpack_header(header.bytes)
+    kind = get_field(fields, 'type', str)
+    if kind == 'stop':
+        raise StopIteration
+    if kind != 'arrays':
+        raise WireError(f'a message of arrays was expected, got {kind!r}')
+    return list(decode(fields.get('items'), frames))
+
+
+def ask_status(address: str, timeout: float = 5.0,
+               curve: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+    """Return the statistics of a server."""
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        if curve is not None:
+            from fuel.wire.curve import protect_client
+            protect_client(socket, curve)
+        try:
+            socket.connect(address)
+        except zmq.ZMQError as error:
+            raise ServerError(
+                f'cannot connect to {address!r} ({error.strerror}): expected '
+                'an address such as tcp://localhost:5557') from error
+        socket.send(pack_header({'type': 'status'}))
+        if not socket.poll(int(timeout * 1000)):
+            raise ServerError(
+                f'no server answers at {address} after {timeout} seconds: '
+                'is it running there, and on this port?')
+        fields = unpack_header(socket.recv_multipart()[0])
+        status: dict[str, Any] = get_field(fields, 'status', dict)
+        return status

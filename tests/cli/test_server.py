@@ -63,9 +63,9 @@ def test_status_prints_the_statistics(capsys):
 
 def test_status_without_a_server_fails(capsys, monkeypatch):
     """It does not wait long."""
-    import fuel.wire.status
-    ask = fuel.wire.status.ask_status
-    monkeypatch.setattr(fuel.wire.status, 'ask_status',
+    import fuel.wire.messages
+    ask = fuel.wire.messages.ask_status
+    monkeypatch.setattr(fuel.wire.messages, 'ask_status',
                         lambda address, curve: ask(address, 0.2, curve))
     assert main(['--status', 'tcp://127.0.0.1:1']) == 1
     assert 'no server answers at tcp://127.0.0.1:1' in capsys.readouterr().err

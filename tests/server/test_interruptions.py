@@ -16,7 +16,7 @@ from fuel.server import Server
 from fuel.streams import DataStream, ServerDataStream
 from fuel.transformers import Mapping
 from fuel.wire import pack_header
-from fuel.wire.status import ask_status
+from fuel.wire.messages import ask_status
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -237,7 +237,7 @@ class Store(dict):
 
 def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
     """Each rank is a process with the counts of its own."""
-    from fuel.sharding import agreement as process_group
+    from fuel.sharding import pipeline
     store = Store()
     monkeypatch.setitem(sys.modules, 'torch.distributed',
                         types.SimpleNamespace(
@@ -246,7 +246,7 @@ def test_ranks_that_disagree_are_told_where_there_is_a_group(monkeypatch):
             _get_default_store=lambda: store)))
 
     def rank(*shard):
-        process_group.counts.clear()
+        pipeline.counts.clear()
         return batches().shard(*shard)
 
     rank(0, 4)

@@ -130,7 +130,7 @@ def _own(column: NDArray[Any]) -> NDArray[Any]:
 
 def _draws(stream: StreamLike) -> bool:
     stage = stage_of(stream)
-    return stage.traits.draws == 'by_seed' or any(map(_draws, stage.inputs))
+    return stage.draws == 'by_seed' or any(map(_draws, stage.inputs))
 
 
 def _checksum(columns: dict[str, Any]) -> int:

@@ -11,10 +11,9 @@ import numpy
 from fuel.describe.source_types import SourceType, SourceTypes
 from fuel.exceptions import UndecodableImageError
 from fuel.kernels.pillow import copy_pixels
-from fuel.epochs.pipeline import length_of
+from fuel.epochs.pipeline import length_of, name_examples
 from fuel.transformers.image.base import (BATCH_AXES, IMAGE_AXES, ImageStage,
                                           as_shape, map_images)
-from fuel.transformers.provenance import name_examples
 from fuel.transformers.source_names import labels_of
 from fuel.typing import Batch, Request, StreamLike
 

@@ -17,12 +17,11 @@ from fuel.kernels.memory import empty
 from fuel.transformers.image.base import (
     BATCH_AXES, IMAGE_AXES, Image, Images, ImageStage, as_shape, at_place,
     check_image, images_of, is_stacked, map_images, new_stack)
-from fuel.transformers.image.center_crop import copy_window
-from fuel.transformers.image.fixed_size import FixedSizeStage
-from fuel.transformers.image.legacy_draws import draw_integers
+from fuel.transformers.image.fixed_size import FixedSizeStage, copy_window
+from fuel.transformers.seeded import (
+    RandomTransformer, SeededTransformer, draw_integers)
 from fuel.transformers.image.resampling import (RESIZE_FILTERS, check_filter,
                                                 resize_image)
-from fuel.transformers.seeded import RandomTransformer, SeededTransformer
 from fuel.typing import RandomGenerator, StreamLike
 
 

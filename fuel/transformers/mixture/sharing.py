@@ -81,7 +81,7 @@ class SharedMixture(SeveralStreams):
     @property
     def can_plan(self) -> bool:
         """Whether any item can be made without those before it (bool)."""
-        return stage_of(self).traits.one_to_one and all(
+        return stage_of(self).one_to_one and all(
             can_seek(stream, forward=True) for stream in self.data_streams)
 
     def count_items(self, epoch: Epoch) -> int:
