@@ -196,9 +196,12 @@ cdef cnp.ndarray take_plain(cnp.ndarray array, cnp.ndarray indices,
 
 def native(array):
     """Return `array` in native byte order, copied only where it is not."""
-    if array.dtype.isnative:
+    dtype = array.dtype
+    # `isnative` does not look into fields that are arrays.
+    if dtype.isnative and (dtype.names is None or (
+            dtype == dtype.newbyteorder('='))):
         return array
-    return array.astype(array.dtype.newbyteorder('='))
+    return array.astype(dtype.newbyteorder('='))
 
 
 def own_record(record):

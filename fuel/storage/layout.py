@@ -263,7 +263,9 @@ def _obstacle_of_storage(dataset: h5py.Dataset, storage: str) -> str:
 
 def native_type(dtype: numpy.dtype[Any]) -> numpy.dtype[Any]:
     """Return a type in the machine's byte order."""
-    return dtype if dtype.isnative else dtype.newbyteorder('=')
+    native = dtype.newbyteorder('=')
+    # `isnative` does not look into fields that are arrays.
+    return dtype if dtype == native else native
 
 
 def dataset_name(dataset: h5py.Dataset) -> str:

@@ -27,6 +27,8 @@ class Reader(ABC):
     `dtype`: in native byte order.
     `layout`: how the data set is stored; None if the file is no HDF5 file.
     `files`: the files that are read; empty where their state is not known.
+    `part_bounds`: shape (parts + 1,), dtype intp; the first row of each part,
+        and the number of rows.
     """
 
     layout: Layout | None = None
@@ -38,6 +40,7 @@ class Reader(ABC):
         self.name = name
         self.shape = shape
         self.dtype = native_type(dtype)
+        self.part_bounds = numpy.array([0, shape[0]], numpy.intp)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -64,6 +67,16 @@ class Reader(ABC):
 
     def __getitem__(self, rows: Places) -> Any:
         return self.read(rows)
+
+    def read_ranges(self, starts: NDArray[numpy.intp],
+                    counts: NDArray[numpy.intp]) -> NDArray[Any]:
+        """Return ranges of rows, one after the other.
+
+        `starts`, `counts`: shape (ranges,), dtype intp; the first row of each
+            range, and how many follow from there. A count may be 0.
+        Returns: shape ``(counts.sum(), ...)``; as of `read`.
+        """
+        return self._read_list(rows_of_ranges(starts, counts))
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Return how many bytes may be prefetched; None if none should be."""
@@ -118,6 +131,25 @@ class Reader(ABC):
         return DamagedFileError(
             f'{self.path}, source {self.name!r}, row {row}: {reason}; the '
             f'file is damaged: restore it from its origin')
+
+
+def rows_of_ranges(starts: NDArray[numpy.intp], counts: NDArray[numpy.intp],
+                   ) -> NDArray[numpy.intp]:
+    """Return the rows of ranges, one after the other."""
+    starts = numpy.asarray(starts, numpy.intp)
+    counts = numpy.asarray(counts, numpy.intp)
+    if starts.ndim != 1 or starts.shape != counts.shape:
+        raise ValueError(
+            f'ranges need a start and a count each, in two arrays of one '
+            f'axis, got the shapes {starts.shape} and {counts.shape}')
+    if counts.size and counts.min() < 0:
+        raise ValueError(
+            f'a range cannot have {counts.min()} rows: counts must be at '
+            f'least 0')
+    ends = numpy.cumsum(counts, dtype=numpy.intp)
+    rows = numpy.repeat(starts - ends + counts, counts)
+    rows += numpy.arange(len(rows), dtype=numpy.intp)
+    return rows
 
 
 def own_objects(batch: NDArray[Any]) -> NDArray[Any]:
