@@ -9,10 +9,8 @@ import h5py
 import numpy
 
 from fuel import config
-from fuel.bin.listing import add_datasets
-from fuel.bin.parsers import CommandParser, positive_number
-from fuel.bin.pipes import pipe_friendly
-from fuel.bin.registries import registered
+from fuel.bin.commands import CommandParser, pipe_friendly, positive_number
+from fuel.bin.listing import add_datasets, registered
 from fuel.converters import OWN
 from fuel.converters.output import INPUTS_ATTRIBUTE, Layout, OutputFolder
 from fuel.converters.raw.files import BadInputFile

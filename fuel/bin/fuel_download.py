@@ -5,10 +5,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fuel.bin.listing import add_datasets
-from fuel.bin.parsers import CommandParser, positive_number
-from fuel.bin.pipes import pipe_friendly
-from fuel.bin.registries import registered
+from fuel.bin.commands import CommandParser, pipe_friendly, positive_number
+from fuel.bin.listing import add_datasets, registered
 from fuel.downloaders.base import Options, RawFile, ensure_directory_exists
 from fuel.exceptions import NeedURLPrefix
 from fuel.utils.arguments import signature_of

@@ -10,12 +10,11 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from fuel import config
+from fuel.bin.commands import CommandParser, pipe_friendly
 from fuel.bin.describe import describe_file
 from fuel.bin.epoch_tables import (cost_rows, epoch_costs, measure_shuffles,
                                    options_argument, shuffle_rows)
 from fuel.bin.listing import aligned, human_size
-from fuel.bin.parsers import CommandParser
-from fuel.bin.pipes import pipe_friendly
 from fuel.bin.preview import draw_preview
 from fuel.datasets.hdf5.open_files import open_hdf5
 from fuel.exceptions import ConfigurationError

@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 
-from fuel.bin.parsers import CommandParser
-from fuel.bin.pipes import pipe_friendly
+from fuel.bin.commands import CommandParser, pipe_friendly
 from fuel.suggestions import did_you_mean
 from fuel.version import version
 

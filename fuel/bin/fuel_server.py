@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from fuel.bin.parsers import CommandParser
-from fuel.bin.pipes import pipe_friendly
+from fuel.bin.commands import CommandParser, pipe_friendly
 from fuel.suggestions import did_you_mean
 
 __all__ = ['main', 'make_parser']

@@ -1,15 +1,31 @@
-"""The list of data sets: how large, under which terms, and there or not."""
+"""The data sets that commands know, and the list of them: how large they are,
+under which terms, and there or not."""
 import argparse
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fuel import config
-from fuel.bin.parsers import CommandParser
+from fuel.bin.commands import CommandParser
 from fuel.converters import OWN
 from fuel.downloaders.registry import dataset_facts, dataset_names, raw_files
-from fuel.utils.extensions import Filler
+from fuel.exceptions import ConfigurationError
+from fuel.utils.extensions import Filler, find_datasets
 
 HEADER = ('DATASET', 'RAW FILES', 'HERE', 'CONVERTED', 'TERMS')
+
+
+def registered(package: str, kind: str) -> dict[str, Filler]:
+    """Return the data sets that a command knows, by the settings as they are
+    now; `kind` is ``'downloaders'`` or ``'converters'``."""
+    config.load_yaml()
+    setting = f'extra_{kind}'
+    try:
+        return find_datasets(package, getattr(config, setting),
+                             f'all_{kind}')
+    except ImportError as error:
+        raise ConfigurationError(
+            f'the setting {setting!r} ({config.origin(setting)}) names '
+            f'modules that cannot be used: {error}') from error
 
 
 def add_datasets(parser: CommandParser, datasets: Mapping[str, Filler],

@@ -9,7 +9,6 @@ and its other arguments.
 """
 import functools
 import os
-from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -26,6 +25,7 @@ from fuel.converters.raw.files import BadInputFile, Folder, require_files
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.exceptions import MissingInputFiles
 from fuel.utils.checks import positive
+from fuel.utils.extensions import Filler, filler_of
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['BadInputFile', 'Converter', 'Filler', 'MissingInputFiles',
@@ -38,7 +38,6 @@ COMPRESSIONS = 'gzip', 'lzf', 'szip'
 # Gets all arguments of its parser as keywords: `directory`, ...; returns the
 # paths of the files that it made.
 Converter = Callable[..., tuple[str, ...]]
-Filler = Callable[[ArgumentParser], Converter]
 F = TypeVar('F', bound=Callable[..., Any])
 # Split, source, array and perhaps a comment.
 Part = tuple[Any, ...]
@@ -268,19 +267,6 @@ def progress_bar(name: str, maxval: object, prefix: str = 'Converting'
         Yields a bar with a method ``update(value)``.
     """
     return progress(f'{prefix} {name}', maxval, in_lines=True)
-
-
-def filler_of(converter: Converter, *flags: str, **settings: Any) -> Filler:
-    """Return what fills the parser of a converter that takes at most one
-    argument, added with these flags and settings, beside folders and the name
-    of its file."""
-    def fill_subparser(subparser: ArgumentParser) -> Converter:
-        """Set up the parser; return the converter."""
-        if flags:
-            subparser.add_argument(*flags, **settings)
-        return converter
-
-    return fill_subparser
 
 
 def write_file(directory: Folder, filename: str, inputs: Iterable[str],

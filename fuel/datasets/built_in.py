@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from typing import ClassVar, TypedDict, Unpack
 
 from fuel.datasets.hdf5 import H5PYDataset
+from fuel.transformers.defaults import uint8_pixels_to_floatX
 from fuel.typing import AxisLabels, Indices
 from fuel.utils import find_in_data_path
 
-__all__ = ['BuiltInDataset', 'BuiltInOptions', 'DatasetInFormats',
-           'HDF5Options']
+__all__ = ['BuiltInDataset', 'BuiltInImages', 'BuiltInOptions',
+           'DatasetInFormats', 'HDF5Options']
 
 
 class HDF5Options(TypedDict, total=False):
@@ -66,6 +67,22 @@ class BuiltInDataset(H5PYDataset):
         """Name of the file (str)."""
         raise NotImplementedError(
             f'{type(self).__name__} must set the class attribute filename')
+
+
+class BuiltInImages(BuiltInDataset):
+    """A built-in data set of images, the source 'features'.
+
+    The default transformers scale them to ``[0, 1]`` in ``config.floatX``.
+
+    Parameters
+    ----------
+    which_sets : tuple of str
+        The splits to use.
+    **kwargs
+        For :class:`BuiltInDataset`.
+    """
+
+    default_transformers = uint8_pixels_to_floatX(('features',))
 
 
 class DatasetInFormats(BuiltInDataset):

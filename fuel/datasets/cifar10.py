@@ -1,11 +1,10 @@
 """Tiny colour images of ten classes."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['CIFAR10']
 
 
-class CIFAR10(BuiltInDataset):
+class CIFAR10(BuiltInImages):
     """CIFAR-10, 60,000 tiny images of ten classes.
 
     Sources: `features`, uint8 of shape ``(examples, 3, 32, 32)`` with the
@@ -30,4 +29,3 @@ class CIFAR10(BuiltInDataset):
         'airplane', 'automobile', 'bird', 'cat', 'deer', 'dog', 'frog',
         'horse', 'ship', 'truck')
     fits_in_memory = True
-    default_transformers = uint8_pixels_to_floatX(('features',))

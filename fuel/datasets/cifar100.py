@@ -1,11 +1,10 @@
 """Tiny colour images of a hundred classes."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['CIFAR100']
 
 
-class CIFAR100(BuiltInDataset):
+class CIFAR100(BuiltInImages):
     """CIFAR-100, 60,000 tiny images of a hundred classes.
 
     Sources, in this order: `coarse_labels`, uint8 of shape ``(examples, 1)``
@@ -58,4 +57,3 @@ class CIFAR100(BuiltInDataset):
         'non-insect_invertebrates', 'people', 'reptiles', 'small_mammals',
         'trees', 'vehicles_1', 'vehicles_2')
     fits_in_memory = True
-    default_transformers = uint8_pixels_to_floatX(('features',))

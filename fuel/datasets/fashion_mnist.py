@@ -1,11 +1,10 @@
 """Fashion-MNIST: images of articles of clothing."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['FashionMNIST']
 
 
-class FashionMNIST(BuiltInDataset):
+class FashionMNIST(BuiltInImages):
     """Fashion-MNIST, 70,000 images of articles of clothing.
 
     Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -30,4 +29,3 @@ class FashionMNIST(BuiltInDataset):
         'T-shirt', 'trouser', 'pullover', 'dress', 'coat', 'sandal', 'shirt',
         'sneaker', 'bag', 'ankle boot')
     fits_in_memory = True
-    default_transformers = uint8_pixels_to_floatX(('features',))

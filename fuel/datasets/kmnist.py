@@ -1,11 +1,10 @@
 """Kuzushiji-MNIST: images of cursive Japanese characters."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['KMNIST']
 
 
-class KMNIST(BuiltInDataset):
+class KMNIST(BuiltInImages):
     """Kuzushiji-MNIST, 70,000 images of cursive Japanese characters.
 
     Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -27,4 +26,3 @@ class KMNIST(BuiltInDataset):
     filename = 'kmnist.hdf5'
     class_names = ('o', 'ki', 'su', 'tsu', 'na', 'ha', 'ma', 'ya', 're', 'wo')
     fits_in_memory = True
-    default_transformers = uint8_pixels_to_floatX(('features',))

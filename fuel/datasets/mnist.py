@@ -1,11 +1,10 @@
 """The MNIST database of handwritten digits."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['MNIST']
 
 
-class MNIST(BuiltInDataset):
+class MNIST(BuiltInImages):
     """MNIST, 70,000 images of handwritten digits.
 
     Sources: `features`, uint8 of shape ``(examples, 1, 28, 28)`` with the
@@ -27,4 +26,3 @@ class MNIST(BuiltInDataset):
     filename = 'mnist.hdf5'
     class_names = (*'0123456789',)
     fits_in_memory = True
-    default_transformers = uint8_pixels_to_floatX(('features',))

@@ -1,11 +1,10 @@
 """Colour images of ten classes, most of them unlabelled."""
-from fuel.datasets.built_in import BuiltInDataset
-from fuel.transformers.defaults import uint8_pixels_to_floatX
+from fuel.datasets.built_in import BuiltInImages
 
 __all__ = ['STL10']
 
 
-class STL10(BuiltInDataset):
+class STL10(BuiltInImages):
     """STL-10, 113,000 images of ten classes.
 
     Sources: `features`, uint8 of shape ``(examples, 3, 96, 96)`` with the
@@ -30,4 +29,3 @@ class STL10(BuiltInDataset):
     class_names = (
         '', 'airplane', 'bird', 'car', 'cat', 'deer', 'dog', 'horse',
         'monkey', 'ship', 'truck')
-    default_transformers = uint8_pixels_to_floatX(('features',))

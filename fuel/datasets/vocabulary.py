@@ -12,12 +12,11 @@ from typing import Any, NamedTuple, TypeAlias, overload
 import numpy
 from numpy.typing import NDArray
 
-from fuel.datasets.text_arguments import (Paths, as_files, check_level,
-                                          check_token)
+from fuel.datasets.text_arguments import (
+    Paths, as_files, check_dictionary, check_level, check_token,
+    number_tokens, split_lines, unpickle)
 from fuel.datasets.text_files import (COMPRESSIONS, LineReader, check_exists,
                                       open_binary)
-from fuel.datasets.vocabulary_formats import (check_dictionary, number_tokens,
-                                              split_lines, unpickle)
 from fuel.exceptions import UnknownTokenError
 from fuel.remote.location import as_path
 from fuel.remote.urls import file_name

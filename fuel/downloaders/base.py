@@ -16,11 +16,12 @@ import requests
 from fuel.downloaders.errors import (DownloadError, SlowError, SourceError,
                                      UnreachableError)
 from fuel.downloaders.options import DEFAULT, Options
-from fuel.downloaders.replies import BLOCK, HEADERS, ask, close, request
-from fuel.downloaders.reply import Reply
+from fuel.downloaders.replies import (BLOCK, HEADERS, Reply, ask, close,
+                                      request)
 from fuel.downloaders.transfer import BarMaker, fetch
 from fuel.downloaders.registry import RawFile, known_file, raw_files, set_files
 from fuel.exceptions import NeedURLPrefix
+from fuel.utils.extensions import Filler
 from fuel.utils.progress import Bar, progress
 
 __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
@@ -30,7 +31,6 @@ __all__ = ['DownloadError', 'Downloader', 'Filler', 'NeedURLPrefix',
 
 # Gets all arguments of its parser as keywords: `directory`, `clear`, ...
 Downloader = Callable[..., None]
-Filler = Callable[[ArgumentParser], Downloader]
 # Whatever could lead out of a folder, on any system, ends a component.
 SEPARATORS = re.compile(r'[/\\:]')
 UNPRINTABLE = re.compile(r'[\x00-\x1f\x7f]')
@@ -223,10 +223,9 @@ def _job(url: str | None, name: str | None, prefix: str | None,
     known = known_file(name, asked)
     if options.mirror is not None:
         return [_join(options.mirror, name)], known
-    if asked in known.urls:
-        sources = list(known.urls)  # https first
-    else:
-        sources = [*known.urls] if asked is None else [asked, *known.urls]
+    sources = list(known.urls)  # https first
+    if asked is not None and asked not in sources:
+        sources.insert(0, asked)
     if prefix is not None and _join(prefix, name) not in sources:
         sources.insert(0, _join(prefix, name))
     if not sources and options.check is None:

@@ -1,9 +1,7 @@
 """CalTech 101 Silhouettes, from Benjamin Marlin."""
-from argparse import ArgumentParser
-
 from fuel.downloaders.options import DEFAULT
-from fuel.downloaders.base import (Downloader, Options, default_downloader,
-                                   raw_files)
+from fuel.downloaders.base import Options, default_downloader, raw_files
+from fuel.utils.extensions import filler_of
 
 __all__ = ['fill_subparser', 'silhouettes_downloader']
 
@@ -29,8 +27,6 @@ def silhouettes_downloader(size: int, directory: str, clear: bool = False,
                        options=options)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Downloader:
-    """Set up the parser of ``fuel-download caltech101_silhouettes SIZE``."""
-    subparser.add_argument('size', type=int, choices=SIZES,
-                           help='height and width of the images')
-    return silhouettes_downloader
+fill_subparser = filler_of(
+    silhouettes_downloader, 'size', type=int, choices=SIZES,
+    help='height and width of the images')

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import urllib3
 from requests import Response, exceptions
@@ -19,7 +19,6 @@ from fuel.downloaders.errors import (EncodingError, NoConnectionError,
                                       SlowError, SourceError, TransientError,
                                       WrongPieceError)
 from fuel.downloaders.options import Options
-from fuel.downloaders.reply import Get, Reply
 from fuel.version import version
 
 BLOCK = 1 << 18
@@ -36,6 +35,29 @@ FORM = 'download-form'
 MAX_PAGE = 1 << 18
 
 T = TypeVar('T')
+
+
+class Reply(Protocol):
+    """A reply to an HTTP request; `requests.Response` is one."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, by name."""
+
+    def raise_for_status(self) -> None:
+        """Raise an error if the server reports one."""
+
+    def iter_content(self, size: int, /) -> Iterator[bytes]:
+        """Iterate over the body, at most so many bytes at once."""
+
+
+class Get(Protocol):
+    """Sends a request; `requests.get` is one."""
+
+    def __call__(self, url: str, *, stream: bool, headers: Mapping[str, str],
+                 timeout: tuple[float, float],
+                 hooks: Mapping[str, object]) -> Reply:
+        """Return the reply, once its head is there."""
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Street View House Numbers, from Stanford."""
-from argparse import ArgumentParser
-
-from fuel.downloaders.base import Downloader, Options, default_downloader
+from fuel.downloaders.base import Options, default_downloader
+from fuel.utils.extensions import filler_of
 
 __all__ = ['fill_subparser', 'svhn_downloader']
 
@@ -28,9 +27,6 @@ def svhn_downloader(which_format: int, directory: str,
                        **kwargs)
 
 
-def fill_subparser(subparser: ArgumentParser) -> Downloader:
-    """Set up the parser of ``fuel-download svhn FORMAT``."""
-    subparser.add_argument(
-        'which_format', type=int, choices=(1, 2),
-        help='1: images of whole numbers; 2: images of single digits')
-    return svhn_downloader
+fill_subparser = filler_of(
+    svhn_downloader, 'which_format', type=int, choices=(1, 2),
+    help='1: images of whole numbers; 2: images of single digits')

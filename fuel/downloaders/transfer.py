@@ -15,8 +15,7 @@ from fuel.downloaders.errors import (
     DownloadError, EncodingError, NoConnectionError, SlowError, SourceError,
     TransientError, UnreachableError, WrongPieceError)
 from fuel.downloaders.options import Options
-from fuel.downloaders.replies import Remainder, ask
-from fuel.downloaders.reply import Get
+from fuel.downloaders.replies import Get, Remainder, ask
 from fuel.downloaders.registry import RawFile, digest_of, owner_of
 from fuel.utils.atomic_files import flush_folder
 from fuel.utils.progress import Bar

@@ -1,10 +1,10 @@
 """The sound of a YouTube video."""
 import os
-from argparse import ArgumentParser
 from contextlib import suppress
 
 from fuel.downloaders.errors import DownloadError
-from fuel.downloaders.base import Downloader, ensure_directory_exists
+from fuel.downloaders.base import ensure_directory_exists
+from fuel.utils.extensions import filler_of
 
 __all__ = ['download', 'fill_subparser']
 
@@ -57,8 +57,6 @@ def download(directory: str, youtube_id: str, clear: bool = False) -> None:
         raise DownloadError(f'{youtube_id}: {error}') from error
 
 
-def fill_subparser(subparser: ArgumentParser) -> Downloader:
-    """Set up the parser of ``fuel-download youtube_audio``."""
-    subparser.add_argument('--youtube-id', required=True,
-                           help='the end of the address of the video')
-    return download
+fill_subparser = filler_of(
+    download, '--youtube-id', required=True,
+    help='the end of the address of the video')

@@ -1,15 +1,30 @@
-"""Data sets that other packages add to Fuel's own, by name."""
+"""What fills the parser of a data set, and those that other packages add."""
 from __future__ import annotations
 
 import importlib
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from fuel.exceptions import ConfigurationError
 
 # Fills the parser of a data set; returns what converts or downloads it.
 Filler = Callable[[ArgumentParser], Callable[..., Any]]
+F = TypeVar('F', bound=Callable[..., Any])
+
+
+def filler_of(function: F, *flags: str, **settings: Any
+              ) -> Callable[[ArgumentParser], F]:
+    """Return what fills the parser of a converter or downloader that takes at
+    most one argument, added with these flags and settings, beside those that
+    all have."""
+    def fill_subparser(subparser: ArgumentParser) -> F:
+        """Set up the parser; return the function."""
+        if flags:
+            subparser.add_argument(*flags, **settings)
+        return function
+
+    return fill_subparser
 
 
 def find_datasets(package: str, extra_packages: Iterable[str],

@@ -37,7 +37,7 @@ def test_command_into_a_closed_pipe_is_quiet(tmp_path, command, arguments):
 
 def test_interrupted_command_says_one_line(capsys):
     """Ctrl-C needs no traceback."""
-    from fuel.bin.pipes import pipe_friendly
+    from fuel.bin.commands import pipe_friendly
 
     @pipe_friendly('fuel')
     def main():

@@ -1,9 +1,15 @@
-"""Parsers of the commands: version, examples, suggestions for typos."""
+"""What all commands have in common: parsers with a version, examples and
+suggestions for typos; and how they end if they are interrupted, if their pipe
+is closed, or if a setting is invalid."""
 import argparse
+import functools
+import os
 import re
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
+from fuel.exceptions import ConfigurationError
 from fuel.suggestions import did_you_mean
 from fuel.version import version
 
@@ -11,6 +17,11 @@ from fuel.version import version
 INVALID_CHOICE = re.compile(
     r"invalid choice: '([^']*)' \(choose from (.*)\)$", re.DOTALL)
 UNKNOWN = 'unrecognized arguments: '
+F = TypeVar('F', bound=Callable[..., Any])
+# What a shell says of a program that a signal has ended.
+CLOSED_PIPE = 128 + 13
+INTERRUPTED = 128 + 2
+USAGE = 2
 
 
 def positive_number(text: str) -> int:
@@ -76,3 +87,32 @@ class CommandParser(argparse.ArgumentParser):
             flags = re.findall(r'--[\w-]+', self.format_help())
             return did_you_mean(flag, flags, '; {}')
         return ''
+
+
+def pipe_friendly(program: str) -> Callable[[F], F]:
+    """Make a command end silently if its output is a pipe that was closed,
+    and with one line if it is interrupted or a setting is invalid."""
+    def decorate(main: F) -> F:
+        @functools.wraps(main)
+        def quiet(*args: object, **kwargs: object) -> object:
+            try:
+                try:
+                    return main(*args, **kwargs)
+                finally:
+                    if sys.stdout is not None:
+                        sys.stdout.flush()
+            except BrokenPipeError:
+                # The interpreter flushes again when it ends.
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, sys.stdout.fileno())
+                os.close(nowhere)
+                sys.exit(CLOSED_PIPE)
+            except ConfigurationError as error:
+                print(f'{program}:', *str(error).split(), file=sys.stderr)
+                sys.exit(USAGE)
+            except KeyboardInterrupt:
+                print('interrupted', file=sys.stderr)
+                sys.exit(INTERRUPTED)
+        # The decorated function keeps its signature.
+        return quiet  # type: ignore[return-value]
+    return decorate
