@@ -202,7 +202,7 @@ def test_fuel_itself_sees_arrays(path, monkeypatch):
         raise AssertionError('a list was made')
 
     monkeypatch.setattr(H5PYDataset, '_read', look)
-    monkeypatch.setattr('fuel.schemes.requests.ShuffledBatchRequests._request',
+    monkeypatch.setattr('fuel.schemes.requests.PermutedBatches._request',
                         no_list)
     with h5py.File(path) as handle:
         # Whose batches are not read by one call.

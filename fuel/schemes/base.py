@@ -69,7 +69,10 @@ class _Examples:
     indices: Any
     _read_once: bool = False
 
-    def _set_examples(self, examples: object) -> None:
+    def __init__(self, examples: int | Iterable[Any],
+                 **unknown: Never) -> None:
+        if unknown:
+            raise unknown_argument(type(self), unknown)
         self.indices = as_examples(examples)
 
     # Pickles of Fuel 0.2.0 hold the indices alone.
@@ -119,12 +122,6 @@ class IndexScheme(_Examples, IterationScheme):
 
     requests_examples = True
 
-    def __init__(self, examples: int | Iterable[Any],
-                 **unknown: Never) -> None:
-        if unknown:
-            raise unknown_argument(type(self), unknown)
-        self._set_examples(examples)
-
     @property
     def num_requests(self) -> int | None:
         """Number of requests in an epoch (int), or None if not known."""
@@ -158,9 +155,7 @@ class BatchScheme(_Examples, IterationScheme):
 
     def __init__(self, examples: int | Iterable[Any], batch_size: int,
                  **unknown: Never) -> None:
-        if unknown:
-            raise unknown_argument(type(self), unknown)
-        self._set_examples(examples)
+        super().__init__(examples, **unknown)
         self.batch_size = positive('batch_size', batch_size)
 
     @property

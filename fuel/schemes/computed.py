@@ -1,8 +1,8 @@
 """Shuffled schemes whose order is computed from a key, not stored."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from fuel.kernels.permutation import ROUNDS, permute
 from fuel.schemes.base import (
     BatchScheme, IndexScheme, check_sized, epoch_state, load_epoch_state)
 from fuel.schemes.requests import (
-    Permuted, PermutedBatches, PermutedExamples, num_batches)
+    Order, PermutedBatches, PermutedExamples, num_batches)
 from fuel.utils.checks import not_negative, positive
 
 # Up to here the whole permutation is drawn, which takes half a megabyte:
@@ -20,7 +20,7 @@ from fuel.utils.checks import not_negative, positive
 STORED_SIZE = 2 ** 16
 
 
-class Permutation:
+class Permutation(Order):
     """A permutation of the numbers below `size`, given by seed and epoch.
 
     Those of several parts of an epoch, counted from 1 on, are independent.
@@ -63,39 +63,6 @@ class Permutation:
         return numbers
 
 
-#: Returns the examples at the places from one to before another.
-Order: TypeAlias = Callable[[int, int], NDArray[numpy.int64]]
-
-
-class _Computed(Permuted):
-    """Base of the iterators over a computed order."""
-
-    def __init__(self, indices: Sequence[Any], order: Order) -> None:
-        self._set_indices(indices)
-        self.order = order
-
-    def _places(self, start: int, stop: int) -> NDArray[numpy.int64]:
-        return self.order(start, stop)
-
-
-class ComputedExampleRequests(_Computed, PermutedExamples):
-    """One index after another, in a computed order."""
-
-    def __init__(self, indices: Sequence[Any], order: Order) -> None:
-        super().__init__(indices, order)
-        self.num_requests = len(indices)
-
-
-class ComputedBatchRequests(_Computed, PermutedBatches):
-    """Lists of up to `batch_size` indices, in a computed order."""
-
-    def __init__(self, indices: Sequence[Any], batch_size: int,
-                 order: Order, drop_last: bool) -> None:
-        super().__init__(indices, order)
-        self.batch_size = batch_size
-        self.num_requests = num_batches(len(indices), batch_size, drop_last)
-
-
 class ComputedShuffle:
     """What the schemes with a computed order share: seed and epoch."""
 
@@ -108,13 +75,32 @@ class ComputedShuffle:
             'seed', config.default_seed if seed is None else seed)
         self.epoch = 0
 
-    def _next_order(self, size: int) -> Permutation:
-        order = Permutation(size, self.seed, self.epoch)
+    def _next_order(self, size: int) -> Order:
+        order = self._order(size)
         self.epoch += 1
         return order
 
+    def _order(self, size: int) -> Order:
+        """Return the order of the present epoch."""
+        return Permutation(size, self.seed, self.epoch)
 
-class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
+
+class ComputedBatches(ComputedShuffle, BatchScheme):
+    """Base of the schemes whose batches come in a computed order."""
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        indices = self._sequence()
+        return PermutedBatches(
+            indices, self.batch_size, self._next_order(len(indices)),
+            self.drop_last)
+
+    random_access = True
+    state_dict = epoch_state
+    load_state_dict = load_epoch_state
+
+
+class ComputedShuffledScheme(ComputedBatches):
     """Batches in a random order that takes no memory, however many there are.
 
     :class:`ShuffledScheme` stores the order of an epoch; this scheme computes
@@ -173,17 +159,6 @@ class ComputedShuffledScheme(ComputedShuffle, BatchScheme):
         self.drop_last = drop_last
         self.set_seed(seed)
 
-    def get_request_iterator(self) -> Iterator[list[Any]]:
-        """Return an iterator over the batches of a new epoch."""
-        indices = self._sequence()
-        return ComputedBatchRequests(
-            indices, self.batch_size, self._next_order(len(indices)),
-            self.drop_last)
-
-    random_access = True
-    state_dict = epoch_state
-    load_state_dict = load_epoch_state
-
 
 class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     """Single examples in a random order that takes no memory.
@@ -211,7 +186,7 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
         indices = self._sequence()
-        return ComputedExampleRequests(
+        return PermutedExamples(
             indices, self._next_order(len(indices)))
 
     random_access = True
@@ -219,7 +194,7 @@ class ComputedShuffledExampleScheme(ComputedShuffle, IndexScheme):
     load_state_dict = load_epoch_state
 
 
-class BlockPermutation:
+class BlockPermutation(Order):
     """Permutation of numbers that moves blocks, then mixes a few at a time.
 
     The blocks come in the order of one permutation, but for the last one if
@@ -281,7 +256,7 @@ class BlockPermutation:
         return found
 
 
-class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
+class ComputedBlockShuffledScheme(ComputedBatches):
     """Batches in a random order that reads storage block by block.
 
     What :class:`BlockShuffledScheme` does for blocks of one size, in memory
@@ -347,15 +322,6 @@ class ComputedBlockShuffledScheme(ComputedShuffle, BatchScheme):
         """How many blocks there are (int)."""
         return num_batches(self.num_examples or 0, self.block_size)
 
-    def get_request_iterator(self) -> Iterator[list[Any]]:
-        """Return an iterator over the batches of a new epoch."""
-        indices = self._sequence()
-        order = BlockPermutation(len(indices), self.block_size, self.window,
-                                 self.seed, self.epoch)
-        self.epoch += 1
-        return ComputedBatchRequests(
-            indices, self.batch_size, order, self.drop_last)
-
-    random_access = True
-    state_dict = epoch_state
-    load_state_dict = load_epoch_state
+    def _order(self, size: int) -> Order:
+        return BlockPermutation(
+            size, self.block_size, self.window, self.seed, self.epoch)

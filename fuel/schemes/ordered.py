@@ -12,9 +12,9 @@ from fuel.schemes.base import (
 from fuel.schemes.iteration_scheme import IterationScheme, scheme_state
 from fuel.schemes.iterator_requests import (ConcatenatedRequests,
                                             CountedRequests, OneShotBatches)
-from fuel.schemes.requests import (BatchRequests, BatchSizeRequests,
-                                   ExampleRequests, ShuffledBatchRequests,
-                                   ShuffledExampleRequests, num_batches)
+from fuel.schemes.requests import (
+    BatchRequests, BatchSizeRequests, ExampleRequests, PermutedBatches,
+    PermutedExamples, num_batches, shuffled)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import not_negative, positive
 
@@ -239,9 +239,10 @@ class ShuffledScheme(DrawnOrder, BatchScheme):
 
     def get_request_iterator(self) -> Iterator[list[Any]]:
         """Return an iterator over the batches of a new epoch."""
-        return ShuffledBatchRequests(
-            self._sequence(), self.batch_size, self.rng, self.sorted_indices,
-            self.drop_last)
+        indices = self._sequence()
+        return PermutedBatches(
+            indices, self.batch_size, shuffled(len(indices), self.rng),
+            self.drop_last, self.sorted_indices)
 
     random_access = True
     state_dict = rng_state
@@ -301,7 +302,8 @@ class ShuffledExampleScheme(DrawnOrder, IndexScheme):
 
     def get_request_iterator(self) -> Iterator[Any]:
         """Return an iterator over the indices of a new epoch."""
-        return ShuffledExampleRequests(self._sequence(), self.rng)
+        indices = self._sequence()
+        return PermutedExamples(indices, shuffled(len(indices), self.rng))
 
     random_access = True
     state_dict = rng_state

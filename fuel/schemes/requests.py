@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from fuel.kernels.draws import draw_order as draw_short_order
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.typing import RandomGenerator
 from fuel.utils.rng_state import is_generator
+
+#: Draws the places of an epoch with a generator.
+Draw: TypeAlias = 'Callable[[Any], NDArray[Any]]'
 
 
 class RequestIterator(RequestPosition, Iterator[Any]):
@@ -164,32 +168,79 @@ class BatchRequests(RequestIterator):
         return order[:stop] if order and stop < len(order) else order
 
 
-class Permuted(RequestIterator):
-    """Base of the iterators over indices in another order.
+class Order:
+    """Base of the orders of an epoch, as places of indices."""
 
-    Subclasses implement :meth:`_places`.
-    """
-
-    indices: Sequence[Any]
-    _is_identity: bool
-
-    def _set_indices(self, indices: Sequence[Any]) -> None:
-        self.indices = indices
-        self._is_identity = indices == range(len(indices))
-
-    def _places(self, start: int, stop: int) -> NDArray[Any]:
-        """Return a part of the order, as places in `indices`."""
+    def __call__(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a part of the order."""
         raise NotImplementedError
 
+    def whole(self) -> NDArray[Any] | None:
+        """Return all of it, None if it is not held."""
+        return None
+
+
+class ShuffledOrder(Order):
+    """An order that a function draws with a generator.
+
+    It is a function of the generator as it was before the epoch, so that is
+    what a pickle holds; the order is drawn anew when it is needed. Of a
+    generator that cannot be put back to where it was, such as
+    ``numpy.random`` itself, the pickle holds the order.
+    """
+
+    def __init__(self, draw: Draw, rng: RandomGenerator) -> None:
+        self._draw_places = draw
+        self._rng_before = _copy_of(rng)
+        self._order: NDArray[Any] | None = self._draw(rng)
+
+    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
+        return self._draw_places(rng)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_order': (
+            self._order if self._rng_before is None else None)}
+
+    def _drawn(self) -> NDArray[Any]:
+        """Return what was drawn, anew after a pickle."""
+        if self._order is None:
+            rng = self._rng_before
+            if isinstance(rng, dict):
+                rng = numpy.random.RandomState(0)
+                rng.set_state(self._rng_before)
+            self._order = self._draw(copy.deepcopy(rng))
+        return self._order
+
+    def whole(self) -> NDArray[Any] | None:
+        """Return all of the order."""
+        return self._drawn()
+
+    def __call__(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a part of the order."""
+        return self._drawn()[start:stop]
+
+
+class Permuted(RequestIterator):
+    """Base of the iterators over indices in another order."""
+
+    def _set_order(self, indices: Sequence[Any], order: Order) -> None:
+        self.indices = indices
+        self.order = order
+        self._is_identity = indices == range(len(indices))
+
     def _pick(self, start: int, stop: int) -> list[Any]:
-        places: list[int] = self._places(start, stop).tolist()
+        places: list[int] = self.order(start, stop).tolist()
         if self._is_identity:
             return places
         return [self.indices[place] for place in places]
 
 
 class PermutedExamples(Permuted, IndexRequests):
-    """Base of the iterators over single indices in another order."""
+    """One index after another, in another order."""
+
+    def __init__(self, indices: Sequence[Any], order: Order) -> None:
+        self._set_order(indices, order)
+        self.num_requests = len(indices)
 
     def _request(self, position: int) -> Any:
         return self._pick(position, position + 1)[0]
@@ -198,12 +249,27 @@ class PermutedExamples(Permuted, IndexRequests):
         """Return the next requests without advancing."""
         return self._pick(self.position, self.position + count)
 
+    def plain_order(self) -> NDArray[Any] | None:
+        """Return the indices if they are those of a shuffled range."""
+        return self.order.whole() if self._is_identity else None
+
 
 class PermutedBatches(Permuted):
-    """Base of the iterators over lists of indices in another order."""
+    """Lists of up to `batch_size` indices, in another order.
 
-    batch_size: int
-    sorted_indices = False
+    `num_examples`: how many indices there are in all, if some come twice or
+        not at all.
+    """
+
+    def __init__(self, indices: Sequence[Any], batch_size: int, order: Order,
+                 drop_last: bool, sorted_indices: bool = False,
+                 num_examples: int | None = None) -> None:
+        self._set_order(indices, order)
+        self.batch_size = batch_size
+        self.sorted_indices = sorted_indices
+        self.num_requests = num_batches(
+            len(indices) if num_examples is None else num_examples,
+            batch_size, drop_last)
 
     def _request(self, position: int) -> list[Any]:
         start = position * self.batch_size
@@ -216,82 +282,17 @@ class PermutedBatches(Permuted):
         if not self._is_identity:
             return self._request(position)
         start = position * self.batch_size
-        batch = self._places(start, start + self.batch_size).astype(
-            numpy.intp)
+        batch = self.order(start, start + self.batch_size).astype(numpy.intp)
         if self.sorted_indices:
             batch.sort()
         return batch
 
-
-class Shuffled(Permuted):
-    """Base of the iterators over a shuffled order.
-
-    The order is a function of the generator as it was before the epoch, so
-    that is what a pickle holds; the order is drawn anew when it is needed.
-    Of a generator that cannot be put back to where it was, such as
-    ``numpy.random`` itself, the pickle holds the order.
-    """
-
-    _order: NDArray[Any] | None
-    _rng_before: Any
-
-    def _shuffle(self, indices: Sequence[Any], rng: RandomGenerator) -> None:
-        self._set_indices(indices)
-        self._rng_before = _copy_of(rng)
-        self._order = self._draw(rng)
-
-    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
-        """Return the order of the epoch: places in `indices`."""
-        return draw_order(len(self.indices), rng)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        if self._rng_before is not None:
-            state['_order'] = None
-        return state
-
-    def _drawn(self) -> NDArray[Any]:
-        """Return the order of the epoch, drawn anew after a pickle."""
-        if self._order is None:
-            rng = self._rng_before
-            if isinstance(rng, dict):
-                rng = numpy.random.RandomState(0)
-                rng.set_state(self._rng_before)
-            self._order = self._draw(copy.deepcopy(rng))
-        return self._order
-
-    def _places(self, start: int, stop: int) -> NDArray[Any]:
-        return self._drawn()[start:stop]
-
-
-class ShuffledExampleRequests(Shuffled, PermutedExamples):
-    """One index after another, in shuffled order."""
-
-    def __init__(self, indices: Sequence[Any], rng: RandomGenerator) -> None:
-        self.num_requests = len(indices)
-        self._shuffle(indices, rng)
-
-    def plain_order(self) -> NDArray[Any] | None:
-        """Return the indices if they are those of a shuffled range."""
-        return self._drawn() if self._is_identity else None
-
-
-class ShuffledBatchRequests(Shuffled, PermutedBatches):
-    """Lists of up to `batch_size` indices, in shuffled order."""
-
-    def __init__(self, indices: Sequence[Any], batch_size: int,
-                 rng: RandomGenerator, sorted_indices: bool,
-                 drop_last: bool = False) -> None:
-        self.batch_size = batch_size
-        self.sorted_indices = sorted_indices
-        self.num_requests = num_batches(len(indices), batch_size, drop_last)
-        self._shuffle(indices, rng)
-
     def plain_order(self) -> NDArray[Any] | None:
         """Return the indices if batches are consecutive parts of them."""
-        if self._is_identity and not self.sorted_indices:
-            return self._drawn()[:int(self.num_requests) * self.batch_size]
-        return None
+        order = self.order.whole() if (
+            self._is_identity and not self.sorted_indices) else None
+        return None if order is None else (
+            order[:int(self.num_requests) * self.batch_size])
 
 
 class BatchSizeRequests(RequestIterator):
@@ -333,6 +334,11 @@ def num_batches(num_examples: int, batch_size: int,
     if drop_last:
         return num_examples // batch_size
     return -(-num_examples // batch_size)
+
+
+def shuffled(size: int, rng: RandomGenerator) -> ShuffledOrder:
+    """Return the numbers below `size` in an order drawn from `rng`."""
+    return ShuffledOrder(partial(draw_order, size), rng)
 
 
 def draw_order(size: int, rng: RandomGenerator) -> NDArray[Any]:

@@ -10,13 +10,40 @@ from numpy.typing import ArrayLike, NDArray
 
 from fuel.schemes.base import (BatchScheme, DrawnOrder, check_sized,
                                load_rng_state, rng_state)
-from fuel.schemes.sampling_requests import (BlockRequests, DrawnRequests,
-                                            draw_balanced, draw_weighted)
+from fuel.schemes.requests import PermutedBatches, ShuffledOrder
+from fuel.schemes.sampling_requests import (
+    BlockOrder, draw_balanced, draw_weighted)
 from fuel.typing import RandomGenerator
 from fuel.utils.checks import positive
 
 
-class BlockShuffledScheme(DrawnOrder, BatchScheme):
+class DrawnScheme(DrawnOrder, BatchScheme):
+    """Base of the schemes that draw an order of their own."""
+
+    def _set_drawing(self, rng: RandomGenerator | None, seed: int | None,
+                     drop_last: bool, num_examples: int | None) -> None:
+        if num_examples is not None:
+            self.num_examples = positive('num_examples', num_examples)
+        self._set_generator(rng, seed)
+        self.drop_last = drop_last
+
+    def _order(self, num_examples: int) -> ShuffledOrder:
+        """Draw the order of an epoch."""
+        raise NotImplementedError
+
+    def get_request_iterator(self) -> Iterator[list[Any]]:
+        """Return an iterator over the batches of a new epoch."""
+        assert self.num_examples is not None
+        return PermutedBatches(
+            self._sequence(), self.batch_size, self._order(self.num_examples),
+            self.drop_last, num_examples=self.num_examples)
+
+    random_access = True
+    state_dict = rng_state
+    load_state_dict = load_rng_state
+
+
+class BlockShuffledScheme(DrawnScheme):
     """Batches in a random order that reads storage block by block.
 
     For data larger than memory in compressed chunks, where reading any row
@@ -73,8 +100,7 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
         self.window = positive('window', window)
         self.block_size = block_size
         self._borders = _block_borders(block_size, num_examples)
-        self._set_generator(rng, seed)
-        self.drop_last = drop_last
+        self._set_drawing(rng, seed, drop_last, None)
 
     @property
     def num_blocks(self) -> int:
@@ -118,14 +144,8 @@ class BlockShuffledScheme(DrawnOrder, BatchScheme):
                    block_size=starts, window=window, rng=rng,
                    drop_last=drop_last, seed=seed)
 
-    def get_request_iterator(self) -> Iterator[list[Any]]:
-        """Return an iterator over the batches of a new epoch."""
-        return BlockRequests(self._sequence(), self._borders, self.window,
-                             self.batch_size, self.rng, self.drop_last)
-
-    random_access = True
-    state_dict = rng_state
-    load_state_dict = load_rng_state
+    def _order(self, num_examples: int) -> ShuffledOrder:
+        return BlockOrder(self._borders, self.window, self.rng)
 
 
 def _block_borders(block_size: ArrayLike, num_examples: int,
@@ -146,7 +166,7 @@ def _block_borders(block_size: ArrayLike, num_examples: int,
     return borders.astype(numpy.intp)
 
 
-class WeightedScheme(DrawnOrder, BatchScheme):
+class WeightedScheme(DrawnScheme):
     """Batches of examples drawn with given weights.
 
     Parameters
@@ -188,11 +208,8 @@ class WeightedScheme(DrawnOrder, BatchScheme):
                  drop_last: bool = False, seed: int | None = None) -> None:
         self.weights = _checked_weights(weights)
         super().__init__(len(self.weights), batch_size)
-        if num_examples is not None:
-            self.num_examples = positive('num_examples', num_examples)
         self.replacement = replacement
-        self._set_generator(rng, seed)
-        self.drop_last = drop_last
+        self._set_drawing(rng, seed, drop_last, num_examples)
         drawable = int(numpy.count_nonzero(self.weights))
         needed = 1 if replacement else self.num_examples or 0
         if drawable < needed:
@@ -200,18 +217,10 @@ class WeightedScheme(DrawnOrder, BatchScheme):
                 f'{needed} different examples must be drawn, but only '
                 f'{drawable} of {len(self.weights)} weights are positive')
 
-    def get_request_iterator(self) -> Iterator[list[Any]]:
-        """Return an iterator over the batches of a new epoch."""
-        assert self.num_examples is not None
-        count = self.num_examples
-        return DrawnRequests(
-            partial(draw_weighted, self.weights, count, self.replacement),
-            len(self.weights), count, self.batch_size, self.rng,
-            self.drop_last)
-
-    random_access = True
-    state_dict = rng_state
-    load_state_dict = load_rng_state
+    def _order(self, num_examples: int) -> ShuffledOrder:
+        return ShuffledOrder(partial(
+            draw_weighted, self.weights, num_examples, self.replacement),
+            self.rng)
 
 
 def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
@@ -231,7 +240,7 @@ def _checked_weights(weights: ArrayLike) -> NDArray[numpy.float64]:
     return checked
 
 
-class BalancedScheme(DrawnOrder, BatchScheme):
+class BalancedScheme(DrawnScheme):
     """Batches in which every class is as frequent as the others.
 
     In an epoch, the examples of a class come in a random order, and again
@@ -274,8 +283,6 @@ class BalancedScheme(DrawnOrder, BatchScheme):
             raise ValueError('labels must be one for each example, got an '
                              f'array of shape {found.shape}')
         super().__init__(len(found), batch_size)
-        if num_examples is not None:
-            self.num_examples = positive('num_examples', num_examples)
         try:
             self.classes, numbers = numpy.unique(found, return_inverse=True)
         except TypeError:
@@ -285,18 +292,8 @@ class BalancedScheme(DrawnOrder, BatchScheme):
                 f'{", ".join(kinds)}') from None
         self._members = [numpy.flatnonzero(numbers == number)
                          for number in range(len(self.classes))]
-        self._set_generator(rng, seed)
-        self.drop_last = drop_last
+        self._set_drawing(rng, seed, drop_last, num_examples)
 
-    def get_request_iterator(self) -> Iterator[list[Any]]:
-        """Return an iterator over the batches of a new epoch."""
-        assert self.num_examples is not None
-        count = self.num_examples
-        return DrawnRequests(
-            partial(draw_balanced, self._members, count),
-            sum(map(len, self._members)), count, self.batch_size, self.rng,
-            self.drop_last)
-
-    random_access = True
-    state_dict = rng_state
-    load_state_dict = load_rng_state
+    def _order(self, num_examples: int) -> ShuffledOrder:
+        return ShuffledOrder(
+            partial(draw_balanced, self._members, num_examples), self.rng)

@@ -1,19 +1,16 @@
-"""Requests of the schemes that draw: blocks, weights, classes."""
+"""Orders of the schemes that draw: blocks, weights, classes."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
 
-from fuel.schemes.requests import (PermutedBatches, Shuffled,
-                                   ShuffledBatchRequests, num_batches)
+from fuel.schemes.requests import ShuffledOrder, num_batches
 from fuel.typing import RandomGenerator
-
-#: Draws the places of an epoch with a generator.
-Draw: TypeAlias = 'Callable[[Any], NDArray[numpy.intp]]'
 
 
 def uniforms(rng: Any, size: int) -> NDArray[numpy.float64]:
@@ -68,49 +65,26 @@ def draw_balanced(members: Sequence[NDArray[numpy.intp]], size: int,
     return mixed
 
 
-class DrawnRequests(ShuffledBatchRequests):
-    """Lists of up to `batch_size` places below a number, drawn at random.
-
-    `draw`: draws an epoch's places with a generator, `num_examples` of them.
-    """
-
-    def __init__(self, draw: Draw, num_places: int, num_examples: int,
-                 batch_size: int, rng: RandomGenerator,
-                 drop_last: bool) -> None:
-        self._draw_places = draw
-        super().__init__(range(num_places), batch_size, rng,
-                         sorted_indices=False)
-        self.num_requests = num_batches(
-            num_examples, batch_size, drop_last)
-
-    def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
-        return self._draw_places(rng)
-
-
-class BlockRequests(Shuffled, PermutedBatches):
-    """Lists of up to `batch_size` examples out of windows of blocks.
+class BlockOrder(ShuffledOrder):
+    """The order of examples out of windows of blocks.
 
     An epoch draws the order of the blocks, and one number. A window's own
     order is drawn from that number and the window's, so that any window can
     be had without those before it.
     """
 
-    def __init__(self, indices: Sequence[Any], borders: NDArray[numpy.intp],
-                 window: int, batch_size: int, rng: RandomGenerator,
-                 drop_last: bool) -> None:
+    def __init__(self, borders: NDArray[numpy.intp], window: int,
+                 rng: RandomGenerator) -> None:
         self._borders = borders
         self._window = window
-        self.batch_size = batch_size
-        self.num_requests = num_batches(len(indices), batch_size, drop_last)
-        self._windows: dict[int, NDArray[numpy.intp]] = {}
-        self._shuffle(indices, rng)
+        super().__init__(partial(uniforms, size=len(borders)), rng)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), '_windows': {}, '_starts': None}
 
     def _draw(self, rng: RandomGenerator) -> NDArray[Any]:
         """Return the order of the blocks, then the number."""
-        drawn = uniforms(rng, len(self._borders))
+        drawn = super()._draw(rng)
         order = numpy.argsort(drawn[:-1], kind='stable')
         lengths = numpy.diff(self._borders)[order]
         ends = numpy.cumsum(lengths)
@@ -119,15 +93,17 @@ class BlockRequests(Shuffled, PermutedBatches):
             0, numpy.append(ends[self._window - 1::self._window],
                             ends[-1:]))
         self._seed = int(drawn[-1] * 2 ** 32)
-        self._windows = {}
+        self._windows: dict[int, NDArray[numpy.intp]] = {}
         return order
+
+    def whole(self) -> None:
+        """Return None: windows are drawn when they are needed."""
 
     def _window_order(self, number: int) -> NDArray[numpy.intp]:
         """Return the places in one window, in the order of the epoch."""
         places = self._windows.get(number)
         if places is None:
-            assert self._order is not None
-            blocks = self._order[
+            blocks = self._drawn()[
                 number * self._window:(number + 1) * self._window]
             places = numpy.concatenate([
                 numpy.arange(self._borders[block], self._borders[block + 1])
@@ -140,8 +116,9 @@ class BlockRequests(Shuffled, PermutedBatches):
             self._windows[number] = places
         return places
 
-    def _places(self, start: int, stop: int) -> NDArray[numpy.intp]:
-        stop = min(stop, len(self.indices))
+    def __call__(self, start: int, stop: int) -> NDArray[numpy.intp]:
+        """Return a part of the order."""
+        stop = min(stop, int(self._borders[-1]))
         self._drawn()
         number = int(numpy.searchsorted(self._starts, start, 'right')) - 1
         parts = []
