@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from fuel.datasets.cifar100 import CIFAR100 as CIFAR100
     from fuel.datasets.csv import CSVDataset as CSVDataset
     from fuel.datasets.dogs_vs_cats import DogsVsCats as DogsVsCats
-    from fuel.datasets.emnist import EMNIST as EMNIST
-    from fuel.datasets.fashion_mnist import FashionMNIST as FashionMNIST
     from fuel.datasets.imagenet import ILSVRC2010 as ILSVRC2010
     from fuel.datasets.imagenet import ILSVRC2012 as ILSVRC2012
     from fuel.datasets.iris import Iris as Iris
-    from fuel.datasets.kmnist import KMNIST as KMNIST
+    from fuel.datasets.mnist import EMNIST as EMNIST
+    from fuel.datasets.mnist import KMNIST as KMNIST
     from fuel.datasets.mnist import MNIST as MNIST
+    from fuel.datasets.mnist import FashionMNIST as FashionMNIST
     from fuel.datasets.npy import NPYDataset as NPYDataset
     from fuel.datasets.omniglot import Omniglot as Omniglot
     from fuel.datasets.random_splits import random_split as random_split

@@ -5,25 +5,23 @@ too: ``from fuel.interop.chainer import dataset, datasets, iterators`` takes
 the place of ``from chainer import ...``. Chainer itself is not needed.
 """
 from fuel.interop.chainer import dataset, datasets, iterators
-from fuel.interop.chainer.combining import (
-    ConcatenatedDataset,
-    DictDataset,
-    TransformDataset,
-    TupleDataset,
-)
-from fuel.interop.chainer.conversion import concat_examples, to_device
-from fuel.interop.chainer.examples import DatasetMixin
-from fuel.interop.chainer.files import (
+from fuel.interop.chainer.dataset import (
+    DatasetMixin,
+    Iterator,
     cache_or_load_file,
     cached_download,
+    concat_examples,
     get_dataset_directory,
     get_dataset_root,
     set_dataset_root,
+    to_device,
 )
-from fuel.interop.chainer.from_fuel import as_dataset, as_iterator
-from fuel.interop.chainer.iterator import Iterator
-from fuel.interop.chainer.subsets import (
+from fuel.interop.chainer.datasets import (
+    ConcatenatedDataset,
+    DictDataset,
     SubDataset,
+    TransformDataset,
+    TupleDataset,
     get_cross_validation_datasets,
     get_cross_validation_datasets_random,
     split_dataset,
@@ -31,12 +29,14 @@ from fuel.interop.chainer.subsets import (
     split_dataset_n_random,
     split_dataset_random,
 )
-from fuel.interop.chainer.sweep_iterators import (
+from fuel.interop.chainer.from_fuel import as_dataset, as_iterator
+from fuel.interop.chainer.iterators import (
     MultiprocessIterator,
     MultithreadIterator,
+    OrderSampler,
     SerialIterator,
+    ShuffleOrderSampler,
 )
-from fuel.interop.chainer.sweeps import OrderSampler, ShuffleOrderSampler
 from fuel.interop.chainer.to_fuel import ChainerDataset
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 PaddlePaddle itself is not needed, but for :func:`as_iterable`.
 """
-from fuel.interop.paddle.loading import as_iterable
-from fuel.interop.paddle.providers import ProviderDataset, as_provider
+from fuel.interop.paddle.providers import (
+    ProviderDataset, as_iterable, as_provider)
 from fuel.interop.paddle.readers import (
     batch,
     buffered,

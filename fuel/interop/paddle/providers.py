@@ -1,7 +1,9 @@
 """Data providers: functions that return the entries of a pass."""
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy
@@ -12,7 +14,7 @@ from fuel.datasets.iterable import imap
 from fuel.transformers import Unpack
 from fuel.typing import State, StreamLike
 from fuel.utils.arrays import as_regular
-from fuel.utils.checks import in_order
+from fuel.utils.checks import in_order, not_negative
 
 #: Returns the entries of a pass, each a list of columns.
 Provider: TypeAlias = Callable[[], Iterable[Any]]
@@ -118,6 +120,62 @@ def as_provider(stream: StreamLike) -> StreamProvider:
     [1. 1. 1. 1.] 9
     """
     return StreamProvider(stream)
+
+
+def as_iterable(stream: StreamLike | StreamProvider) -> Any:
+    """Return a stream as an ``IterableDataset`` of PaddlePaddle.
+
+    Parameters
+    ----------
+    stream : AbstractDataStream or callable
+        Or what :func:`as_provider` returned.
+
+    Returns
+    -------
+    paddle.io.IterableDataset
+        Its items are entries. Among the workers of a ``DataLoader`` each
+        entry comes once. Workers start anew with each pass and do not know
+        which one it is: call its ``set_pass(number)`` before each.
+
+    Raises
+    ------
+    ImportError
+        If PaddlePaddle is not installed.
+    """
+    io: Any
+    try:
+        io = importlib.import_module('paddle.io')
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            'paddle.io is a part of PaddlePaddle, which is not installed: '
+            'pip install paddlepaddle') from error
+    provider = stream if isinstance(stream, StreamProvider) else (
+        as_provider(stream))
+
+    base: Any = io.IterableDataset
+
+    class Entries(base):  # type: ignore[misc]
+        """The entries of a stream, divided among workers."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.provider = provider
+            self.number = 0
+
+        def set_pass(self, number: int) -> None:
+            """Say which pass the workers make next, from 0 on."""
+            self.number = not_negative('number', number)
+
+        def __iter__(self) -> Iterator[list[Any]]:
+            info = io.get_worker_info()
+            if info is None:
+                return provider()
+            # A worker is made for one pass: leave out those before it.
+            for _ in range(self.number):
+                provider.stream.get_epoch_iterator()
+            return islice(provider(), info.id, None, info.num_workers)
+
+    return Entries()
 
 
 def as_entry(sources: Sequence[str], example: Iterable[Any]) -> list[Column]:
