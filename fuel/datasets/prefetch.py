@@ -34,13 +34,10 @@ class RequestPrefetcher:
     STEPS = 8
     # The first one that is looked at, beyond the present one.
     FIRST = 1
-    # The method of readers that does it.
+    # The method of readers that does it, and the one that says how many bytes
+    # it may take.
     METHOD = 'prefetch'
-
-    @staticmethod
-    def budget_of(reader: Reader, order: Order) -> int | None:
-        """Return the bytes that may be spent on a reader; None for none."""
-        return reader.prefetch_budget(order)
+    BUDGET = 'prefetch_budget'
 
     def __init__(self, upcoming: Callable[[int], Any],
                  prefetch: Callable[[Any, int], int | None],
@@ -84,11 +81,7 @@ class BytePrefetcher(RequestPrefetcher):
     STEPS = 64
     FIRST = 0
     METHOD = 'fetch'
-
-    @staticmethod
-    def budget_of(reader: Reader, order: Order) -> int | None:
-        """Return the bytes that may be spent on a reader of a remote file."""
-        return reader.needs_fetching()
+    BUDGET = 'fetch_budget'
 
 
 def prefetcher_of(upcoming: Callable[[int], Any], parts: Parts,
@@ -99,9 +92,8 @@ def prefetcher_of(upcoming: Callable[[int], Any], parts: Parts,
     `upcoming`: takes the number of a request in the epoch and returns it, None
         after the last.
     """
-    fetch, decode = [
-        make_prefetcher(kind, upcoming, parts, num_examples)
-        for kind in (BytePrefetcher, RequestPrefetcher)]
+    fetch = make_prefetcher(BytePrefetcher, upcoming, parts, num_examples)
+    decode = make_prefetcher(RequestPrefetcher, upcoming, parts, num_examples)
     if fetch is None or decode is None:
         return fetch or decode
     both = fetch, decode
@@ -121,7 +113,7 @@ def make_prefetcher(kind: type[RequestPrefetcher],
     # its end.
     needed, budgets = [], []
     for reader, order in parts:
-        budget = kind.budget_of(reader, order)
+        budget = getattr(reader, kind.BUDGET)(order)
         if budget is not None:
             needed.append((weakref.ref(reader), order))
             budgets.append(budget)

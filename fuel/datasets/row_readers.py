@@ -1,10 +1,10 @@
 """Readers of epochs over rows: of arrays in memory, and of files."""
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from operator import itemgetter
+from typing import Any
 
 import numpy
 
@@ -22,7 +22,7 @@ from fuel.kernels.stage_reader import note_request
 from fuel.schemes.requests import IndexRequests, RequestIterator
 from fuel.storage import Reader
 from fuel.storage.errors import other_version
-from fuel.storage.file_bytes import Version, Versioned, version_of
+from fuel.storage.file_bytes import ReadsFiles, Version, version_of
 from fuel.storage.mapped import MappedReader
 from fuel.typing import Batch, EpochReader
 
@@ -60,14 +60,6 @@ def _conversions(requests: RequestIterator, options: ReadOptions,
         if converter is not None)
     return {'converters': converters, 'converted': converted} if (
         converted) else {}
-
-
-class ReadsFiles(Protocol):
-    """What a data set reads files with."""
-
-    @property
-    def files(self) -> Sequence[Versioned]:
-        """The files; they stay the same ones."""
 
 
 class VersionReader(RequestReader):
@@ -108,18 +100,18 @@ class VersionReader(RequestReader):
                     self._readers, found, strict=True)):
             # There may be thousands of files, which each batch would look at.
             return
-        files = [file for reader in found for file in reader.files]
-        for file in files:
-            if self._identities.setdefault(
-                    file.path, file.identity) != file.identity:
-                raise other_version(file.path)
+        for reader in found:
+            for file in reader.files:
+                if self._identities.setdefault(
+                        file.path, file.identity) != file.identity:
+                    raise other_version(file.path)
         self._readers = list(map(weakref.ref, found))
-        self.version = version_of(files)
+        self.version = version_of(found)
 
 
 def readers_of(parts: Parts) -> list[Reader]:
     """Return the readers of some sources."""
-    return [reader for reader, _ in parts]
+    return list(map(itemgetter(0), parts))
 
 
 class FileReader(VersionReader):
@@ -151,10 +143,17 @@ class FileReader(VersionReader):
         """Return the next batch."""
         requests: Any = self.requests
         number = requests.position
+        if not self._is_open:
+            try:
+                compiled = self._open()
+            except Exception as error:
+                note_request(error, requests.next_compact())
+                raise
+            if compiled is not None:
+                data: Batch = compiled.read()
+                return data
         request = requests.next_compact()
         try:
-            if not self._is_open:
-                self._open()
             if self._prefetch is not None:
                 self._prefetch(number // requests.step)
             data = self.get(request)
@@ -172,8 +171,9 @@ class FileReader(VersionReader):
             compiled.version = self.version
         return data
 
-    def _open(self) -> None:
-        """Look at what should be prefetched, now that the file is needed."""
+    def _open(self) -> BatchReader | None:
+        """Look at what should be prefetched, now that the file is needed;
+        return what reads all batches, if nothing is to be prefetched."""
         requests: Any = self.requests
         # A rank counts its own requests.
         step = requests.step
@@ -187,10 +187,12 @@ class FileReader(VersionReader):
             upcoming, parts, self.dataset.num_examples)
         self._is_open = True
         compiled = self.compiled
-        if compiled is not None:
-            self._check_versions(readers_of(parts))
-            compiled.version = self.version
-            compiled.is_open = self._prefetch is None
+        if compiled is None:
+            return None
+        self._check_versions(readers_of(parts))
+        compiled.version = self.version
+        compiled.is_open = self._prefetch is None
+        return compiled if compiled.is_open else None
 
     def close(self) -> None:
         """Release what was prefetched."""
@@ -263,11 +265,10 @@ def read_file(dataset: Any, requests: RequestIterator | None,
     reader = FileReader(dataset, requests, find_parts)
     if not hasattr(dataset, '_direct'):
         return reader
-    dtypes = ([part.dtype for part, _ in find_parts()]
-              if options.conversions else [None] * len(dataset.sources))
-    compiled = BatchReader(
-        requests, reader, dataset, **_conversions(
-            requests, options, dataset.sources, dtypes))
+    conversions = {} if not options.conversions else _conversions(
+        requests, options, dataset.sources,
+        [part.dtype for part, _ in find_parts()])
+    compiled = BatchReader(requests, reader, dataset, **conversions)
     reader.hand_over(compiled)
     return compiled
 
@@ -284,5 +285,4 @@ def direct_batches(parts: Sequence[tuple[Reader, Reader | None, Order]],
         plain.append((rows, order.start, reader.shape[1:], reader.dtype))
     return Batches(
         plain, num_examples, MappedReader.THREADS_FROM, (held, parts),
-        version_of(itertools.chain.from_iterable(
-            reader.files for reader, _, _ in parts)))
+        version_of([reader for reader, _, _ in parts]))

@@ -34,6 +34,7 @@ class Epoch(EpochPosition):
 
     # Whether the requests are not those of the stream's scheme.
     has_own_requests = False
+    options = ReadOptions()
 
     def __init__(self, request_iterator: Iterator[Any] | None) -> None:
         self.request_iterator = (
@@ -42,7 +43,6 @@ class Epoch(EpochPosition):
         self.finished = False
         self.end: Position | State | Unavailable | None = None
         self.start: State | Unavailable | None = None
-        self.options = ReadOptions()
         self.failed: list[int] = []
         self._num_failed = 0
         self.counters: Sequence[Counter] | None = None

@@ -240,10 +240,10 @@ class Stage:
     def take_over(self, epoch: Epoch) -> None:
         """Give an epoch the attributes that the stream shows."""
         present = vars(self.stream)
-        epoch.attributes = {
-            name: present[name]
-            for name in getattr(self.stream, 'epoch_attributes', ())
-            if name in present}
+        epoch.attributes = attributes = {}
+        for name in getattr(self.stream, 'epoch_attributes', ()):
+            if name in present:
+                attributes[name] = present[name]
 
     def start_epoch(self) -> None:
         """Set the attributes that belong to a new epoch."""

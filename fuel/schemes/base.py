@@ -83,11 +83,11 @@ class _Examples:
 
     def _sequence(self) -> Sequence[Any]:
         """Return the examples as a sequence of plain Python objects."""
+        if isinstance(self.indices, (list, range, tuple)):
+            return self.indices
         indices = self._iterable()
         if isinstance(indices, numpy.ndarray):
             return list(indices.tolist())
-        if isinstance(indices, (list, range, tuple)):
-            return indices
         return list(indices)
 
     def _iterable(self) -> Any:

@@ -226,10 +226,15 @@ def shard_of(scheme: object) -> Shard | None:
 
 def copied_plain(value: Any) -> Any:
     """Return a copy of plain data."""
-    if type(value) is dict:
-        return {key: part if type(part) in _IMMUTABLE else copied_plain(part)
-                for key, part in value.items()}
-    return value if type(value) in _IMMUTABLE else copy.deepcopy(value)
+    if type(value) in _IMMUTABLE:
+        return value
+    if type(value) is not dict:
+        return copy.deepcopy(value)
+    copied = value.copy()
+    for key, part in value.items():
+        if type(part) not in _IMMUTABLE:
+            copied[key] = copied_plain(part)
+    return copied
 
 
 def _check_shardable(scheme: Any, shard: Shard) -> None:

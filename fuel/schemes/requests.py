@@ -24,7 +24,7 @@ from fuel.utils.rng_state import is_generator
 Draw: TypeAlias = 'Callable[[Any], NDArray[Any]]'
 
 
-class RequestIterator(RequestPosition, Iterator[Any]):
+class RequestIterator(RequestPosition):
     """Iterator over the requests of one epoch.
 
     Subclasses implement :meth:`_request`.  One iterator belongs to one
@@ -41,6 +41,11 @@ class RequestIterator(RequestPosition, Iterator[Any]):
     requests_examples = False
     # How many indices a whole request has, None if that is not known.
     batch_size: Any = None
+
+    # Not inherited of Iterator, of whose subclasses Python asks in Python what
+    # is an instance.
+    def __iter__(self) -> Iterator[Any]:
+        return self
 
     def __next__(self) -> Any:
         position = self.position

@@ -102,28 +102,29 @@ class DecodedReader(DirectReader):
         for chunk in sorted(absent):
             task = partial(self._background.add, partial(
                 self._decode_in_background, chunk, soon))
-            if is_remote(self._file):
-                self._file.when_here(*self._ranges([chunk]), task)
+            if self._remote is not None:
+                self._remote.when_here(*self._ranges([chunk]), task)
             else:
                 task()
         return count * nbytes
 
-    def needs_fetching(self) -> int | None:
-        """See :meth:`Reader.needs_fetching`."""
-        if not is_remote(self._file) or self._remembers_all():
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        if self._remote is None or self._remembers_all():
             return None
         blocks = self._blocks
-        if blocks is None or self._file.is_settled(blocks.first, blocks.last):
+        if blocks is None or self._remote.is_settled(
+                blocks.first, blocks.last):
             return None
-        return self._file.prefetch_budget()
+        return self._remote.prefetch_budget()
 
     def _find_blocks(self) -> Blocks | None:
         """Return what widens ranges, None if there is nothing to fetch."""
         addresses, sizes = self._table.addresses, self._table.sizes
         stored = addresses >= 0
-        if not is_remote(self._file) or not stored.any():
+        if self._remote is None or not stored.any():
             return None
-        return Blocks(self._file, int(addresses[stored].min()), int(
+        return Blocks(self._remote, int(addresses[stored].min()), int(
             (addresses + sizes)[stored].max()), int(sizes[stored].sum()))
 
     def byte_ranges(self, rows: NDArray[numpy.intp]) -> tuple[Ends, Ends]:

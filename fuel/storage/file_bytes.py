@@ -32,9 +32,18 @@ class Versioned(Protocol):
         """Return whether whoever opens it now finds the same state."""
 
 
-def version_of(files: Iterable[Versioned]) -> Version:
-    """Return what differs between two versions of some files."""
-    return tuple([file.identity for file in files])
+class ReadsFiles(Protocol):
+    """What a data set reads files with."""
+
+    @property
+    def files(self) -> Sequence[Versioned]:
+        """The files; they stay the same ones."""
+
+
+def version_of(readers: Iterable[ReadsFiles]) -> Version:
+    """Return what differs between two versions of the files of readers."""
+    return tuple([file.identity for reader in readers
+                  for file in reader.files])
 
 
 def are_current(files: Iterable[Versioned]) -> bool:

@@ -32,6 +32,7 @@ class DirectReader(Reader):
                  fill_value: object = 0) -> None:
         super().__init__(file.path, name, shape, dtype)
         self._file = file
+        self._remote = file if is_remote(file) else None
         self.files = (file,)
         self._stored_type = dtype
         self._is_native = dtype == self.dtype
@@ -60,13 +61,13 @@ class DirectReader(Reader):
 
     def fetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.fetch`."""
-        assert is_remote(self._file)
+        assert self._remote is not None
         ranges = self._missing_ranges(rows)
-        missing = self._file.missing_bytes(*ranges)
+        missing = self._remote.missing_bytes(*ranges)
         if missing > budget:
             return None
         if missing:
-            self._file.request(*ranges)
+            self._remote.request(*ranges)
         return missing
 
     def _new_batch(self, count: int) -> NDArray[Any]:
@@ -105,24 +106,23 @@ class MappedReader(DirectReader):
             self._tiles, addresses, self._fill, file.memory)
         self._addresses = self._rows.addresses
         self._paging = paging_of(file)
-        if is_remote(file):
-            self._rows.declines = True
-            self._begin()
+        # First and last byte, and how many in between are its own.
+        self._extent: tuple[int, int, int] | None = None
+        stored = self._addresses[self._addresses >= 0]
+        if stored.size:
+            nbytes = self._tiles.chunk_nbytes
+            self._extent = (int(stored.min()), int(stored.max()) + nbytes,
+                            stored.size * nbytes)
+        if self._remote is not None:
+            self.prefetch_budget(slice(None))
         self._watch()
 
     def prefetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """See :meth:`Reader.prefetch_budget`."""
-        budget = self._begin()
+        budget = (None if self._extent is None
+                  else self._paging.begin(*self._extent))
         self._rows.declines = self._paging.is_cold
         return budget
-
-    def _begin(self) -> int | None:
-        stored = self._addresses[self._addresses >= 0]
-        if not stored.size:
-            return None
-        nbytes = self._tiles.chunk_nbytes
-        return self._paging.begin(int(stored.min()), int(stored.max())
-                                  + nbytes, stored.size * nbytes)
 
     def prefetch(self, rows: NDArray[numpy.intp], budget: int) -> int | None:
         """See :meth:`Reader.prefetch`."""
@@ -136,11 +136,11 @@ class MappedReader(DirectReader):
         """See :meth:`Reader.byte_ranges`."""
         return self._paging.widen(*self._pieces(rows))
 
-    def needs_fetching(self) -> int | None:
-        """See :meth:`Reader.needs_fetching`."""
-        if is_remote(self._file) and self._paging.is_cold:
-            return self._file.prefetch_budget()
-        return None
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
+        """See :meth:`Reader.fetch_budget`."""
+        if self._remote is None or not self._paging.is_cold:
+            return None
+        return self._remote.prefetch_budget()
 
     def _pieces(self, rows: NDArray[numpy.intp],
                 ) -> tuple[NDArray[numpy.int64], int]:

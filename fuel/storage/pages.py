@@ -1,4 +1,4 @@
-"""Pages of a local file: whether they are in memory, and reading them."""
+"""Reading pages of a local file."""
 from __future__ import annotations
 
 import numpy
@@ -8,21 +8,10 @@ from fuel.storage.background import Background
 from fuel.storage.memory_limit import usable_memory
 from fuel.storage.raw_file import RawFile
 
-# Places at which a file is probed for being in memory.
-PROBES = 64
 # Of the memory, what a source may take to be read as a whole.
 SHARE = 0.5
 # Two pieces of a file this near to each other are asked for as one.
 NEAR = 16 << 10
-
-
-def is_resident(file: RawFile, address: int, nbytes: int) -> bool:
-    """Return whether a part of a file seems to be in memory already."""
-    if nbytes <= 0:
-        return True
-    last = address + nbytes - 1
-    return file.are_cached(
-        [*range(address, last, max(1, nbytes // PROBES)), last])
 
 
 def fits(nbytes: int) -> bool:

@@ -9,7 +9,7 @@ import numpy
 
 from fuel.storage.background import Background
 from fuel.storage.file_bytes import Ends, FileBytes, RemoteBytes, is_remote
-from fuel.storage.pages import advise_rows, fits, is_resident, read_rows
+from fuel.storage.pages import advise_rows, fits, read_rows
 from fuel.storage.raw_file import RawFile
 from fuel.storage.sequential_read import SequentialRead
 
@@ -40,7 +40,7 @@ class LocalPaging:
         at the beginning of an epoch; return how many may be expected at a
         time, if any."""
         ordered = by_rows = None
-        if not is_resident(self._file, first, last - first):
+        if not self._file.is_resident(first, last):
             if fits(last - first):
                 ordered = SequentialRead(self._file, first, last - first)
             else:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import IO
 
 import h5py
@@ -21,6 +21,10 @@ from fuel.storage.file_bytes import FileBytes, RemoteBytes
 from fuel.utils.forks import Step, at_fork
 from fuel.utils.hdf5_errors import with_advice
 
+# Places at which a file is probed for being in memory, and bytes between two
+# of them at least.
+PROBES = 64
+PAGE = 4 << 10
 _READ = os.O_RDONLY
 if sys.platform == 'win32':
     _READ |= os.O_BINARY
@@ -237,14 +241,15 @@ class RawFile(FileWatch):
         """Let rows of this file be checked as :meth:`check` does."""
         rows.watch(self._descriptor, *self._state)
 
-    def are_cached(self, addresses: Iterable[int]) -> bool:
-        """Return whether some bytes of the file are in memory; True where
-        the system does not report it."""
-        if not hasattr(os, 'RWF_NOWAIT'):
+    def is_resident(self, first: int, end: int) -> bool:
+        """Return whether a part of the file seems to be in memory; True
+        where the system does not report it."""
+        if not hasattr(os, 'RWF_NOWAIT') or first >= end:
             return True
         byte = [bytearray(1)]
+        step = max(PAGE, (end - first) // PROBES)
         try:
-            for address in addresses:
+            for address in (*range(first, end, step), end - 1):
                 os.preadv(self._descriptor, byte, address, os.RWF_NOWAIT)
         except BlockingIOError:
             return False

@@ -91,7 +91,7 @@ class Reader(ABC):
         """
         return 0
 
-    def needs_fetching(self) -> int | None:
+    def fetch_budget(self, rows: slice | NDArray[numpy.intp]) -> int | None:
         """Return how many bytes of a remote file may be fetched before they
         are needed; None if nothing has to be fetched."""
         return None

@@ -43,7 +43,7 @@ class DatasetStage(StreamStage):
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch for the one made last, and hold its state."""
         super().adopt(epoch, iterator)
-        self.runtime.hold(epoch, iterator)
+        runtime_of(self.stream).hold(epoch, iterator)
 
 
 class DataStream(AbstractDataStream):
@@ -219,8 +219,9 @@ class DataStream(AbstractDataStream):
 
     def _get_state_for_epoch(self) -> Any:
         """Return a state of the data set that no other epoch uses."""
+        runtime = runtime_of(self)
         idle = [epoch.attributes['data_state']
-                for epoch in runtime_of(self).release_left()
+                for epoch in runtime.release_left()
                 if 'data_state' in epoch.attributes]
         is_fresh = vars(self).pop('_fresh_state', False)
         if is_fresh and 'data_state' in vars(self) and not self._is_held():
@@ -228,7 +229,7 @@ class DataStream(AbstractDataStream):
             idle.append(self.data_state)
         else:
             is_fresh = False
-        pending = runtime_of(self).pending
+        pending = runtime.pending
         if pending is not None and pending['dataset'] is not None:
             idle.append(self.dataset.open_at(pending['dataset']))
             is_fresh = pending['epoch'] == RUNNING
@@ -238,7 +239,8 @@ class DataStream(AbstractDataStream):
             is_fresh = True
         if not idle:
             return self.dataset.open()
-        self._close_others(idle[:-1], idle[-1])
+        if len(idle) > 1:
+            self._close_others(idle[:-1], idle[-1])
         return idle[-1] if is_fresh else self.dataset.next_epoch(idle[-1])
 
     def _close_others(self, states: list[Any], chosen: Any) -> None:
@@ -333,20 +335,20 @@ def _check_requests(stream: DataStream) -> None:
 
     Only where it is known what both do: see `takes_requests`.
     """
-    if not covers(stream, 'open_reader', ('get_data',)):
-        return
     needed = takes_requests(stream.dataset)
     scheme = stream.iteration_scheme
+    if (needed is None or bool(needed) == (scheme is not None)
+            or not covers(stream, 'open_reader', ('get_data',))):
+        return
     name = type(stream.dataset).__name__
-    if needed and scheme is None:
+    if scheme is None:
         raise ValueError(
             f'{short(stream)} has no iteration scheme, which says which '
             f'examples of {name} come next: write {type(stream).__name__}('
             'dataset, batch_size=128, shuffle=True), or give it an '
             'iteration_scheme such as ShuffledScheme(dataset.num_examples, '
             '128)')
-    if needed is False and scheme is not None and (
-            is_random_access(scheme) or not chooses_examples(scheme)):
+    if is_random_access(scheme) or not chooses_examples(scheme):
         raise ValueError(
             f'{short(stream)} has the iteration scheme {scheme!r}, but {name} '
             'is read in order and takes no requests: leave it out; batches '

@@ -122,7 +122,7 @@ class StreamStage(Stage):
 
     def begin(self, epoch: Epoch) -> None:
         """Give a new epoch what belongs to it."""
-        runtime = self.runtime
+        runtime = runtime_of(self.stream)
         with runtime.lock:
             resumed = runtime.resumed()
             epoch.start, runtime.start = runtime.start, None
@@ -149,7 +149,7 @@ class StreamStage(Stage):
 
     def adopt(self, epoch: Epoch, iterator: EpochIterator) -> None:
         """Take an epoch, new or unpickled, for the one made last."""
-        runtime = self.runtime
+        runtime = runtime_of(self.stream)
         with runtime.lock:
             runtime.epoch = epoch
             runtime.iterator = weakref.ref(iterator)

@@ -55,10 +55,11 @@ def covers(instance: object, method: str, hooks: Iterable[str]) -> bool:
             continue
         for name in hooks:
             hook = members.get(name)
-            function = getattr(hook, 'fget', hook)
-            if hook is not None and not _module_of(
-                    function).startswith('fuel.'):
-                return False
+            if hook is not None:
+                module = getattr(
+                    getattr(hook, 'fget', hook), '__module__', None)
+                if module is None or not module.startswith('fuel.'):
+                    return False
     return found
 
 
@@ -67,18 +68,13 @@ def is_original(instance: object, method: str) -> bool:
     if method in getattr(instance, '__dict__', {}):
         return False
     function: object = getattr(type(instance), method, None)
-    return _module_of(function).startswith('fuel.')
+    return (getattr(function, '__module__', None) or '').startswith('fuel.')
 
 
 def is_default(instance: object, hook: str) -> bool:
     """Return whether nothing overrides a hook, of Fuel's classes neither."""
     holders = [cls for cls in type(instance).__mro__ if hook in cls.__dict__]
     return len(holders) == 1 and is_original(instance, hook)
-
-
-def _module_of(function: object) -> str:
-    """Return the module of a function; '' of what names none."""
-    return getattr(function, '__module__', None) or ''
 
 
 def declares(stage: object, name: str) -> bool:

@@ -48,9 +48,17 @@ def _kind(rng: SavedGenerator) -> str:
     return f'numpy.random.Generator({type(rng.bit_generator).__name__})'
 
 
+# What is plain data already.
+_PLAIN = frozenset({str, int, float})
+
+
 def _plain(value: object) -> Any:
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        plain = value.copy()
+        for key, part in value.items():
+            if type(part) not in _PLAIN:
+                plain[key] = _plain(part)
+        return plain
     if isinstance(value, numpy.ndarray):
         return _as_text(value)
     if isinstance(value, numpy.integer):

@@ -215,7 +215,7 @@ def pairs(tmp_path):
 
 
 def test_batches_of_an_epoch_are_those_of_requests(pairs, monkeypatch):
-    """The first one is read by `get_data`, the others are copied in C."""
+    """All are copied in C, the first one too."""
     dataset = NPYDataset(pairs, ('a',), {'a': (10, 90)})
     expected = [dataset.get_data(None, request) for request
                 in ShuffledScheme(80, 7).get_request_iterator()]
@@ -224,7 +224,7 @@ def test_batches_of_an_epoch_are_those_of_requests(pairs, monkeypatch):
     monkeypatch.setattr(MappedReader, 'read', lambda reader, rows: (
         calls.append(reader.name), read(reader, rows))[1])
     got = list(epoch_of(dataset))
-    assert ['x', 'y'] == calls
+    assert not calls
     for batch, same in zip(got, expected, strict=True):
         for part, other in zip(batch, same, strict=True):
             assert part.dtype == other.dtype

@@ -81,7 +81,7 @@ def test_reading_ahead_stays_within_half_of_the_budget(path, chunks):
 def test_batches_are_the_same_with_and_without(
         path, source, cold, share, monkeypatch):
     """Whether or not the file is in memory, or fits."""
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: not cold)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: not cold)
     monkeypatch.setattr(pages, 'SHARE', share)
     with h5py.File(path, 'r') as file:
         data = file['y'][...]
@@ -100,7 +100,7 @@ def test_cold_source_that_does_not_fit_has_its_rows_asked_for(
     asked = []
     monkeypatch.setattr(pages, 'SHARE', 0)
     monkeypatch.setattr(pages, 'NEAR', 0)
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(RawFile, 'advise',
                         lambda _, *piece: asked.append(piece))
     with h5py.File(path, 'r') as file:
@@ -136,7 +136,7 @@ def test_source_that_does_not_fit_is_read_by_rows(path, monkeypatch, source):
 
     monkeypatch.setattr(pages, 'SHARE', 0)
     monkeypatch.setattr(pages, 'NEAR', 0)
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     stream = stream_of(path, source, SequentialScheme([9, 3, 100, 101], 4))
     monkeypatch.setattr(RawFile, 'read', note)
     batch, = next(stream.get_epoch_iterator())
@@ -162,7 +162,7 @@ def test_warm_source_is_left_alone(path, monkeypatch):
         raise AssertionError('nothing should be asked for')
 
     monkeypatch.setattr(RawFile, 'advise', refuse)
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: True)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: True)
     stream = stream_of(path, 'y', ShuffledScheme(160, 8))
     dataset = stream.dataset
     assert not prefetches(dataset)

@@ -44,7 +44,7 @@ def cold(monkeypatch):
         return plain(self, buffer, address)
 
     monkeypatch.setattr(sequential_read, 'STEP', 10000)
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(RawFile, 'read_into', note)
     return pieces
 
@@ -274,7 +274,7 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
             self._reading = value
 
     rows, offset = content(path)
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: False)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: False)
     monkeypatch.setattr(mapped, 'paging_of', Changing)
     reader = mapped.MappedReader(
         raw_file_at(path), 'x', rows.shape, rows.dtype,
@@ -286,7 +286,7 @@ def test_other_threads_may_begin_an_epoch_at_any_time(path, monkeypatch):
 
 def test_source_in_memory_is_not_read(path, monkeypatch):
     """Nor waited for."""
-    monkeypatch.setattr(RawFile, 'are_cached', lambda *_: True)
+    monkeypatch.setattr(RawFile, 'is_resident', lambda *_: True)
     monkeypatch.setattr(paging, 'SequentialRead', None)
     assert 20 == len(list(stream_of(
         path, ShuffledScheme(160, 8)).get_epoch_iterator()))

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import h5py
@@ -601,7 +602,7 @@ class H5PYDataset(Dataset):
 
     def _readers(self) -> list[tuple[Reader, Order]]:
         """Return a reader and the order of rows for each source."""
-        return [(reader, order) for reader, _, order in self._parts()[1]]
+        return list(map(itemgetter(0, 2), self._parts()[1]))
 
     def _read(self, positions: Any) -> tuple[list[Any], list[Any]]:
         """Read the examples at checked positions."""

@@ -110,10 +110,12 @@ class FileAccess:
         The user's own handle is not opened again.
         """
         opened = self.current
-        if opened is None or opened is self._external:
+        if (opened is None or opened is self._external
+                or opened.identity is None):
             return True
-        return opened.identity is None or find_state(
-            self._locate())[1] in (None, opened.identity)
+        # Where no local copy is read, the path alone tells.
+        return (find_state(self._absolute_path)[1] == opened.identity
+                or find_state(self._locate())[1] in (None, opened.identity))
 
     def close(self) -> None:
         """Let go of the file; to be called as often as one likes."""
