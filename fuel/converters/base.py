@@ -197,13 +197,12 @@ def _fill(h5file: h5py.File, data: list[Part], layout: Layout) -> None:
         raise ValueError('there must be at least one (split, source, array) '
                          'to fill an HDF5 file with, got none')
     _check_lengths(data)
-    sources = sorted({part[1] for part in data})
-    for source in sources:
-        _check_arrays(source, [part for part in data if part[1] == source])
-    splits: dict[str, dict[str, Part]] = {
-        part[0]: {} for part in data}
-    for source in sources:
-        parts = [part for part in data if part[1] == source]
+    sources = {source: [part for part in data if part[1] == source]
+               for source in sorted({part[1] for part in data})}
+    for source, parts in sources.items():
+        _check_arrays(source, parts)
+    splits: dict[str, dict[str, Part]] = {part[0]: {} for part in data}
+    for source, parts in sources.items():
         first = parts[0][2]
         dataset = create_source(
             h5file, source,

@@ -53,11 +53,9 @@ def convert_celeba(which_format: str, directory: Folder,
         raise ValueError("CelebA has the formats 'aligned_cropped' and '64', "
                          f'got {which_format!r}')
     output_filename = output_filename or OUTPUT_FILENAME.format(which_format)
-    if which_format == '64':
-        return convert_celeba_64(directory, output_directory,
-                                 output_filename)
-    return convert_celeba_aligned_cropped(directory, output_directory,
-                                          output_filename)
+    convert = (convert_celeba_64 if which_format == '64'
+               else convert_celeba_aligned_cropped)
+    return convert(directory, output_directory, output_filename)
 
 
 def convert_celeba_aligned_cropped(

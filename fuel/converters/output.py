@@ -287,12 +287,6 @@ def label_axes(h5file: h5py.File,
             h5file[source].dims[axis].label = name
 
 
-def tag(h5file: h5py.File, attributes: Mapping[str, str]) -> None:
-    """Write text attributes of the root, of variable length."""
-    for name, text in attributes.items():
-        h5file.attrs[name] = text
-
-
 def write_names(h5file: h5py.File, kind: str,
                 sources: Mapping[str, Sequence[str]]) -> None:
     """Write names of classes or columns to the attribute `kind` of sources,
@@ -305,7 +299,7 @@ def write_inputs(h5file: h5py.File,
                  inputs: Mapping[str, Mapping[str, object]]) -> None:
     """Write what a file was made of: for each name 'size' and 'sha256' and,
     of a folder, the number of 'files'."""
-    tag(h5file, {INPUTS_ATTRIBUTE: json.dumps(inputs, sort_keys=True)})
+    h5file.attrs[INPUTS_ATTRIBUTE] = json.dumps(inputs, sort_keys=True)
 
 
 @contextmanager
@@ -343,7 +337,7 @@ def converted_file(directory: Folder, filename: str,
     with (digested(inputs) as digests, atomic_path(target) as path,
           _open(path, target, folder.layout) as h5file):
         yield h5file
-        tag(h5file, folder.attributes)
+        h5file.attrs.update(folder.attributes)
         if found := digests():
             write_inputs(h5file, found)
 

@@ -10,7 +10,7 @@ from typing import Any
 import h5py
 
 from fuel.converters import __version__
-from fuel.converters.output import Layout, OutputFolder, tag
+from fuel.converters.output import Layout, OutputFolder
 from fuel.datasets.hdf5 import H5PYDataset
 from fuel.downloaders.registry import dataset_facts, dataset_names
 from fuel.remote.location import RemotePath
@@ -70,7 +70,7 @@ def _finish(paths: Iterable[str], folder: OutputFolder) -> None:
             folder.check_target(
                 os.path.join(folder.path, os.path.basename(path)))
         with h5py.File(path, 'r+') as h5file:
-            tag(h5file, folder.attributes)
+            h5file.attrs.update(folder.attributes)
 
 
 def is_built_in(function: Callable[..., Any]) -> bool:

@@ -31,11 +31,9 @@ def convert_svhn(which_format: int, directory: Folder,
                          f'{which_format!r}')
     if not output_filename:
         output_filename = f'svhn_format_{which_format}.hdf5'
-    if which_format == 1:
-        return convert_svhn_format_1(directory, output_directory,
-                                     output_filename)
-    return convert_svhn_format_2(directory, output_directory,
-                                 output_filename)
+    convert = (convert_svhn_format_1 if which_format == 1
+               else convert_svhn_format_2)
+    return convert(directory, output_directory, output_filename)
 
 
 def convert_svhn_format_1(

@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import IO, Any
 
+from fuel.datasets.text_arguments import split_lines
 from fuel.exceptions import DamagedFileError
 from fuel.kernels.epoch_reader import RequestPosition
 from fuel.remote.location import RemotePath
@@ -138,12 +139,8 @@ class LineReader:
             self.close()
             return
         text = self._decode(block) if self._by_bytes else block
-        if '\r' in text:
-            text = text.replace('\r\n', '\n').replace('\r', '\n')
-        self.lines = text.split('\n')
-        self.ends = not self.lines[-1]
-        if self.ends:
-            self.lines.pop()
+        self.lines = split_lines(text)
+        self.ends = text.endswith(('\n', '\r'))
 
     def _guarded(self, function: Callable[[], Any]) -> Any:
         """Call a function that reads; let errors name the file."""

@@ -239,16 +239,12 @@ def open_tar(archive: Archive,
             path, raw = name_of(archive), archive
         try:
             yield _open(raw, path, in_order)
-        except (EOFError, zlib.error, lzma.LZMAError) as error:
-            raise _damaged(path, error) from error
-        except OSError as error:
-            if error.errno is not None:
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            # Those of gzip and bz2 have no number.
+            if isinstance(error, OSError) and error.errno is not None:
                 raise
-            raise _damaged(path, error) from error  # of gzip and bz2
-
-
-def _damaged(path: str, error: Exception) -> BadInputFile:
-    return BadInputFile(path, f'not a sound archive ({error})')
+            raise BadInputFile(path, f'not a sound archive ({error})'
+                               ) from error
 
 
 def _open(raw: IO[bytes], path: str, in_order: bool) -> Tar:

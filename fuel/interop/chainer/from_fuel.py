@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fuel.epochs.datasets import known_length
-from fuel.epochs.pipeline import child_streams
+from fuel.epochs.pipeline import child_streams, length_of
 from fuel.epochs.stage import stage_of
 from fuel.epochs.state import as_state
 from fuel.epochs.sealing import sealed
@@ -203,17 +203,11 @@ class StreamIterator(Iterator):
     @property
     def epoch_detail(self) -> float:  # type: ignore[override]
         """Epochs, with the part of the present one (float)."""
-        length = self._length() or self._last_count
+        length = length_of(self.stream) or self._last_count
         if not length:
             return float(self.epoch)
         # What has fewer batches than it says is not over before it ends.
         return self.epoch + self._count / max(length, self._count + 1)
-
-    def _length(self) -> int | None:
-        try:
-            return len(self.stream)
-        except TypeError:
-            return None
 
     def __next__(self) -> ExampleList:
         if not self.repeat and self.epoch > 0:
@@ -261,7 +255,7 @@ class StreamIterator(Iterator):
 
     def _is_last(self) -> bool:
         """Return whether the epoch is over, which may take another read."""
-        length = self._length()
+        length = length_of(self.stream)
         if length is not None:
             return self._count >= length
         batches: Any = self._batches

@@ -6,12 +6,11 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy
 import pyarrow
-from numpy.typing import NDArray
 from ray.data.block import BlockAccessor
 
 from fuel.datasets.base import Dataset
+from fuel.datasets.rows import own
 from fuel.epochs.pipeline import require_one_to_one, skip
 from fuel.epochs.stage import stage_of
 from fuel.schemes import SequentialScheme
@@ -108,24 +107,14 @@ def _stream_of(columns: dict[str, Any],
 def _apply(pipeline: Pipeline, axis_labels: AxisLabels | None,
            columns: dict[str, Any]) -> dict[str, Any]:
     """Return what a pipeline makes of a batch, by source."""
+    # Stages may write into what they are given.
     stage = pipeline(_stream_of({
-        name: _own(column) for name, column in columns.items()},
-        axis_labels))
+        name: column if column.flags.writeable and not column.dtype.hasobject
+        else own(column) for name, column in columns.items()}, axis_labels))
     epoch: Any = stage.get_epoch_iterator()
     if _draws(stage):
         skip(epoch, _checksum(columns) % _NUM_ITEMS)
     return dict(zip(stage.sources, next(epoch), strict=True))
-
-
-def _own(column: NDArray[Any]) -> NDArray[Any]:
-    """Return a column that a stage may write into."""
-    if column.dtype.hasobject:
-        own = numpy.empty_like(column)
-        for index, part in enumerate(column):
-            own[index] = (_own(part) if isinstance(part, numpy.ndarray)
-                          else part)
-        return own
-    return column if column.flags.writeable else column.copy()
 
 
 def _draws(stream: StreamLike) -> bool:

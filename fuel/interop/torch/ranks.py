@@ -5,6 +5,7 @@ import weakref
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from fuel.epochs.pipeline import length_of
 from fuel.sharding.pipeline import sharding_of
 from fuel.schemes.shard import FoundShard, Shard, as_shard, found_shard
 from fuel.typing import StreamLike
@@ -105,14 +106,11 @@ def _check_even(stream: Any, num_ranks: int, by: str) -> None:
     """Refuse to give some ranks more batches than others by chance."""
     if by != 'batch':
         return
-    try:
-        count = len(stream)
-    except TypeError:
-        reason = 'how many batches an epoch has is not known'
-    else:
-        if not count % num_ranks:
-            return
-        reason = f'{count} batches cannot be shared evenly'
+    count = length_of(stream)
+    if count is not None and not count % num_ranks:
+        return
+    reason = ('how many batches an epoch has is not known' if count is None
+              else f'{count} batches cannot be shared evenly')
     raise ValueError(
         f'{reason} by {num_ranks} ranks, and in distributed training a rank '
         'with fewer batches leaves the others waiting: pass uneven="drop" to '

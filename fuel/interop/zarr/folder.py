@@ -11,13 +11,11 @@ import zarr
 import zarr.storage
 
 from fuel.exceptions import DamagedFileError
+from fuel.storage.raw_file import identity_of
 
 # Of either version, which have other names in them.
 _zarr: Any = zarr
 IS_ZARR_2 = zarr.__version__.startswith('2.')
-
-#: Inode, size and time of the last change of a file.
-_State = tuple[int, int, int]
 
 
 class Folder:
@@ -56,7 +54,8 @@ class Folder:
             for key in _keys(array, (first, *others)):
                 name = os.path.join(array.path, key)
                 try:
-                    state = _state_of(os.stat(os.path.join(self.path, name)))
+                    state = identity_of(
+                        os.stat(os.path.join(self.path, name)))
                 except (FileNotFoundError, NotADirectoryError):
                     state = None
                 if state != self._states.get(name):
@@ -88,23 +87,19 @@ def _keys(array: zarr.Array[Any], index: tuple[int, ...]) -> list[str]:
     return [separator.join(map(str, index)) for separator in './']
 
 
-def _look(root: str) -> Iterator[tuple[str, _State]]:
+def _look(root: str) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield the names and states of the files in a folder."""
     for folder, _, names in os.walk(root):
         for name in names:
             path = os.path.join(folder, name)
             try:
-                state = _state_of(os.stat(path))
+                state = identity_of(os.stat(path))
             except FileNotFoundError:
                 # Removed since the folder was listed.
                 continue
             yield os.path.relpath(path, root), state
 
 
-def _state_of(status: os.stat_result) -> _State:
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _identity(states: dict[str, _State]) -> tuple[int, ...]:
+def _identity(states: dict[str, tuple[int, ...]]) -> tuple[int, ...]:
     found = hashlib.sha256(repr(sorted(states.items())).encode())
     return len(states), int.from_bytes(found.digest()[:8], 'little')
