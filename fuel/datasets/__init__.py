@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from fuel.datasets.npy import NPYDataset as NPYDataset
     from fuel.datasets.omniglot import Omniglot as Omniglot
     from fuel.datasets.random_splits import random_split as random_split
+    from fuel.datasets.runs import Runs as Runs
     from fuel.datasets.stl10 import STL10 as STL10
     from fuel.datasets.svhn import SVHN as SVHN
     from fuel.datasets.text import TextFile as TextFile
+    from fuel.datasets.windows import Windows as Windows
     from fuel.datasets.youtube_audio import YouTubeAudio as YouTubeAudio
 
 # These wait until they are asked for, and so do the built-in data sets.
-_LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy', 'TextFile': 'text',
+_LATER = {'CSVDataset': 'csv', 'NPYDataset': 'npy', 'Runs': 'runs',
+          'TextFile': 'text', 'Windows': 'windows',
           'random_split': 'random_splits'}
 
 # Modules with functions and classes of their own.

@@ -209,13 +209,13 @@ class CSVDataset(SplitDataset):
         if requests is None:
             return None
         if begins(requests):
-            self._renew()
+            self.renew()
         reader = VersionReader(self, requests, lambda: [self.records])
         if isinstance(requests, IndexRequests):
             return ExampleReader(requests, reader)
         return reader
 
-    def _renew(self) -> None:
+    def renew(self) -> None:
         """Open the file again if it was changed or replaced."""
         before = self.records
         if before.file.is_current():

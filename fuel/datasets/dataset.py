@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Never, SupportsIndex, TypeGuard
 
 import numpy
+from numpy.typing import NDArray
 
 from fuel.datasets.checks import (
     is_sequential, not_a_stream, refuse_unknown_sources)
+from fuel.datasets.row_sources import RowSource
 from fuel.describe import SourceTypes
 from fuel.describe.pipeline import dataset_text
 from fuel.epochs.read_options import ReadOptions
@@ -20,6 +22,9 @@ from fuel.streams import DataStream
 from fuel.typing import AxisLabels, EpochReader, StreamLike
 from fuel.utils.arguments import NamedArguments, unknown_argument
 from fuel.utils.overrides import covers
+
+# How many examples are read at a time, where all are.
+_ROWS = 4096
 
 
 class Dataset(NamedArguments):
@@ -344,6 +349,30 @@ class Dataset(NamedArguments):
         """
         return None
 
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source, None if only
+        :meth:`get_data` does.
+
+        A hook for data sets over others, such as
+        :class:`~fuel.datasets.Windows`.
+        """
+        return None
+
+    def read_stored(self, name: str) -> Any:
+        """Return an array of the files, by its name, whatever the splits are.
+
+        A hook for :class:`~fuel.datasets.Windows`. By default those of
+        `sources` are there.
+        """
+        refuse_unknown_sources((name,), self.sources)
+        return _read_whole(self, name)
+
+    def renew(self) -> None:
+        """Open files again that were changed or replaced.
+
+        A hook that is called before an epoch begins.
+        """
+
     def filter_sources(self, data: Iterable[Any]) -> tuple[Any, ...]:
         """Return, out of the data of all sources, those asked for.
 
@@ -363,6 +392,14 @@ class Dataset(NamedArguments):
         except KeyError:
             refuse_unknown_sources(self.sources, self.provides_sources)
             raise
+
+
+def _read_whole(dataset: Dataset, source: str) -> NDArray[Any]:
+    """Return the examples of one source, all in one array."""
+    place = list(dataset.sources).index(source)
+    return numpy.concatenate([
+        numpy.asarray(dataset[start:start + _ROWS][place])
+        for start in range(0, len(dataset), _ROWS)])
 
 
 def _length_of(dataset: object) -> int | None:

@@ -6,6 +6,7 @@ from typing import Any
 from fuel.datasets.checks import as_named, refuse_unknown_sources
 from fuel.datasets.dataset import Dataset
 from fuel.datasets.row_readers import read_collections
+from fuel.datasets.row_sources import MemoryReader, RowSource
 from fuel.datasets.rows import (
     check_equal_lengths, check_range, check_request, get_rows)
 from fuel.describe import SourceTypes
@@ -128,6 +129,15 @@ class IndexableDataset(Dataset):
     def has_rows_at_hand(self) -> bool:
         """Return whether all sources are arrays in memory."""
         return len(self.known_types()) == len(self.sources)
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source."""
+        rows = self._get_indexable(source)
+        if not hasattr(rows, '__len__'):
+            return None
+        everything = slice(0, self.num_examples)
+        return RowSource(MemoryReader(source, rows), everything, everything,
+                         self.num_examples)
 
     def make_reader(self, requests: RequestIterator | None,
                     options: ReadOptions, state: Any) -> EpochReader | None:

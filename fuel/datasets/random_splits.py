@@ -8,13 +8,10 @@ import numpy
 from numpy.typing import ArrayLike, NDArray
 
 from fuel.config_parser import config
-from fuel.datasets.dataset import Dataset
+from fuel.datasets.dataset import Dataset, _read_whole
 from fuel.utils.checks import not_negative
 
 __all__ = ['random_split']
-
-# How many examples are read at a time for their classes.
-_ROWS = 4096
 
 
 def random_split(examples: int | Dataset,
@@ -121,10 +118,7 @@ def _classes(examples: int | Dataset, stratify: str | ArrayLike) -> Any:
     if stratify not in sources:
         raise ValueError(f'stratify: there is no source {stratify!r}; the '
                          f'sources are {tuple(sources)}')
-    place = sources.index(stratify)
-    return numpy.concatenate([
-        numpy.asarray(examples[start:start + _ROWS][place])
-        for start in range(0, len(examples), _ROWS)])
+    return _read_whole(examples, stratify)
 
 
 def _groups(classes: Any, count: int) -> list[NDArray[numpy.intp]]:

@@ -14,6 +14,7 @@ from fuel.datasets.row_orders import (
     Order, concatenate, length, pick, simplify)
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_file)
+from fuel.datasets.row_sources import RowSource
 from fuel.datasets.rows import (
     as_rows, check_equal_lengths, check_request, check_same_length,
     check_same_types)
@@ -50,6 +51,7 @@ class SplitDataset(Dataset):
     def __init__(self, num_rows: int, which_sets: Sequence[str] | None,
                  splits: Mapping[str, Any] | None, **kwargs: Any) -> None:
         self.which_sets = which_sets
+        self.num_stored = num_rows
         self._order = _order_of_splits(splits, which_sets, num_rows)
         super().__init__(**kwargs)
         self.example_iteration_scheme = SequentialExampleScheme(
@@ -68,6 +70,11 @@ class SplitDataset(Dataset):
         """Return the splits."""
         splits = self.which_sets
         return [f'splits {", ".join(splits)}'] if splits else []
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return which rows the examples are."""
+        return RowSource(None, slice(0, self.num_examples), self._order,
+                         self.num_stored)
 
     def get_data(self, state: Any = None, request: Request = None,
                  ) -> tuple[Any, ...]:
@@ -133,14 +140,25 @@ class RowsDataset(SplitDataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows of the files."""
         if begins(requests):
-            self._renew()
+            self.renew()
         return read_file(self, requests, options, self._parts)
 
     def load(self) -> None:
         """Open the readers again."""
         raise NotImplementedError
 
-    def _renew(self) -> None:
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source."""
+        return RowSource(self.readers[source], self._order, self._order,
+                         self.num_stored)
+
+    def read_stored(self, name: str) -> Any:
+        """Return all rows of a source, whatever the splits are."""
+        if name not in self.readers:
+            return super().read_stored(name)
+        return self.readers[name].read(slice(None))
+
+    def renew(self) -> None:
         """Open the files again if one was changed or replaced."""
         before = self.readers
         if are_current(file for reader in before.values()

@@ -22,6 +22,17 @@ ReadNamed: TypeAlias = Callable[[int, Any], ArrayLike]
 KINDS = ('lengths', 'offsets', 'ends', 'numbers')
 
 
+def runs_in(dataset: Any) -> Any:
+    """Return the bounds of the runs of a data set's examples, None if it has
+    none.
+
+    A source may have the name: that is no attribute of the class.
+    """
+    if hasattr(type(dataset), 'runs'):
+        return dataset.runs
+    return vars(dataset).get('runs')
+
+
 def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
                 read: ReadNamed,
                 name_part: Callable[[int], str] | None = None) -> IndexArray:
@@ -55,6 +66,18 @@ def find_bounds(runs: RunsGiven | None, part_rows: Sequence[int] | IndexArray,
         bounds = _BOUNDS[kind](where, columns, count)
         found.append(bounds[:-1] + first_rows[part])
     return numpy.concatenate([*found, first_rows[-1:]])
+
+
+def rows_described(runs: RunsGiven, read: ReadNamed) -> int:
+    """Return how many rows runs have, that one part says all of."""
+    kind, value = _kind_of(runs)
+    name = _as_several(value)[0] if kind == 'ends' else value
+    column = _column(f'runs={{{kind!r}: {_shown(value)}}}', name, 0, read)
+    if kind == 'lengths':
+        return sum(column.tolist())
+    if kind == 'offsets':
+        return int(column[-1]) if len(column) else 0
+    return len(column)
 
 
 def names_in(runs: RunsGiven | None) -> list[str]:

@@ -33,6 +33,8 @@ class Reader(ABC):
 
     layout: Layout | None = None
     files: Sequence[Versioned] = ()
+    #: Whether all rows of a run are one value, which is read once a run.
+    is_per_run = False
 
     def __init__(self, path: str, name: str, shape: tuple[int, ...],
                  dtype: numpy.dtype[Any]) -> None:

@@ -11,6 +11,8 @@ from fuel.datasets import (
     IndexableDataset,
     IterableDataset,
     NPYDataset,
+    Runs,
+    Windows,
 )
 from fuel.datasets.text import TextFile
 from fuel.datasets.toy import Spiral, SwissRoll
@@ -33,6 +35,22 @@ DATASETS = {
         sources=('features', 'images')),
     'NPYDataset': lambda folder: NPYDataset(folder / 'pairs.npy'),
     'CSVDataset': lambda folder: CSVDataset(folder / 'pairs.csv'),
+    'Windows': pipelines.windows,
+    'Windows first and dense': lambda folder: Windows(
+        pipelines.arrays(), 2, step=3, stride=2, first={'y': 1},
+        dense=('x',)),
+    'Windows compressed': lambda folder: Windows(
+        pipelines.hdf5_rows(folder, ('gzip', 'targets')), 3),
+    'Windows ragged': lambda folder: Windows(
+        pipelines.hdf5_rows(folder, ('images', 'targets')), 3),
+    'Windows list': lambda folder: Windows(IndexableDataset(
+        [[n, n] for n in range(9)]), 2, pad='edge', pad_before=1),
+    'Runs': pipelines.runs,
+    'Runs compressed': lambda folder: Runs(
+        pipelines.hdf5_rows(folder, ('gzip', 'targets')),
+        runs={'lengths': [1, 2, 0, 3, 4]}),
+    'Runs list': lambda folder: Runs(IndexableDataset(
+        list('abcdef')), runs={'lengths': [2, 0, 1, 2, 1]}),
     'ChainerDataset': lambda folder: pipelines.chainer(),
     'ProviderDataset': lambda folder: pipelines.provided(),
     'TextFile': lambda folder: TextFile(

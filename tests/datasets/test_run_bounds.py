@@ -2,6 +2,7 @@
 import numpy
 import pytest
 from numpy.testing import assert_array_equal
+from support.runs import rows_of_runs, stretches
 
 from fuel.datasets.run_bounds import cut_runs, find_bounds, names_in
 
@@ -107,19 +108,6 @@ def test_error_names_the_part():
                name_part='demo_{}'.format)
 
 
-def stretches(bounds, rows):
-    """Return the rows of each stretch, one row after the other."""
-    found = []
-    for row in rows:
-        run = next(number for number in range(len(bounds) - 1)
-                   if bounds[number] <= row < bounds[number + 1])
-        if found and found[-1][0] == run and found[-1][1][-1] == row - 1:
-            found[-1][1].append(row)
-        else:
-            found.append((run, [row]))
-    return found
-
-
 def test_all_rows_have_all_runs():
     """Those without rows too."""
     whole = numpy.array([0, 0, 2, 2])
@@ -161,4 +149,4 @@ def test_random_splits_leave_the_longest_stretches(cases):
         found, numbers = cut_runs(whole, order)
         assert [(number, rows[begin:end].tolist()) for number, begin, end
                 in zip(numbers.tolist(), found[:-1], found[1:],
-                       strict=True)] == stretches(whole, rows.tolist())
+                       strict=True)] == stretches(rows_of_runs(lengths), rows)

@@ -17,6 +17,8 @@ from fuel.datasets import (
     IndexableDataset,
     IterableDataset,
     NPYDataset,
+    Runs,
+    Windows,
 )
 from fuel.datasets.hdf5 import PytablesDataset
 from fuel.datasets.text import TextFile
@@ -191,6 +193,25 @@ def hdf5(folder, which, examples_=False, remote=False, **kwargs):
     return DataStream(dataset, iteration_scheme=(
         ShuffledExampleScheme(count) if examples_
         else ShuffledScheme(count, 4)))
+
+
+def hdf5_rows(folder, sources, remote=False):
+    """Return a data set of ten rows of the HDF5 file."""
+    return hdf5(folder, ('train',), remote=remote, sources=sources).dataset
+
+
+def windows(folder):
+    """Return a data set of as many windows as there are rows."""
+    return Windows(
+        NPYDataset(folder / 'pairs.npy'), 3, step=2, pad='edge',
+        pad_before=2, pad_after=2, runs={'lengths': [6, 0, 8]},
+        axis_labels={'data': ('batch', 'time', 'index')})
+
+
+def runs(folder):
+    """Return a data set of six runs of rows."""
+    return Runs(NPYDataset(folder / 'pairs.npy'),
+                runs={'lengths': [4, 0, 5, 1, 2, 2]})
 
 
 def image_file(number):
@@ -406,6 +427,30 @@ PIPELINES = {
     'ProviderDataset': lambda f: DataStream(provided()),
     'StreamDataset': lambda f: batches(
         dataset=Cast(examples(), 'float32').as_dataset()),
+    'Windows': lambda f: batches(dataset=windows(f)),
+    'Windows examples': lambda f: examples(
+        ShuffledExampleScheme(N), windows(f)),
+    'Windows in memory': lambda f: batches(dataset=Windows(
+        arrays(), 3, step=2, pad='zero', pad_before=2, pad_after=2)),
+    'Windows of lists': lambda f: batches(dataset=Windows(
+        IndexableDataset([[n, n] for n in range(N + 1)]), 2)),
+    'Windows H5PYDataset': lambda f: batches(
+        ShuffledScheme(7, 4), Windows(hdf5_rows(f, ('gzip', 'targets')), 4)),
+    'Windows H5PYDataset vlen': lambda f: batches(
+        ShuffledScheme(9, 4), Windows(hdf5_rows(f, ('images',)), 2)),
+    'Windows remote': lambda f: batches(ShuffledScheme(7, 4), Windows(
+        hdf5_rows(f, ('gzip', 'targets'), remote=True), 4)),
+    'Windows CSVDataset': lambda f: batches(dataset=Windows(
+        CSVDataset(f / 'pairs.csv'), 3, pad='edge', pad_after=2)),
+    'Windows StreamDataset': lambda f: batches(
+        ShuffledScheme(N - 2, 4), Windows(
+            Cast(examples(), 'float32').as_dataset(), 3)),
+    'Runs': lambda f: batches(ShuffledScheme(6, 4), runs(f)),
+    'Runs examples': lambda f: examples(ShuffledExampleScheme(6), runs(f)),
+    'Runs in memory': lambda f: batches(ShuffledScheme(4, 3), Runs(
+        arrays(), runs={'lengths': [3, 5, 5, 1]})),
+    'Runs of lists': lambda f: examples(ShuffledExampleScheme(2), Runs(
+        IndexableDataset(list('abcde')), runs={'offsets': [0, 2, 5]})),
     'PytablesDataset': lambda f: batches(
         dataset=PytablesDataset(str(f / 'data.tables'), ('x',))),
     'Spiral': lambda f: batches(dataset=Spiral(num_examples=N)),
@@ -479,6 +524,7 @@ PIPELINES = {
         N, 4, block_size=3, drop_last=True, seed=3)).shard(0, 2, 'example'),
     'sharded H5PYDataset': lambda f: hdf5(
         f, ('train',), True, sources=('gzip',)).shard(0, 2),
+    'sharded Windows': lambda f: batches(dataset=windows(f)).shard(1, 2),
     'sharded Batch': lambda f: noise(GaussianNoise, .1).shard(
         1, 2, 'example'),
     'sharded Unpack': lambda f: Unpack(batches()).shard(1, 3, uneven='pad'),

@@ -21,6 +21,7 @@ from fuel.datasets.hdf5.labels import axis_labels, class_names, scale
 from fuel.datasets.hdf5.split_table import (
     all_sources, all_splits, check_splits, checked_names, provided_sources,
     split_subsets)
+from fuel.datasets.row_sources import MemoryReader, RowSource
 from fuel.datasets.row_readers import (
     begins, direct_batches, read_collections, read_file)
 from fuel.datasets.row_orders import Order, Selection, checked_subset, pick
@@ -492,15 +493,46 @@ class H5PYDataset(Dataset):
                     options: ReadOptions, state: Any) -> EpochReader | None:
         """Return a reader of the rows, in the file or in memory."""
         if not self.load_in_memory:
-            if begins(requests) and not self._access.is_current():
-                # Changed or replaced: this epoch reads the file of now.
-                self._out_of_memory_close()
+            if begins(requests):
+                self.renew()
             return read_file(self, requests, options, self._readers)
         if any(shapes is not None for shapes in self.source_shapes):
             return None
         return read_collections(
             self, requests, options, list(self.data_sources),
             '_data_sources')
+
+    def renew(self) -> None:
+        """Close a file that was changed or replaced: the next epoch reads
+        the file of now."""
+        if not self.load_in_memory and not self._access.is_current():
+            self._out_of_memory_close()
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the rows of a source, and which they are."""
+        place = self.sources.index(source)
+        selection = self._selected()
+        stored = selection.orders[place]
+        assert selection.subsets is not None
+        count = selection.subsets[place].original_num_examples
+        everything = slice(0, self.num_examples)
+        if self.load_in_memory:
+            has_shapes = any(
+                shapes is not None for shapes in self.source_shapes)
+            return RowSource(
+                None if has_shapes else MemoryReader(
+                    source, self.data_sources[place]),
+                everything, stored, count)
+        opened, parts = self._parts()
+        if any(shapes is not None for _, shapes, _ in parts):
+            return RowSource(None, everything, stored, count)
+        return RowSource(parts[place][0], stored, stored, count, opened)
+
+    def read_stored(self, name: str) -> Any:
+        """Return an array of the file, all of its rows."""
+        with self._reading():
+            opened = self._access.open()
+            return opened.reader(name).read(slice(None))
 
     def _parse_dataset_info(self) -> None:
         """Set what the file says of itself: the sources that the splits

@@ -1,0 +1,122 @@
+"""What reads the rows of one source of a data set, whatever its kind."""
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple
+
+import numpy
+
+from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.rows import get_rows
+from fuel.describe.source_types import SourceType, type_of_rows
+from fuel.storage import Reader
+from fuel.storage.reader import Places
+from fuel.utils.overrides import is_own
+
+
+class RowSource(NamedTuple):
+    """The rows of a source, of which the examples are some.
+
+    `reader`: returns them; None where only `get_data` does.
+    `order`: which row of the reader is which example.
+    `stored`: which row of the file it is, so that those that follow each
+        other there are known; the same unless the file was read into memory.
+    `num_stored`: number of rows in the file.
+    `held`: keeps the file open.
+    """
+
+    reader: Reader | None
+    order: Order
+    stored: Order
+    num_stored: int
+    held: object = None
+
+
+class MemoryReader(Reader):
+    """Rows of an array, a list or another object in memory.
+
+    `rows`: what has them.
+    """
+
+    def __init__(self, name: str, rows: Any) -> None:
+        known = type_of_rows(rows) or SourceType(None)
+        super().__init__('memory', name, (len(rows), *_shape(known)),
+                         _dtype(known))
+        self.rows = rows
+
+    def read(self, rows: Places) -> Any:
+        """See :meth:`Reader.read`."""
+        if isinstance(rows, numpy.ndarray) and not len(rows):
+            return get_rows(self.rows, [0])[:0]
+        return get_rows(self.rows, rows)
+
+    def _read_list(self, rows: IndexArray) -> Any:
+        return self.read(rows)
+
+    def _read_range(self, start: int, stop: int) -> Any:
+        return self.read(slice(start, stop))
+
+
+class Requests:
+    """Reads a data set by `get_data`, all sources at once.
+
+    What was read for one source is kept for the others, which are read next,
+    of each thread.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self._kept = threading.local()
+
+    def read(self, source: str, rows: IndexArray) -> Any:
+        """Return some examples of a source."""
+        kept = vars(self._kept)
+        data: dict[str, Any] = kept.get('data', {})
+        if source not in data or not numpy.array_equal(kept['rows'], rows):
+            # Let go first of what is not asked for any more.
+            kept.clear()
+            data = dict(zip(self.dataset.sources, self._request(rows),
+                            strict=True))
+            kept.update(data=data, rows=rows)
+        return data.pop(source)
+
+    def _request(self, rows: IndexArray) -> Any:
+        if not len(rows):
+            return [part[:0] for part in self._request(numpy.zeros(
+                1, numpy.intp))]
+        dataset = self.dataset
+        request = rows if is_own(type(dataset)) else rows.tolist()
+        state = dataset.open()
+        try:
+            return dataset.get_data(state, request)
+        finally:
+            if state is not None:
+                dataset.close(state)
+
+
+class RequestedReader(Reader):
+    """Rows of a source of a data set that only `get_data` reads."""
+
+    def __init__(self, requests: Requests, name: str, count: int,
+                 known: SourceType | None) -> None:
+        known = known or SourceType(None)
+        super().__init__(
+            type(requests.dataset).__name__, name, (count, *_shape(known)),
+            _dtype(known))
+        self._requests = requests
+
+    def _read_list(self, rows: IndexArray) -> Any:
+        return self._requests.read(self.name, rows)
+
+    def _read_range(self, start: int, stop: int) -> Any:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+
+def _shape(known: SourceType) -> tuple[int, ...]:
+    """Return the shape of an example; () where it is not known."""
+    shape = tuple([n for n in known.shape or () if n is not None])
+    return shape if len(shape) == len(known.shape or ()) else ()
+
+
+def _dtype(known: SourceType) -> numpy.dtype[Any]:
+    return numpy.dtype(object) if known.dtype is None else known.dtype

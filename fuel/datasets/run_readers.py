@@ -1,0 +1,308 @@
+"""Readers of whole runs, and of windows of runs."""
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy
+from numpy.typing import NDArray
+
+from fuel.datasets.row_orders import IndexArray
+from fuel.storage import Reader
+from fuel.storage.file_bytes import Ends
+from fuel.storage.reader import Places, rows_of_ranges
+
+# Runs of fewer bytes on average are read together, and then copied.
+SMALL_RUN = 1 << 14
+
+
+class Spans(NamedTuple):
+    """Where some examples lie in their runs.
+
+    `runs`: the number of the run of each example.
+    `starts`: its first row, counted from that of the run; negative where it
+        begins with padding.
+    """
+
+    runs: IndexArray
+    starts: IndexArray
+
+
+class Cuts:
+    """How runs are cut into examples: each run is one, unless a subclass says
+    otherwise.
+
+    `bounds`: of the runs; shape (runs + 1,).
+    `first_examples`: which example is the first of each run; shape
+        (runs + 1,).
+    """
+
+    def __init__(self, bounds: IndexArray) -> None:
+        self.bounds = bounds
+        self.lengths = numpy.diff(bounds)
+        self.first_examples = self.count()
+
+    def count(self) -> IndexArray:
+        """Return the first example of each run, and how many there are."""
+        return numpy.arange(len(self.bounds), dtype=numpy.intp)
+
+    def find(self, examples: IndexArray) -> Spans:
+        """Return where examples lie."""
+        return Spans(examples, numpy.zeros(len(examples), numpy.intp))
+
+    @property
+    def num_examples(self) -> int:
+        """Number of examples (int)."""
+        return int(self.first_examples[-1])
+
+    def as_examples(self, places: Places) -> IndexArray:
+        """Return the numbers of examples, checked."""
+        if isinstance(places, slice):
+            return numpy.arange(*places.indices(self.num_examples),
+                                dtype=numpy.intp)
+        examples = numpy.atleast_1d(numpy.asarray(places, numpy.intp))
+        if len(examples) and not (0 <= examples.min() and (
+                examples.max() < self.num_examples)):
+            raise IndexError(
+                f'examples must lie in 0 to {self.num_examples - 1}, got '
+                f'{places!r:.80}')
+        return examples
+
+
+class SpanReader(Reader):
+    """Base of the readers of examples that are several rows of another.
+
+    `rows`: reads the rows.
+    `cuts`: where the examples lie.
+    `first_rows`: of each run, in `rows`; shape (runs,).
+    """
+
+    def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
+                 shape: tuple[int, ...], dtype: numpy.dtype[Any]) -> None:
+        super().__init__(rows.path, rows.name,
+                         (cuts.num_examples, *shape), dtype)
+        self.rows = rows
+        self.files = rows.files
+        self._cuts = cuts
+        self._first_rows = first_rows
+
+    @abstractmethod
+    def read_spans(self, spans: Spans) -> Any:
+        """Return the examples that lie somewhere."""
+
+    @abstractmethod
+    def rows_of(self, spans: Spans) -> IndexArray:
+        """Return the rows that examples need, one after the other."""
+
+    def read(self, rows: Places) -> Any:
+        """See :meth:`Reader.read`."""
+        data = self._read_list(self._cuts.as_examples(rows))
+        return data if isinstance(rows, (slice, numpy.ndarray)) else data[0]
+
+    def _read_list(self, rows: IndexArray) -> Any:
+        return self.read_spans(self._cuts.find(rows))
+
+    def _read_range(self, start: int, stop: int) -> Any:
+        return self._read_list(numpy.arange(start, stop, dtype=numpy.intp))
+
+    def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
+        """See :meth:`Reader.prefetch_budget`."""
+        # All, since to list the rows of all windows takes too long.
+        first = self._first_rows
+        return self.rows.prefetch_budget(slice(
+            int(first.min()), int((first + self._cuts.lengths).max())))
+
+    def prefetch(self, rows: IndexArray, budget: int) -> int | None:
+        """See :meth:`Reader.prefetch`."""
+        return self.rows.prefetch(self._rows_of_examples(rows), budget)
+
+    def needs_fetching(self) -> int | None:
+        """See :meth:`Reader.needs_fetching`."""
+        return self.rows.needs_fetching()
+
+    def fetch(self, rows: IndexArray, budget: int) -> int | None:
+        """See :meth:`Reader.fetch`."""
+        return self.rows.fetch(self._rows_of_examples(rows), budget)
+
+    def byte_ranges(self, rows: IndexArray) -> tuple[Ends, Ends] | None:
+        """See :meth:`Reader.byte_ranges`."""
+        return self.rows.byte_ranges(self._rows_of_examples(rows))
+
+    def _rows_of_examples(self, examples: IndexArray) -> IndexArray:
+        return numpy.unique(self.rows_of(self._cuts.find(examples)))
+
+
+class FirstRowReader(SpanReader):
+    """What all rows of a run have in common, once an example."""
+
+    def __init__(self, rows: Reader, cuts: Cuts,
+                 first_rows: IndexArray) -> None:
+        super().__init__(rows, cuts, first_rows, rows.shape[1:], rows.dtype)
+
+    def read_spans(self, spans: Spans) -> Any:
+        """See :meth:`SpanReader.read_spans`."""
+        return self.rows.read(self.rows_of(spans))
+
+    def rows_of(self, spans: Spans) -> IndexArray:
+        """See :meth:`SpanReader.rows_of`."""
+        return self._first_rows[spans.runs]
+
+
+class RunReader(SpanReader):
+    """Whole runs: arrays of different lengths in an array of objects."""
+
+    def __init__(self, rows: Reader, cuts: Cuts,
+                 first_rows: IndexArray) -> None:
+        super().__init__(rows, cuts, first_rows, (), numpy.dtype(object))
+        self._row_nbytes = rows.dtype.itemsize * math.prod(rows.shape[1:])
+
+    def read_spans(self, spans: Spans) -> Any:
+        """See :meth:`SpanReader.read_spans`."""
+        starts = self._first_rows[spans.runs]
+        counts = self._cuts.lengths[spans.runs]
+        is_small = int(counts.sum()) * self._row_nbytes < (
+            SMALL_RUN * len(counts))
+        parts = (self._read_together(starts, counts) if is_small else [
+            self.rows.read_ranges(starts[i:i + 1], counts[i:i + 1])
+            for i in range(len(starts))])
+        if not all(isinstance(part, numpy.ndarray) for part in parts):
+            return parts
+        batch = numpy.empty(len(parts), object)
+        for place, part in enumerate(parts):
+            batch[place] = part
+        return batch
+
+    def _read_together(self, starts: IndexArray,
+                       counts: IndexArray) -> list[Any]:
+        joined = self.rows.read_ranges(starts, counts)
+        ends = numpy.cumsum(counts).tolist()
+        # Copies, so that one run does not keep all of them in memory.
+        return [joined[begin:end].copy() if isinstance(joined, numpy.ndarray)
+                else joined[begin:end]
+                for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def rows_of(self, spans: Spans) -> IndexArray:
+        """See :meth:`SpanReader.rows_of`."""
+        counts = self._cuts.lengths[spans.runs]
+        return rows_of_ranges(self._first_rows[spans.runs], counts)
+
+
+class WindowReader(SpanReader):
+    """Rows of windows, of each the same ones, counted from its beginning.
+
+    `offsets`: the rows of a window; shape (rows,).
+    `axes`: lengths of the axes that these rows make.
+    `pad`: what takes the place of rows outside of the run: 'edge', the
+        nearest row of the run; 'zero'. None if there are none.
+    """
+
+    def __init__(self, rows: Reader, cuts: Cuts, first_rows: IndexArray,
+                 offsets: IndexArray, axes: Sequence[int],
+                 pad: str | None) -> None:
+        super().__init__(rows, cuts, first_rows, (*axes, *rows.shape[1:]),
+                         rows.dtype)
+        self._offsets = offsets
+        self._axes = tuple(axes)
+        self._pad = pad
+        self._is_range = bool((numpy.diff(offsets) == 1).all())
+
+    def read_spans(self, spans: Spans) -> Any:
+        """See :meth:`SpanReader.read_spans`."""
+        count = len(spans.runs)
+        steps = self._padded_steps(spans)
+        if steps is None and self._is_range:
+            starts = self._first_rows[spans.runs] + spans.starts
+            data = self.rows.read_ranges(starts, numpy.full(
+                count, len(self._offsets), numpy.intp))
+        else:
+            data = self.rows.read(self.rows_of(spans))
+        if not isinstance(data, numpy.ndarray):
+            if steps is not None and self._pad == 'zero':
+                raise no_zeros(self.name, 'a list')
+            return _nested(data, (count, *self._axes))
+        if steps is not None:
+            data = self._fill(data, steps, spans)
+        return data.reshape((count, *self._axes, *data.shape[1:]))
+
+    def rows_of(self, spans: Spans) -> IndexArray:
+        """See :meth:`SpanReader.rows_of`."""
+        steps = spans.starts[:, None] + self._offsets
+        if self._pad is not None:
+            last = self._cuts.lengths[spans.runs][:, None] - 1
+            steps = numpy.clip(steps, 0, last)
+        return (self._first_rows[spans.runs][:, None] + steps).ravel()
+
+    def _padded_steps(self, spans: Spans) -> IndexArray | None:
+        """Return the rows of windows, counted from the beginning of their
+        runs, if some lie outside."""
+        if self._pad is None or not len(spans.runs):
+            return None
+        ends = spans.starts + self._offsets[-1]
+        if spans.starts.min() >= 0 and (
+                ends < self._cuts.lengths[spans.runs]).all():
+            return None
+        steps: IndexArray = spans.starts[:, None] + self._offsets
+        return steps
+
+    def _fill(self, data: NDArray[Any], steps: IndexArray,
+              spans: Spans) -> NDArray[Any]:
+        """Put what stands for them in the place of rows outside."""
+        if self._pad == 'zero':
+            if data.dtype.hasobject:
+                raise no_zeros(self.name, 'of objects')
+            data[~is_inside(steps, self._cuts.lengths[spans.runs]).ravel()] = (
+                numpy.zeros((), data.dtype))
+        return data
+
+
+class MaskReader(SpanReader):
+    """Which rows of windows are real."""
+
+    def __init__(self, rows: Reader, name: str, cuts: Cuts,
+                 first_rows: IndexArray, offsets: IndexArray) -> None:
+        super().__init__(rows, cuts, first_rows, offsets.shape,
+                         numpy.dtype(bool))
+        self.name = name
+        self._offsets = offsets
+
+    def read_spans(self, spans: Spans) -> NDArray[numpy.bool_]:
+        """See :meth:`SpanReader.read_spans`."""
+        return is_inside(spans.starts[:, None] + self._offsets,
+                         self._cuts.lengths[spans.runs])
+
+    def rows_of(self, spans: Spans) -> IndexArray:
+        """Return no rows."""
+        return numpy.empty(0, numpy.intp)
+
+    def prefetch_budget(self, rows: slice | IndexArray) -> int | None:
+        """Return None: nothing is read."""
+        return None
+
+    def needs_fetching(self) -> int | None:
+        """Return None: nothing is read."""
+        return None
+
+
+def is_inside(steps: IndexArray, lengths: IndexArray) -> NDArray[numpy.bool_]:
+    """Return which rows, counted from the beginning of their runs, lie in
+    them. Shape (windows, rows)."""
+    inside: NDArray[numpy.bool_] = (steps >= 0) & (steps < lengths[:, None])
+    return inside
+
+
+def no_zeros(source: str, kind: str) -> ValueError:
+    """Return the error that a source of some kind has no zeros."""
+    return ValueError(
+        f"pad='zero' takes sources of numbers, and {source!r} is {kind}: use "
+        f"pad='edge'")
+
+
+def _nested(flat: Sequence[Any], axes: tuple[int, ...]) -> list[Any]:
+    """Return a list as lists in lists, of some lengths."""
+    if len(axes) == 1:
+        return list(flat)
+    size = math.prod(axes[1:])
+    return [_nested(flat[start:start + size], axes[1:])
+            for start in range(0, axes[0] * size, size)]

@@ -1,0 +1,319 @@
+"""Data sets over the runs of another: whole runs."""
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy
+
+from fuel.datasets.checks import is_sequential
+from fuel.datasets.dataset import Dataset
+from fuel.datasets.row_orders import IndexArray, Order
+from fuel.datasets.row_sources import RowSource
+from fuel.datasets.rows_below import (
+    find_runs, find_sources, first_rows, is_same_reader, lie_within,
+    stored_rows)
+from fuel.datasets.rows_dataset import RowsDataset
+from fuel.datasets.run_bounds import RunsGiven, runs_in
+from fuel.datasets.run_readers import (
+    Cuts, FirstRowReader, RunReader, SpanReader)
+from fuel.describe import SourceType, SourceTypes
+from fuel.epochs.datasets import types_in
+from fuel.exceptions import StateMismatchError
+from fuel.schemes.iteration_scheme import num_examples_of
+from fuel.storage import Reader
+from fuel.typing import AxisLabels, DatasetLike, Sources
+from fuel.utils import do_not_pickle_attributes
+from fuel.utils.arguments import kept_values, labels_in
+
+__all__ = ['Provenance', 'Runs']
+
+
+class Provenance(NamedTuple):
+    """Where an example comes from.
+
+    Parameters
+    ----------
+    file : str
+        Path of the file, as the data set was given it; the name of the class
+        of a data set that has none.
+    run : int
+        Number of the run, before splits cut runs.
+    row : int
+        Number of the example's first row in the files; where it begins with
+        padding, of its first real row.
+    """
+
+    file: str
+    run: int
+    row: int
+
+
+class RunRows(NamedTuple):
+    """A source of the data set below.
+
+    `reader`: returns its rows.
+    `first_rows`: that of each run; shape (runs,).
+    `is_once`: whether all rows of a run are one value.
+    """
+
+    reader: Reader
+    first_rows: IndexArray
+    is_once: bool
+
+
+@do_not_pickle_attributes('readers')
+class RunDataset(RowsDataset):
+    """Base of the data sets whose examples are rows of runs.
+
+    Subclasses set what they need, then call this constructor.
+
+    `dataset`: has the rows.
+    `runs`: see :class:`Runs`.
+    """
+
+    read_hooks = ('get_data', '_read')
+    instead_of: Mapping[str, str] = {
+        'subset': 'choose examples by a scheme, or rows in the data set that '
+                  '{} reads'}
+
+    def __init__(self, dataset: DatasetLike, runs: RunsGiven | None,
+                 sources: Sequence[str] | None,
+                 axis_labels: AxisLabels | None) -> None:
+        if is_sequential(dataset) or not isinstance(
+                num_examples_of(dataset), (int, numpy.integer)):
+            raise TypeError(
+                f'{type(self).__name__} needs a data set with random access, '
+                f'and {type(dataset).__name__} is read in order: put its '
+                f'examples into an IndexableDataset, or into a file')
+        self.dataset: Any = dataset
+        self._given = runs
+        bounds, self._numbers = find_runs(self.dataset, runs)
+        self._stored_rows = stored_rows(self.dataset, bounds)
+        self._cuts = self._cut(bounds)
+        self.load()
+        super().__init__(
+            None, None, (*dataset.sources, *self._added_sources()),
+            sources=sources, axis_labels=self._find_labels()
+            if axis_labels is None else axis_labels)
+
+    @abstractmethod
+    def _cut(self, bounds: IndexArray) -> Cuts:
+        """Return where the examples lie in the runs."""
+
+    @abstractmethod
+    def _make_reader(self, source: str, below: RunRows) -> Reader:
+        """Return what reads the examples of a source."""
+
+    def _added_sources(self) -> Sources:
+        """Return the names of the sources that the data set below lacks."""
+        return ()
+
+    def _added_readers(self, first: RunRows) -> dict[str, Reader]:
+        """Return what reads the sources that the data set below lacks."""
+        return {}
+
+    @property
+    def run_numbers(self) -> IndexArray:
+        """The run of each example, before splits cut runs (array of int)."""
+        counts = numpy.diff(self._cuts.first_examples)
+        return numpy.repeat(self._numbers, counts)
+
+    def provenance(self, example: int) -> Provenance:
+        """Return where an example comes from.
+
+        Parameters
+        ----------
+        example : int
+            Its number.
+
+        Returns
+        -------
+        Provenance
+            File, number of the run, and first row.
+
+        Raises
+        ------
+        IndexError
+            If there is no such example.
+        """
+        cuts = self._cuts
+        runs, starts = cuts.find(cuts.as_examples(example))
+        run, start = int(runs[0]), max(0, int(starts[0]))
+        start = min(start, max(0, int(cuts.lengths[run]) - 1))
+        reader = self.readers[self.sources[0]]
+        return Provenance(reader.path, int(self._numbers[run]),
+                          int(self._stored_rows[run]) + start)
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit, by name."""
+        below = self.dataset
+        names, *values = kept_values(below)
+        return {
+            'runs': self._cuts.bounds, 'rows': self._stored_rows,
+            'dataset': type(below).__name__,
+            **{f'dataset {name}': value for name, value in zip(
+                names.splitlines(), values, strict=True)}}
+
+    def details(self) -> Sequence[str]:
+        """Return how many runs there are, and where the rows are."""
+        below = self.dataset
+        return [f'{len(self._cuts.lengths)} runs of {type(below).__name__}',
+                *(below.details() if isinstance(below, Dataset) else ())]
+
+    def find_source(self, source: str) -> RowSource | None:
+        """Return what reads the examples of a source."""
+        held = self._follow()
+        everything = slice(0, self.num_examples)
+        return RowSource(self.readers[source], everything, everything,
+                         self.num_examples, held)
+
+    def renew(self) -> None:
+        """Open the files below again if one was changed or replaced."""
+        if isinstance(self.dataset, Dataset):
+            self.dataset.renew()
+        self._follow()
+
+    def close(self, state: Any) -> None:
+        """Close the data set below; the next request opens it again."""
+        vars(self).pop('_readers', None)
+        if isinstance(self.dataset, Dataset):
+            self.dataset.close(None)
+
+    def load(self) -> None:
+        """Find what reads the rows of the data set below."""
+        bounds = self._cuts.bounds
+        own_runs = self._given is None or lie_within(
+            bounds, runs_in(self.dataset))
+        found = {
+            name: RunRows(reader, first_rows(order, bounds),
+                         reader.is_per_run and own_runs)
+            for name, (reader, order, _)
+            in find_sources(self.dataset).items()}
+        readers = {name: self._make_reader(name, source)
+                   for name, source in found.items()}
+        readers.update(self._added_readers(next(iter(found.values()))))
+        self.readers = readers
+
+    def _follow(self) -> object:
+        """Read on with the readers that the data set below has now.
+
+        Returns: what keeps its files open.
+        """
+        readers = self.readers
+        found = find_sources(self.dataset)
+        for name, source in found.items():
+            reader = readers.get(name)
+            if not (isinstance(reader, SpanReader)
+                    and is_same_reader(reader.rows, source.reader)):
+                self._check_runs()
+                self.load()
+                break
+        return [source.held for source in found.values()]
+
+    def _check_runs(self) -> None:
+        """Refuse runs that are not those of before."""
+        bounds, _ = find_runs(self.dataset, self._given)
+        if not numpy.array_equal(bounds, self._cuts.bounds):
+            raise StateMismatchError(
+                f'the runs of {type(self.dataset).__name__} begin and end '
+                f'elsewhere than when {type(self).__name__} was made: its '
+                f'files were made again; make the data set again too')
+
+    def _read(self, rows: Any) -> tuple[Any, ...]:
+        # Held here, the files stay open if another thread closes them.
+        _held = self._follow()
+        return super()._read(rows)
+
+    def _parts(self) -> list[tuple[Reader, Order]]:
+        _held = self._follow()
+        return super()._parts()
+
+    def _find_labels(self) -> AxisLabels | None:
+        """Return the labels of the axes, with that of the rows."""
+        known = labels_in(self.dataset)
+        if not known:
+            return None
+        return {source: self._label(source, labels)
+                for source, labels in known.items()
+                if labels and not isinstance(labels, str)}
+
+    def _label(self, source: str, labels: Sequence[str]) -> Sequence[str]:
+        """Return the labels of a source, of which each example has a row."""
+        if isinstance(self.readers.get(source), FirstRowReader):
+            return labels
+        return (labels[0], 'time', *labels[1:])
+
+
+class Runs(RunDataset):
+    """A data set whose examples are whole runs of another's rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Any with random access.
+    runs : dict or str, optional
+        Where runs begin and end: ``{'lengths': ...}``, the number of rows of
+        each; ``{'offsets': ...}``, from 0 to the number of rows;
+        ``{'ends': ...}``, of each row whether it ends its run (several: any
+        of them; rows after the last end are a run too); ``{'numbers': ...}``,
+        of each row the number or name of its run; each the name of an array
+        or an array, of the examples or of all rows of the files. ``'all'``:
+        one run. Defaults to ``dataset.runs``, if there is such an attribute,
+        else to ``'all'``.
+    sources, axis_labels : optional
+        As for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    run_numbers : numpy.ndarray, shape (num_examples,)
+        The run of each example, before splits cut runs.
+
+    Raises
+    ------
+    TypeError
+        If the data set is read in order.
+    ValueError
+        If a row lies outside of all runs, or a number comes back.
+
+    Notes
+    -----
+    A batch has an array of objects for each source: an array for each run,
+    of shape ``(rows, ...)``; a list of lists where the rows are a list.
+    A source that is one value for each run comes once.
+
+    A split of rows cuts runs: an example is as many rows as follow each
+    other, in one run, in the split.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> rows = IndexableDataset({'x': numpy.arange(6)})
+    >>> episodes = Runs(rows, runs={'lengths': [1, 3, 2]})
+    >>> episodes.get_data(None, 1)
+    (array([1, 2, 3]),)
+    """
+
+    def __init__(self, dataset: DatasetLike, *,
+                 runs: RunsGiven | None = None,
+                 sources: Sequence[str] | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        super().__init__(dataset, runs, sources, axis_labels)
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources."""
+        return {
+            source: known if isinstance(self.readers[source], FirstRowReader)
+            else SourceType(known.dtype, None if known.shape is None
+                            else (None, *known.shape))
+            for source, known in types_in(self.dataset).items()}
+
+    def _cut(self, bounds: IndexArray) -> Cuts:
+        return Cuts(bounds)
+
+    def _make_reader(self, source: str, below: RunRows) -> Reader:
+        kind = FirstRowReader if below.is_once else RunReader
+        return kind(below.reader, self._cuts, below.first_rows)

@@ -1,0 +1,282 @@
+"""Data sets of windows over the runs of another."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy
+
+from fuel.datasets.row_orders import IndexArray
+from fuel.datasets.run_bounds import RunsGiven
+from fuel.datasets.run_readers import (
+    Cuts, FirstRowReader, MaskReader, Spans, WindowReader, no_zeros)
+from fuel.datasets.runs import RunDataset, RunRows
+from fuel.describe import SourceType, SourceTypes
+from fuel.epochs.datasets import types_in
+from fuel.storage import Reader
+from fuel.typing import AxisLabels, DatasetLike, Sources
+from fuel.utils.checks import not_negative, positive
+
+__all__ = ['Windows']
+
+
+class WindowCuts(Cuts):
+    """Where windows lie in their runs.
+
+    `span`: how many rows a window takes up.
+    `stride`: from the beginning of a window to that of the next.
+    `before`, `after`: how far windows begin before, and end after, their run.
+    """
+
+    def __init__(self, bounds: IndexArray, span: int, stride: int,
+                 before: int, after: int) -> None:
+        self.span = span
+        self.stride = stride
+        self.before = before
+        self.after = after
+        super().__init__(bounds)
+
+    def count(self) -> IndexArray:
+        """See :meth:`Cuts.count`."""
+        places = self.lengths - self.span + self.before + self.after
+        counts = numpy.where(
+            (places >= 0) & (self.lengths > 0), places // self.stride + 1, 0)
+        return numpy.concatenate([[0], numpy.cumsum(counts)]).astype(
+            numpy.intp)
+
+    def find(self, examples: IndexArray) -> Spans:
+        """See :meth:`Cuts.find`."""
+        first = self.first_examples
+        runs = numpy.searchsorted(first, examples, 'right') - 1
+        return Spans(
+            runs, (examples - first[runs]) * self.stride - self.before)
+
+
+class Windows(RunDataset):
+    """A data set whose examples are windows over the runs of another's rows.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Any with random access.
+    length : int
+        How many rows a window has.
+    runs : dict or str, optional
+        As for :class:`Runs`. A window lies in one run.
+    step : int, optional
+        From each row of a window to the next. Defaults to 1.
+    stride : int, optional
+        From the beginning of a window to that of the next. Defaults to 1.
+    pad : {'edge', 'zero'}, optional
+        What takes the place of rows outside of the run: its nearest row, or
+        zeros. Defaults to None: windows lie inside.
+    pad_before, pad_after : int, optional
+        How many rows before its run the first window begins, and after it
+        the last one ends. Default to 0.
+    short : {'drop', 'error'}, optional
+        What becomes of runs that are too short for a window. Defaults to
+        'drop'.
+    first : dict of str to int, optional
+        Of these sources only so many rows, the first ones of each window,
+        are read.
+    dense : sequence of str, optional
+        Of these sources every row is read, also between the steps, in an
+        array of shape ``(length, step, ...)``. A window then takes up
+        ``length * step`` rows. Not with padding.
+    mask_source : str, optional
+        The name of the source that says which rows are real, where there is
+        padding. Defaults to ``'mask'``.
+    sources, axis_labels : optional
+        As for :class:`Dataset`.
+
+    Attributes
+    ----------
+    num_examples : int
+    runs : numpy.ndarray, shape (runs + 1,)
+        Bounds of the windows of each run.
+    run_numbers : numpy.ndarray, shape (num_examples,)
+        The run of each window, before splits cut runs.
+
+    Raises
+    ------
+    TypeError
+        If the data set is read in order, or a count is no integer.
+    ValueError
+        If a count is out of range, a source is unknown, a row lies outside
+        of all runs, or a run is too short and `short` is 'error'.
+
+    Notes
+    -----
+    An example is ``(length, ...)`` for each source. The source `mask_source`,
+    shape ``(length,)``, is True where a row is real: one for all sources. A
+    source that is one value for each run comes once a window.
+
+    A run of t rows has windows that begin at its rows ``-pad_before``,
+    ``-pad_before + stride``, ... up to ``t - ((length - 1) * step + 1) +
+    pad_after``.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from fuel.datasets import IndexableDataset
+    >>> rows = IndexableDataset({'x': numpy.arange(10)})
+    >>> windows = Windows(rows, 3, runs={'lengths': [6, 4]}, step=2)
+    >>> windows.get_data(None, [0, 1])
+    (array([[0, 2, 4],
+           [1, 3, 5]]),)
+    >>> padded = Windows(rows, 3, runs={'lengths': [6, 4]}, stride=3,
+    ...                  pad='edge', pad_after=2)
+    >>> padded.get_data(None, [3])
+    (array([[9, 9, 9]]), array([[ True, False, False]]))
+    """
+
+    def __init__(self, dataset: DatasetLike, length: int, *,
+                 runs: RunsGiven | None = None, step: int = 1,
+                 stride: int = 1, pad: str | None = None,
+                 pad_before: int = 0, pad_after: int = 0,
+                 short: str = 'drop', first: Mapping[str, int] | None = None,
+                 dense: Sequence[str] = (), mask_source: str = 'mask',
+                 sources: Sequence[str] | None = None,
+                 axis_labels: AxisLabels | None = None) -> None:
+        self.length = positive('length', length)
+        self.step = positive('step', step)
+        self.stride = positive('stride', stride)
+        self.pad = _choice('pad', pad, (None, 'edge', 'zero'))
+        self.pad_before = not_negative('pad_before', pad_before)
+        self.pad_after = not_negative('pad_after', pad_after)
+        if pad is None and (pad_before or pad_after):
+            raise ValueError(
+                "pad_before and pad_after need to know what takes the place "
+                "of rows outside of the run: pass pad='edge' or pad='zero'")
+        self.short = _choice('short', short, ('drop', 'error'))
+        self.mask_source = mask_source
+        self.first = dict(first or {})
+        self.dense = (dense,) if isinstance(dense, str) else tuple(dense)
+        self._check_choices(dataset.sources)
+        for source, known in types_in(dataset).items():
+            if pad == 'zero' and known.dtype is not None and (
+                    known.dtype.hasobject):
+                raise no_zeros(source, 'of objects')
+        super().__init__(dataset, runs, sources, axis_labels)
+
+    def _check_choices(self, provided: Sequence[str]) -> None:
+        """Refuse arguments that do not fit the sources, or each other."""
+        for name, chosen in (('first', self.first), ('dense', self.dense)):
+            for source in chosen:
+                if source not in provided:
+                    raise ValueError(
+                        f'{name}: there is no source {source!r}; the sources '
+                        f'are {tuple(provided)}')
+        for source, count in self.first.items():
+            if positive(f'first[{source!r}]', count) > self.length:
+                raise ValueError(
+                    f'first[{source!r}] must be at most the length, '
+                    f'{self.length}, got {count}')
+            if source in self.dense:
+                raise ValueError(
+                    f'the source {source!r} is in both first and dense')
+        if self.dense and self.pad is not None:
+            raise ValueError(
+                'dense takes no padding, whose rows have no steps between '
+                'them: leave out pad, or dense')
+        if self.pad is not None and self.mask_source in provided:
+            raise ValueError(
+                f'there is a source {self.mask_source!r} already: name the '
+                f'one that says which rows are real, '
+                f"mask_source='is_real'")
+
+    @property
+    def runs(self) -> IndexArray:
+        """Bounds of the windows of each run (array of int)."""
+        return self._cuts.first_examples
+
+    def known_types(self) -> SourceTypes:
+        """Return types and shapes of the sources."""
+        known = {source: self._type_of(source, of_row)
+                 for source, of_row in types_in(self.dataset).items()}
+        if self.pad is not None:
+            known[self.mask_source] = SourceType(
+                numpy.dtype(bool), (self.length,))
+        return known
+
+    def _type_of(self, source: str, of_row: SourceType) -> SourceType:
+        if of_row.shape is None or isinstance(
+                self.readers.get(source), FirstRowReader):
+            return of_row
+        return SourceType(
+            of_row.dtype, (*self._rows_of(source)[1], *of_row.shape))
+
+    def kept_arguments(self) -> Mapping[str, object]:
+        """Return the arguments that a saved state must fit, by name."""
+        return {**super().kept_arguments(), **{
+            name: getattr(self, name) for name in (
+                'length', 'step', 'stride', 'pad', 'pad_before', 'pad_after',
+                'first', 'dense', 'mask_source')}}
+
+    def _cut(self, bounds: IndexArray) -> Cuts:
+        span = (self.length * self.step if self.dense
+                else (self.length - 1) * self.step + 1)
+        cuts = WindowCuts(
+            bounds, span, self.stride, self.pad_before, self.pad_after)
+        without = numpy.flatnonzero(numpy.diff(cuts.first_examples) == 0)
+        if self.short == 'error' and len(without):
+            raise ValueError(
+                f'run {without[0]} has {cuts.lengths[without[0]]} rows, too '
+                f'few for a window of {span}: pass shorter windows, more '
+                f"padding, or short='drop' to leave out the {len(without)} "
+                f'runs that are too short')
+        return cuts
+
+    def _rows_of(self, source: str) -> tuple[IndexArray, tuple[int, ...]]:
+        """Return the rows that windows have of a source, counted from their
+        beginning, and the lengths of the axes that they make."""
+        if source in self.dense:
+            axes = self.length, self.step
+            return numpy.arange(self.length * self.step, dtype=numpy.intp), (
+                axes)
+        count = self.first.get(source, self.length)
+        return numpy.arange(count, dtype=numpy.intp) * self.step, (count,)
+
+    def _make_reader(self, source: str, below: RunRows) -> Reader:
+        if below.is_once:
+            return FirstRowReader(
+                below.reader, self._cuts, below.first_rows)
+        return WindowReader(
+            below.reader, self._cuts, below.first_rows,
+            *self._rows_of(source), self.pad)
+
+    def _added_sources(self) -> Sources:
+        return () if self.pad is None else (self.mask_source,)
+
+    def _added_readers(self, first: RunRows) -> dict[str, Reader]:
+        if self.pad is None:
+            return {}
+        offsets = numpy.arange(self.length, dtype=numpy.intp) * self.step
+        return {self.mask_source: MaskReader(
+            first.reader, self.mask_source, self._cuts, first.first_rows,
+            offsets)}
+
+    def _find_labels(self) -> AxisLabels | None:
+        known = super()._find_labels()
+        if known is None or self.pad is None:
+            return known
+        return {**known, self.mask_source: ('batch', 'time')}
+
+    def _label(self, source: str, labels: Sequence[str]) -> Sequence[str]:
+        found = super()._label(source, labels)
+        if source in self.dense and len(found) > len(labels):
+            return (*found[:2], 'step', *found[2:])
+        return found
+
+    def details(self) -> Sequence[str]:
+        """Return how long windows are, and where the rows are."""
+        return [f'windows of {self.length}', *super().details()]
+
+
+def _choice(name: str, value: Any, choices: Sequence[Any]) -> Any:
+    """Return a value that is one of a few."""
+    if value not in choices:
+        raise ValueError(
+            f'{name} must be {" or ".join(map(repr, choices))}, got '
+            f'{value!r}')
+    return value

@@ -1,0 +1,478 @@
+"""Windows over runs, against plain loops that say what they are."""
+import pickle
+
+import h5py
+import numpy
+import pytest
+from numpy.testing import assert_array_equal
+from support.runs import (
+    GetDataAlone,
+    joined,
+    lay_out,
+    rows_of_runs,
+    stretches,
+)
+
+from fuel.datasets import (
+    Dataset,
+    H5PYDataset,
+    IndexableDataset,
+    IterableDataset,
+    NPYDataset,
+    Runs,
+    Windows,
+)
+from fuel.storage import Reader
+
+
+def windows_of(runs, length, step=1, stride=1, pad=None, before=0, after=0,
+               span=None):
+    """Yield the rows of each window, None for one outside of its run."""
+    span = span or (length - 1) * step + 1
+    for rows in runs:
+        start = -before
+        while rows and start <= len(rows) - span + after:
+            places = [start + step * place for place in range(length)]
+            yield [rows[place] if 0 <= place < len(rows) else None
+                   for place in places], [
+                rows[min(max(place, 0), len(rows) - 1)] for place in places]
+            start += stride
+
+
+def expected(values, windows, pad):
+    """Return the windows of an array, and which rows of them are real."""
+    data, mask = [], []
+    for real, nearest in windows:
+        picked = values[nearest]
+        if pad == 'zero':
+            picked[[row is None for row in real]] = 0
+        data.append(picked)
+        mask.append([row is not None for row in real])
+    length = len(mask[0]) if mask else 0
+    return (numpy.array(data).reshape(len(data), length, *values.shape[1:]),
+            numpy.array(mask, bool).reshape(len(data), length))
+
+
+KINDS = 'npy', 'npz', 'hdf5', 'memory', 'get_data'
+
+
+@pytest.mark.parametrize('cases', [
+    300, pytest.param(3000, marks=pytest.mark.full)])
+def test_random_windows_are_those_of_a_loop(cases, tmp_path):
+    """Whatever the runs, the split, the padding, the step and the stride."""
+    rng = numpy.random.RandomState(cases)
+    seen = set()
+    for case in range(cases):
+        kind = KINDS[case % len(KINDS)]
+        lengths = rng.randint(0, 12, rng.randint(1, 8))
+        count = int(lengths.sum())
+        if not count:
+            continue
+        x = rng.randint(0, 255, (count, 2, 3)).astype('uint8')
+        y = rng.randn(count)
+        order = [slice(0, count), slice(count // 4, count - count // 5),
+                 rng.permutation(count)[:rng.randint(1, count + 1)],
+                 numpy.flatnonzero(rng.randint(6, size=count))][
+                     rng.randint(4 if kind in KINDS[:3] else 1)]
+        # The examples of H5PYDataset are in the order of their rows.
+        order = numpy.sort(order) if kind == 'hdf5' and isinstance(
+            order, numpy.ndarray) else order
+        rows = numpy.arange(count)[order]
+        if not len(rows):
+            continue
+        given = lay_out(rng, lengths)
+        length, step = rng.randint(1, 6), rng.randint(1, 4)
+        stride = rng.randint(1, 4)
+        pad = (None, 'edge', 'zero')[rng.randint(3)]
+        before, after = rng.randint(0, 7, 2) if pad else (0, 0)
+        first = rng.randint(1, length + 1)
+        dataset = joined(kind, tmp_path, {'x': x, 'y': y}, order)
+        windows = Windows(
+            dataset, length, runs=given, step=step, stride=stride, pad=pad,
+            pad_before=before, pad_after=after, first={'y': first})
+        loop = list(windows_of(
+            [run for _, run in stretches(rows_of_runs(lengths), rows)],
+            length, step, stride, pad, before, after))
+        assert len(windows) == len(loop), case
+        if not loop:
+            continue
+        seen.add((kind, type(order), pad, step > 1))
+        of_x, mask = expected(x, loop, pad)
+        of_y = expected(y, loop, pad)[0][:, :first]
+        chosen = rng.randint(len(loop), size=5)
+        for request, places in (
+                (chosen.tolist(), chosen),
+                (slice(0, len(loop)), slice(None)),
+                (int(chosen[0]), int(chosen[0]))):
+            data = dict(zip(windows.sources, windows.get_data(None, request),
+                            strict=True))
+            assert_array_equal(data['x'], of_x[places])
+            assert_array_equal(data['y'], of_y[places])
+            assert data['x'].dtype == x.dtype
+            assert ('mask' in data) == (pad is not None)
+            if pad:
+                assert_array_equal(data['mask'], mask[places])
+    assert len(seen) > 40
+
+
+@pytest.mark.parametrize('cases', [
+    100, pytest.param(1000, marks=pytest.mark.full)])
+def test_random_dense_windows_are_those_of_a_loop(cases):
+    """stable-worldmodel's: every step-th row, and all rows of the actions."""
+    rng = numpy.random.RandomState(cases)
+    for _ in range(cases):
+        lengths = rng.randint(0, 20, 4)
+        pixels = rng.randn(lengths.sum(), 2)
+        action = rng.randn(lengths.sum(), 3)
+        num_steps, frameskip = rng.randint(1, 4), rng.randint(1, 4)
+        span = num_steps * frameskip
+        loop = []
+        for offset, length in zip(numpy.cumsum(lengths) - lengths, lengths,
+                                  strict=True):
+            for start in range(length - span + 1):
+                begin, end = offset + start, offset + start + span
+                loop.append((
+                    action[begin:end].reshape(num_steps, -1),
+                    pixels[begin:end:frameskip]))
+        windows = Windows(
+            IndexableDataset({'action': action, 'pixels': pixels}), num_steps,
+            runs={'lengths': lengths}, step=frameskip, dense=('action',))
+        assert len(windows) == len(loop)
+        for place in rng.permutation(len(loop))[:9]:
+            got, wanted = windows[int(place)], loop[place]
+            assert got[0].shape == (num_steps, frameskip, 3)
+            assert_array_equal(got[0].reshape(num_steps, -1), wanted[0])
+            assert_array_equal(got[1], wanted[1])
+
+
+@pytest.mark.parametrize(('stack', 'length'), [(1, 1), (3, 4), (10, 1)])
+@pytest.mark.parametrize('pad_stack', [False, True])
+@pytest.mark.parametrize('pad_length', [False, True])
+def test_sequences_of_robomimic(stack, length, pad_stack, pad_length):
+    """An example at step i has the rows i - (stack - 1) to i + length - 1."""
+    demos = [numpy.arange(n) + 100 * n for n in (12, 3, 14, 11)]
+    loop = []
+    for demo in demos:
+        first = 0 if pad_stack else stack - 1
+        last = len(demo) - (0 if pad_length else length - 1)
+        for index in range(first, last):
+            begin, end = index - (stack - 1), index + length
+            before, after = max(0, -begin), max(0, end - len(demo))
+            rows = demo[max(0, begin):min(len(demo), end)]
+            mask = numpy.ones(len(rows))
+            loop.append((numpy.pad(rows, (before, after), 'edge'),
+                         numpy.pad(mask, (before, after)) == 1))
+    windows = Windows(
+        IndexableDataset({'actions': numpy.concatenate(demos)}),
+        stack - 1 + length, runs={'lengths': list(map(len, demos))},
+        pad='edge', pad_before=stack - 1 if pad_stack else 0,
+        pad_after=length - 1 if pad_length else 0)
+    data, mask = windows[:]
+    assert_array_equal(data, [rows for rows, _ in loop])
+    assert_array_equal(mask, [real for _, real in loop])
+    if pad_stack and pad_length:
+        assert len(windows) == sum(map(len, demos))
+
+
+def test_episodes_of_aloha():
+    """Images at one step, the actions from there on, and zeros."""
+    rng = numpy.random.RandomState(0)
+    episodes = [(rng.randn(n, 14), rng.randint(0, 255, (n, 4, 5, 3)))
+                for n in (8, 5)]
+    chunk, loop = 6, []
+    for action, image in episodes:
+        for start in range(len(action)):
+            padded = numpy.zeros((len(action) + chunk, 14))
+            padded[:len(action) - start] = action[start:]
+            is_pad = numpy.zeros(len(action) + chunk, bool)
+            is_pad[len(action) - start:] = True
+            loop.append((padded[:chunk], image[start], is_pad[:chunk]))
+    windows = Windows(
+        IndexableDataset(dict(zip(('action', 'image'), map(
+            numpy.concatenate, zip(*episodes, strict=True)), strict=True))),
+        chunk, runs={'lengths': [8, 5]}, pad='zero', pad_after=chunk - 1,
+        first={'image': 1})
+    assert len(windows) == len(loop)
+    for (action, image, mask), got in zip(loop, windows, strict=True):
+        assert_array_equal(got[0], action)
+        assert_array_equal(got[1], image[None])
+        assert_array_equal(got[2], ~mask)
+
+
+def test_trajectories_of_the_well():
+    """A window has input and output steps, dt apart."""
+    fields = numpy.random.RandomState(0).rand(3, 11, 4, 2)
+    num_input, num_output, dt = 2, 1, 3
+    loop = [fields[trajectory, start:start + dt * 3:dt]
+            for trajectory in range(3)
+            for start in range(11 - dt * (num_input + num_output - 1))]
+    windows = Windows(
+        IndexableDataset({'field': fields.reshape(33, 4, 2)}), 3, step=dt,
+        runs={'lengths': [11] * 3})
+    assert_array_equal(windows[:][0], loop)
+
+
+def test_windows_cross_files_in_one_run():
+    """makani's, of which `total - dt * (n - 1)` are there."""
+    windows = Windows(IndexableDataset({'fields': numpy.arange(20)}), 3,
+                      runs='all', step=4)
+    assert len(windows) == 20 - 4 * 2
+    assert_array_equal(windows[11][0], [11, 15, 19])
+
+
+def test_default_runs_are_those_of_the_data_set():
+    """An attribute says so; without it, all rows are one run."""
+    rows = IndexableDataset({'x': numpy.arange(6)})
+    assert len(Windows(rows, 2)) == 5
+    rows.runs = numpy.array([0, 2, 6])
+    assert len(Windows(rows, 2)) == 4
+    assert len(Windows(rows, 2, runs='all')) == 5
+
+
+def test_source_may_be_called_runs():
+    """It says nothing of the rows."""
+    rows = IndexableDataset({'runs': numpy.arange(4), 'x': numpy.arange(4)})
+    assert_array_equal(Windows(rows, 3)[1][0], [1, 2, 3])
+
+
+def test_windows_of_windows():
+    """Runs of the inner ones are runs of the outer ones."""
+    inner = Windows(IndexableDataset({'x': numpy.arange(9)}), 2,
+                    runs={'lengths': [5, 4]})
+    outer = Windows(inner, 3)
+    assert_array_equal(inner.runs, [0, 4, 7])
+    assert_array_equal(outer[:][0], [
+        [[0, 1], [1, 2], [2, 3]], [[1, 2], [2, 3], [3, 4]],
+        [[5, 6], [6, 7], [7, 8]]])
+
+
+def test_names_stand_for_sources(tmp_path):
+    """Also for what is no source of the windows."""
+    numpy.savez(tmp_path / 'a.npz', x=numpy.arange(10), ends=[0, 0, 1] * 3
+                + [0], ep_len=[4, 6])
+    rows = NPYDataset(tmp_path / 'a.npz', ('late',), {'late': (1, 10)},
+                      sources=('x',))
+    windows = Windows(rows, 2, runs={'ends': 'ends'})
+    assert_array_equal(windows[:][0], [[1, 2], [3, 4], [4, 5], [6, 7], [7, 8]])
+    assert_array_equal(windows.run_numbers, [0, 1, 1, 2, 2])
+    windows = Windows(rows, 3, runs={'lengths': 'ep_len'})
+    assert windows[:][0][:, 0].tolist() == [1, 4, 5, 6, 7]
+    in_memory = IndexableDataset({'x': numpy.arange(4), 'of': list('aabb')})
+    windows = Windows(in_memory, 2, runs={'numbers': 'of'}, sources=('x',))
+    assert_array_equal(windows[:][0], [[0, 1], [2, 3]])
+
+
+def test_arrays_may_describe_the_examples(tmp_path):
+    """Where they do not describe all rows of the file."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(10))
+    rows = NPYDataset(tmp_path / 'a.npy', ('some',), {
+        'some': [0, 1, 2, 4, 5, 6, 7]})
+    windows = Windows(rows, 2, runs={'lengths': [2, 5]})
+    assert_array_equal(windows[:][0], [[0, 1], [4, 5], [5, 6], [6, 7]])
+    with pytest.raises(ValueError, match='add up to 8, and there are 10'):
+        Windows(rows, 2, runs={'lengths': [8]})
+    with pytest.raises(ValueError, match="there is no source 'length'"):
+        Windows(rows, 2, runs={'lengths': 'length'})
+
+
+def test_sources_of_hdf5_files_may_lie_in_other_rows(tmp_path):
+    """Rows follow each other where those of every source do."""
+    with h5py.File(tmp_path / 'a.hdf5', 'w') as file:
+        file['x'], file['y'] = numpy.arange(10), numpy.arange(10) + 100
+        file['chosen'] = numpy.array([0, 1, 5, 6, 7])
+        file.attrs['split'] = H5PYDataset.create_split_array({'train': {
+            'x': (2, 7), 'y': (-1, -1, file['chosen'].ref)}})
+    for load_in_memory in (False, True):
+        rows = H5PYDataset(tmp_path / 'a.hdf5', ('train',),
+                           load_in_memory=load_in_memory)
+        x, y = Windows(rows, 2)[:]
+        assert_array_equal(x, [[2, 3], [4, 5], [5, 6]])
+        assert_array_equal(y, [[100, 101], [105, 106], [106, 107]])
+
+
+class Letters(Dataset):
+    """A user's data set, which takes lists and counts what is open."""
+
+    provides_sources = ('letters', 'numbers')
+    takes_requests = True
+    num_examples = 8
+    opened = 0
+
+    def open(self):
+        """Return a state."""
+        self.opened += 1
+        return self
+
+    def close(self, state):
+        """Close a state."""
+        if state is self:
+            self.opened -= 1
+
+    def get_data(self, state=None, request=None):
+        """Return letters and numbers."""
+        assert state is self
+        assert type(request) is list
+        self.requests = [*getattr(self, 'requests', []), request]
+        return [chr(97 + index) for index in request], numpy.array(request)
+
+
+def test_data_set_of_a_user_is_asked_once_for_all_sources():
+    """By `get_data`, with a list; what it opened is closed."""
+    rows = Letters()
+    windows = Windows(rows, 3, step=2)
+    letters, numbers = windows.get_data(None, [3, 0])
+    assert letters == [['d', 'f', 'h'], ['a', 'c', 'e']]
+    assert_array_equal(numbers, [[3, 5, 7], [0, 2, 4]])
+    assert rows.requests == [[3, 5, 7, 0, 2, 4]]
+    assert rows.opened == 0
+
+
+def test_zeros_take_the_place_of_numbers_alone():
+    """A list, or objects, have no zero."""
+    rows = IndexableDataset({'x': list('abc')})
+    windows = Windows(rows, 2, pad='zero', pad_after=1)
+    assert windows[0][0] == ['a', 'b']
+    with pytest.raises(ValueError, match="'x' is a list: use pad='edge'"):
+        windows[2]
+    rows = IndexableDataset({'x': numpy.array(['a', 'b'], object)})
+    with pytest.raises(ValueError, match="'x' is of objects"):
+        Windows(rows, 2, pad='zero', pad_after=1)
+    rows = GetDataAlone({'x': numpy.array(['a', 'b'], object)})
+    with pytest.raises(ValueError, match="'x' is of objects"):
+        Windows(rows, 2, pad='zero', pad_after=1)[1]
+
+
+def test_repeated_objects_are_not_shared():
+    """Who changes one does not change another."""
+    rows = IndexableDataset({'x': [[1], [2]]})
+    batch = Windows(rows, 2, pad='edge', pad_after=1)[[1, 1]][0]
+    batch[0][0].append(9)
+    assert batch == [[[2, 9], [2]], [[2], [2]]]
+
+
+@pytest.mark.parametrize(('kwargs', 'words'), [
+    ({'length': 0}, 'length must be a positive integer'),
+    ({'step': 0}, 'step must be a positive'),
+    ({'stride': -1}, 'stride must be a positive'),
+    ({'pad_after': 1}, "pass pad='edge' or pad='zero'"),
+    ({'pad': 'edge', 'pad_before': -1}, 'pad_before must not be negative'),
+    ({'pad': 'mirror'}, "pad must be None or 'edge' or 'zero'"),
+    ({'short': 'skip'}, "short must be 'drop' or 'error', got 'skip'"),
+    ({'first': {'z': 1}}, "first: there is no source 'z'"),
+    ({'first': {'x': 4}}, r"first\['x'\] must be at most the length, 3"),
+    ({'first': {'x': 0}}, 'must be a positive integer'),
+    ({'dense': ('z',)}, "dense: there is no source 'z'"),
+    ({'dense': 'x', 'first': {'x': 1}}, 'in both first and dense'),
+    ({'dense': ('x',), 'pad': 'edge'}, 'dense takes no padding'),
+    ({'pad': 'edge'}, "there is a source 'mask' already"),
+    ({'runs': {'lengths': [5]}}, 'add up to 5, and there are 6 rows'),
+    ({'runs': {'lengths': [4, 2]}, 'short': 'error'},
+     'run 1 has 2 rows, too few for a window of 3')])
+def test_wrong_arguments_are_refused(kwargs, words):
+    """The error says what was expected and what came."""
+    rows = IndexableDataset({'x': numpy.arange(6), 'mask': numpy.arange(6)})
+    with pytest.raises(ValueError, match=words):
+        Windows(rows, **{'length': 3, **kwargs})
+
+
+def test_data_read_in_order_are_refused():
+    """They have no rows to go back to."""
+    with pytest.raises(TypeError, match='IterableDataset is read in order'):
+        Windows(IterableDataset({'x': [1, 2]}), 2)
+
+
+def test_mask_may_have_another_name():
+    """Where there is a source of that name."""
+    rows = IndexableDataset({'mask': numpy.arange(3)})
+    windows = Windows(rows, 2, pad='edge', pad_after=1,
+                      mask_source='is_real')
+    assert windows.sources == ('mask', 'is_real')
+    assert Windows(rows, 2, pad='edge', pad_after=1, mask_source='is_real',
+                   sources=('is_real',))[2][0].tolist() == [True, False]
+
+
+def test_no_run_may_be_long_enough():
+    """Then there are no windows, and it is no error."""
+    windows = Windows(IndexableDataset({'x': numpy.arange(4)}), 3,
+                      runs={'lengths': [2, 2]})
+    assert len(windows) == 0
+    assert list(windows) == []
+
+
+def test_example_says_where_it_comes_from(tmp_path):
+    """File, run and first row, whatever the split."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(10))
+    rows = NPYDataset(tmp_path / 'a.npy', ('late',), {'late': (3, 10)})
+    windows = Windows(rows, 2, runs={'lengths': [2, 5, 3]}, pad='edge',
+                      pad_before=1)
+    assert [windows.provenance(example)[1:] for example in range(3)] == [
+        (1, 3), (1, 3), (1, 4)]
+    assert windows.provenance(-1 % len(windows)) == (
+        str(tmp_path / 'a.npy'), 2, 8)
+    with pytest.raises(IndexError, match='examples must lie in 0 to'):
+        windows.provenance(len(windows))
+    runs = Runs(rows, runs={'lengths': [2, 5, 3]})
+    assert [runs.provenance(run)[1:] for run in range(2)] == [(1, 3), (2, 7)]
+
+
+def test_labels_have_the_axes_of_rows():
+    """That of the rows, and that between the steps."""
+    rows = IndexableDataset(
+        {'x': numpy.zeros((9, 2)), 'y': numpy.zeros(9)},
+        axis_labels={'x': ('batch', 'feature'), 'y': None})
+    assert Windows(rows, 2, dense=('x',)).axis_labels == {
+        'x': ('batch', 'time', 'step', 'feature')}
+    assert Windows(rows, 2, pad='edge').axis_labels == {
+        'x': ('batch', 'time', 'feature'), 'mask': ('batch', 'time')}
+    assert Runs(rows).axis_labels == {'x': ('batch', 'time', 'feature')}
+
+
+def test_pickle_holds_no_rows(tmp_path):
+    """But where they are."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(100_000))
+    windows = Windows(NPYDataset(tmp_path / 'a.npy'), 5)
+    pickled = pickle.dumps(windows)
+    assert len(pickled) < 10_000
+    assert_array_equal(pickle.loads(pickled)[7][0], windows[7][0])
+
+
+class OncePerRun(Reader):
+    """Rows of which all of a run are one value."""
+
+    is_per_run = True
+
+    def _read_list(self, rows):
+        """Return tens."""
+        return rows // 5 * 10
+
+    def _read_range(self, start, stop):
+        """Return tens."""
+        return self._read_list(numpy.arange(start, stop))
+
+
+def with_run_values(tmp_path):
+    """Return a data set of two runs of five rows, and a value for each."""
+    numpy.save(tmp_path / 'a.npy', numpy.arange(10))
+    rows = NPYDataset({'x': tmp_path / 'a.npy', 'run': tmp_path / 'a.npy'})
+    rows.readers['run'] = OncePerRun('', 'run', (10,), numpy.dtype('int64'))
+    rows.runs = numpy.array([0, 5, 10])
+    return rows
+
+
+def test_values_of_runs_come_once(tmp_path):
+    """In whole runs and in windows, also over parts of the runs."""
+    rows = with_run_values(tmp_path)
+    run, x = Runs(rows).get_data(None, [1, 0])
+    assert_array_equal(run, [10, 0])
+    assert_array_equal(x[0], range(5, 10))
+    assert_array_equal(Windows(rows, 2)[[0, 4]][0], [0, 10])
+    assert Windows(rows, 2).known_types()['run'].shape == ()
+    assert_array_equal(Windows(
+        rows, 2, runs={'lengths': [2, 3, 2, 3]})[:][0], [0, 0, 0, 10, 10, 10])
+
+
+def test_values_of_runs_come_often_over_other_runs(tmp_path):
+    """Where a window may have rows of several."""
+    rows = with_run_values(tmp_path)
+    assert_array_equal(Windows(rows, 2, runs='all')[4][0], [0, 10])
+    assert_array_equal(Runs(rows, runs='all')[0][0], [0] * 5 + [10] * 5)
